@@ -1,0 +1,321 @@
+"""Commands: thin covers over the library. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headroles import console
+from headroles.console import reports_errors
+
+app = typer.Typer(
+    name="headroles",
+    help="What the attention heads of a BERT-style encoder do, tested for every head and role.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Model = Annotated[str, typer.Argument(help="Hub id or folder of an encoder.")]
+Sources = Annotated[
+    list[Path], typer.Argument(metavar="CORPUS...", help="CoNLL-U files or folders, or text.")
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
+Scored = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that score or classify wrote.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace results in the folder.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+Tokenizer = Annotated[
+    str | None, typer.Option("--tokenizer", help="If it does not come with the model.")
+]
+Revision = Annotated[str | None, typer.Option("--revision", help="Of the model on the hub.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+Dtype = Annotated[str, typer.Option("--dtype", help="Of the model: float32, bfloat16, float16.")]
+BatchTokens = Annotated[
+    int | None, typer.Option("--batch-tokens", help="Most tokens of a batch, padding included.")
+]
+RemoteCode = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run code that comes with the model.")
+]
+
+Parser = Annotated[
+    str | None, typer.Option("--parser", help="spaCy pipeline, by name or path, to parse text.")
+]
+TextColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--text-columns",
+        help="Columns of tab-separated text, from 0 or by header name: one, or two for pairs.",
+    ),
+]
+Header = Annotated[bool, typer.Option(help="Whether tab-separated text has a header line.")]
+OnBadSentence = Annotated[
+    str, typer.Option("--on-bad-sentence", help="Defective sentences: error or skip.")
+]
+
+Relations = Annotated[
+    str | None,
+    typer.Option("--relations", help="Relations to score, separated by commas, or: all."),
+]
+Window = Annotated[int, typer.Option("--window", help="Reach of the local sieve, in tokens.")]
+Pairing = Annotated[
+    str, typer.Option("--pairing", help="Two adjacent sentences an example (adjacent), or none.")
+]
+KeepSubtypes = Annotated[
+    bool, typer.Option("--keep-subtypes", help="Take nsubj:pass for a relation of its own.")
+]
+
+Threshold = Annotated[float, typer.Option("--threshold", help="Mean score to exceed.")]
+Alpha = Annotated[float, typer.Option("--alpha", help="Level of the tests.")]
+Correction = Annotated[
+    str, typer.Option("--correction", help="fdr_bh, holm, bonferroni, fdr_by or none.")
+]
+Family = Annotated[
+    str, typer.Option("--family", help="Tests corrected together: all, or those of each role.")
+]
+Preset = Annotated[
+    str, typer.Option("--preset", help="default; published: as the released notebooks.")
+]
+
+
+@app.command()
+@reports_errors
+def classify(
+    model: Model,
+    corpus: Sources,
+    out: Out,
+    tokenizer: Tokenizer = None,
+    parser: Parser = None,
+    text_columns: TextColumns = None,
+    header: Header = True,
+    on_bad_sentence: OnBadSentence = "error",
+    relations: Relations = None,
+    window: Window = 2,
+    pairing: Pairing = "adjacent",
+    keep_subtypes: KeepSubtypes = False,
+    threshold: Threshold = 3.0,
+    alpha: Alpha = 0.05,
+    correction: Correction = "fdr_bh",
+    family: Family = "all",
+    preset: Preset = "default",
+    device: Device = "auto",
+    dtype: Dtype = "float32",
+    batch_tokens: BatchTokens = None,
+    revision: Revision = None,
+    trust_remote_code: RemoteCode = False,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score the heads of MODEL over CORPUS, test them, and write both tables."""
+    from headroles.classification import classify_heads
+    from headroles.corpus import open_corpus
+    from headroles.roles import TestOptions
+    from headroles.storage import check_result_folder
+
+    check_result_folder(out, overwrite)
+    TestOptions.of_preset(preset, threshold, alpha, correction, family)  # before any long work
+    source = open_corpus(corpus, parser, _columns(text_columns), header, on_bad_sentence)
+    with console.progress_bar("scoring") as on_progress:
+        result = classify_heads(
+            model,
+            source,
+            tokenizer,
+            threshold=threshold,
+            alpha=alpha,
+            correction=correction,
+            family=family,
+            preset=preset,
+            relations=_relations(relations),
+            window=window,
+            pairing=pairing,
+            keep_subtypes=keep_subtypes,
+            device=device,
+            dtype=dtype,
+            batch_tokens=batch_tokens,
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+            on_progress=on_progress,
+        )
+    result.save(out, overwrite)
+    _show(out, as_json, result.roles.provenance, result.roles)
+
+
+@app.command()
+@reports_errors
+def score(
+    model: Model,
+    corpus: Sources,
+    out: Out,
+    tokenizer: Tokenizer = None,
+    parser: Parser = None,
+    text_columns: TextColumns = None,
+    header: Header = True,
+    on_bad_sentence: OnBadSentence = "error",
+    relations: Relations = None,
+    window: Window = 2,
+    pairing: Pairing = "adjacent",
+    keep_subtypes: KeepSubtypes = False,
+    device: Device = "auto",
+    dtype: Dtype = "float32",
+    batch_tokens: BatchTokens = None,
+    revision: Revision = None,
+    trust_remote_code: RemoteCode = False,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Score the heads of MODEL over CORPUS and write the scores; for corpora of any size."""
+    from headroles.corpus import open_corpus
+    from headroles.scoring import ScoringOptions, open_scoring, score_to_folder
+    from headroles.storage import result_folder
+
+    options = ScoringOptions(
+        relations=_relations(relations),
+        window=window,
+        pairing=pairing,
+        keep_subtypes=keep_subtypes,
+        batch_tokens=batch_tokens,
+    )
+    loading = {
+        "device": device,
+        "dtype": dtype,
+        "revision": revision,
+        "trust_remote_code": trust_remote_code,
+    }
+    source = open_corpus(corpus, parser, _columns(text_columns), header, on_bad_sentence)
+    with (
+        result_folder(out, overwrite) as folder,
+        open_scoring(model, source, tokenizer, options, **loading) as run,
+        console.progress_bar("scoring") as on_progress,
+    ):
+        provenance = score_to_folder(run, folder, on_progress)
+    _show(out, as_json, provenance)
+
+
+@app.command()
+@reports_errors
+def assign(
+    scored: Scored,
+    threshold: Threshold = 3.0,
+    alpha: Alpha = 0.05,
+    correction: Correction = "fdr_bh",
+    family: Family = "all",
+    preset: Preset = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Test the scores in DIR (again), without the model, and write the role table there."""
+    from headroles.roles import assign_roles
+    from headroles.scores import HeadScores
+
+    table = assign_roles(
+        HeadScores.load(scored),
+        threshold=threshold,
+        alpha=alpha,
+        correction=correction,
+        family=family,
+        preset=preset,
+    )
+    table.write_into(scored)
+    _show(scored, as_json, table.provenance, table)
+
+
+@app.command()
+@reports_errors
+def export(
+    scored: Scored,
+    fmt: Annotated[
+        str, typer.Option("--format", help="csv, parquet, json, markdown, latex or html.")
+    ] = "csv",
+    shape: Annotated[
+        str, typer.Option("--shape", help="long (a row per test) or wide (a row per head).")
+    ] = "long",
+    value: Annotated[
+        str, typer.Option("--value", help="Column of the long table that the wide one shows.")
+    ] = "assigned",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write; standard output if left out.")
+    ] = None,
+) -> None:
+    """Print the role table in DIR, or write it to a file, in another format."""
+    import sys
+
+    from headroles import storage
+    from headroles.roles import RoleTable
+
+    content = RoleTable.load(scored).export(fmt, shape, value)
+    if out is None:
+        sys.stdout.buffer.write(content)
+    else:
+        storage.write_bytes(out, content)
+
+
+@app.command()
+@reports_errors
+def demo(
+    out: Out = Path("headroles-demo"),
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run classify on the bundled sample treebank and the demonstration model."""
+    from headroles.classification import classify_heads
+    from headroles.corpus import read_conllu
+    from headroles.sample import demo_model, sample_treebank
+    from headroles.storage import check_result_folder
+
+    check_result_folder(out, overwrite)
+    model = demo_model()
+    with console.progress_bar("scoring") as on_progress:
+        result = classify_heads(model, read_conllu(sample_treebank()), on_progress=on_progress)
+    result.save(out, overwrite)
+    _show(out, as_json, result.roles.provenance, result.roles)
+
+
+@app.command()
+@reports_errors
+def models(as_json: AsJson = False) -> None:
+    """List the encoder families that can be scored, and those that cannot, with the reason."""
+    from headroles.models import FAMILIES, REFUSED
+
+    if as_json:
+        supported = {
+            kind: {"name": family.name, "read_through": family.read_through, "note": family.note}
+            for kind, family in FAMILIES.items()
+        }
+        console.print_json({"supported": supported, "refused": REFUSED})
+        return
+    console.print_families(FAMILIES.values(), REFUSED)
+
+
+def _columns(text: str | None) -> list[str | int] | None:
+    if text is None:
+        return None
+    return [int(name) if name.isdecimal() else name for name in _split(text)]
+
+
+def _relations(text: str | None) -> str | tuple[str, ...] | None:
+    return text if text is None or text == "all" else tuple(_split(text))
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _show(out: Path, as_json: bool, provenance: dict[str, Any], table: Any = None) -> None:
+    if as_json:
+        console.print_json({"out": str(out), **console.run_summary(provenance, table)})
+        return
+    console.print_run(provenance)
+    if table is not None:
+        console.print_roles(table)
+    console.print_written(out)
+
+
+def main() -> None:
+    """Entry point of the ``headroles`` command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

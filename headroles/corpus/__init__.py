@@ -1,0 +1,28 @@
+"""Parsed text in: CoNLL-U files, text and sentence pairs -> sentences and examples."""
+
+from headroles.corpus.conllu_files import BAD_SENTENCE_POLICIES, read_conllu
+from headroles.corpus.corpus import Corpus, PreparedCorpus, Skipped, prepared
+from headroles.corpus.examples import PAIRINGS, Example, make_examples
+from headroles.corpus.opening import open_corpus
+from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
+from headroles.corpus.sentence import ROOT, Sentence
+from headroles.corpus.text import read_pairs, read_text
+
+__all__ = [
+    "BAD_SENTENCE_POLICIES",
+    "DEFAULT_RELATIONS",
+    "PAIRINGS",
+    "ROOT",
+    "Corpus",
+    "Example",
+    "PreparedCorpus",
+    "Sentence",
+    "Skipped",
+    "fold_subtype",
+    "make_examples",
+    "open_corpus",
+    "prepared",
+    "read_conllu",
+    "read_pairs",
+    "read_text",
+]

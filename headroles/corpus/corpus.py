@@ -1,0 +1,170 @@
+"""Corpora as the rest of the house sees them: sentences that can be read from the start again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from headroles.corpus.schemes import distinctive_labels, fold_subtype, recognise_scheme
+from headroles.corpus.sentence import ROOT, Sentence
+from headroles.errors import CorpusError
+
+Skipped = Counter[str]
+"""What was left out, as counts by reason; the reasons are for people to read."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Parsed text, not yet read: made by `read_conllu`, `read_text` and `read_pairs`.
+
+    Iterating reads the sources from the start, one sentence at a time. ``source`` describes
+    where the sentences come from and goes into the provenance of every result.
+    """
+
+    source: dict[str, Any]
+    read: Callable[[Skipped], Iterator[Sentence]] = field(repr=False)
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return self.read(Counter())
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """A corpus that was read once from end to end: free of errors, counted, and quick to re-read.
+
+    ``relations`` counts the arcs by full label (subtypes kept, root arcs left out); ``digest``
+    is a SHA-256 over ids, words and trees.
+    """
+
+    source: dict[str, Any]
+    scheme: str
+    digest: str
+    n_sentences: int
+    n_words: int
+    documents: int
+    relations: Counter[str]
+    skipped: Skipped
+    spool: IO[str] = field(repr=False)
+
+    def __iter__(self) -> Iterator[Sentence]:
+        self.spool.seek(0)
+        for line in self.spool:
+            yield _sentence_from_json(line)
+
+    def describe(self) -> dict[str, Any]:
+        """The part of the provenance that tells which corpus this is."""
+        return {
+            **self.source,
+            "scheme": self.scheme,
+            "digest": self.digest,
+            "sentences": self.n_sentences,
+            "words": self.n_words,
+            "documents": self.documents,
+        }
+
+
+@contextmanager
+def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
+    """Read ``corpus`` from end to end once, so that every defect shows before any long work.
+
+    Parsed sentences wait in a temporary file: a parser runs once, and memory does not grow with
+    the corpus. Raises CorpusError for defective input, for a corpus without sentences, and for
+    labels of two schemes.
+    """
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as spool:
+        yield _read_through(corpus, spool)
+
+
+def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
+    skipped: Skipped = Counter()
+    relations: Counter[str] = Counter()
+    digest = hashlib.sha256()
+    schemes = _SchemeWatch()
+    documents = n_sentences = n_words = 0
+    document = None
+    for sentence in corpus.read(skipped):
+        line = _sentence_to_json(sentence)
+        spool.write(line)
+        digest.update(line.encode())
+        relations.update(
+            relation
+            for relation, governor in zip(sentence.relations, sentence.governors, strict=True)
+            if governor != ROOT
+        )
+        schemes.see(sentence)
+        n_sentences += 1
+        n_words += len(sentence.words)
+        if sentence.document != document:
+            document = sentence.document
+            documents += 1
+    if not n_sentences:
+        raise CorpusError(f"no sentences in {_where(corpus)}; {_why_none(skipped)}")
+    return PreparedCorpus(
+        source=corpus.source,
+        scheme=corpus.source.get("scheme") or recognise_scheme(relations),
+        digest=digest.hexdigest(),
+        n_sentences=n_sentences,
+        n_words=n_words,
+        documents=documents,
+        relations=relations,
+        skipped=skipped,
+        spool=spool,
+    )
+
+
+class _SchemeWatch:
+    """Raises as soon as the labels seen can no longer come from one scheme."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._shown: dict[str, tuple[str, str]] = {}
+
+    def see(self, sentence: Sentence) -> None:
+        new = {fold_subtype(relation) for relation in sentence.relations} - self._seen
+        if not new:
+            return
+        self._seen |= new
+        for scheme, label in distinctive_labels(new).items():
+            self._shown.setdefault(scheme, (label, sentence.id))
+        if len(self._shown) > 1:
+            found = " and ".join(
+                f"{label!r} (sentence {where!r})" for label, where in self._shown.values()
+            )
+            raise CorpusError(
+                f"two label schemes in one corpus: {found} belong to UD and to CLEAR; "
+                "score corpora of different schemes in separate runs"
+            )
+
+
+def _where(corpus: Corpus) -> str:
+    files = corpus.source.get("files", [])
+    return ", ".join(str(file) for file in files[:3]) + (", ..." if len(files) > 3 else "")
+
+
+def _why_none(skipped: Skipped) -> str:
+    if skipped:
+        return "; ".join(f"{count} {reason}" for reason, count in skipped.items())
+    return "check that these are the files that you meant"
+
+
+def _sentence_to_json(sentence: Sentence) -> str:
+    record = [
+        sentence.id,
+        sentence.document,
+        sentence.position,
+        sentence.words,
+        sentence.governors,
+        sentence.relations,
+    ]
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _sentence_from_json(line: str) -> Sentence:
+    name, document, position, words, governors, relations = json.loads(line)
+    return Sentence(name, document, position, tuple(words), tuple(governors), tuple(relations))

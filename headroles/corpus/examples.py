@@ -1,0 +1,55 @@
+"""Examples, the unit of every test: one sentence, or two adjacent sentences of a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from headroles.corpus.sentence import Sentence
+
+PAIRINGS = ("adjacent", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One input of the model: one or two sentences, the two being its two segments."""
+
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def id(self) -> str:
+        """Ids of the sentences, joined by ``+``."""
+        return "+".join(sentence.id for sentence in self.sentences)
+
+    @property
+    def document(self) -> str:
+        """The document that all sentences of the example belong to."""
+        return self.sentences[0].document
+
+
+def make_examples(sentences: Iterable[Sentence], pairing: str = "adjacent") -> Iterator[Example]:
+    """Group ``sentences`` (in corpus order) into examples.
+
+    ``"adjacent"`` takes the sentences of a document two by two without overlap, 1+2, 3+4 and so
+    on; one that is left over, at the end or beside a sentence that was skipped, stays alone.
+    ``"none"`` makes every sentence an example.
+    """
+    if pairing not in PAIRINGS:
+        raise ValueError(f"pairing is {pairing!r}; it must be one of {', '.join(PAIRINGS)}")
+    waiting: Sentence | None = None
+    for sentence in sentences:
+        if pairing == "none":
+            yield Example((sentence,))
+        elif waiting is not None and _adjacent(waiting, sentence):
+            yield Example((waiting, sentence))
+            waiting = None
+        else:
+            if waiting is not None:
+                yield Example((waiting,))
+            waiting = sentence
+    if waiting is not None:
+        yield Example((waiting,))
+
+
+def _adjacent(first: Sentence, second: Sentence) -> bool:
+    return first.document == second.document and first.position + 1 == second.position

@@ -1,0 +1,66 @@
+"""A parsed sentence, and what makes its tree a tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ROOT = -1
+"""Governor of a word that depends on no other word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words of one sentence with their dependency arcs.
+
+    ``governors[k]`` is the index (from 0) of the word that word ``k`` depends on, or ``ROOT``;
+    ``relations[k]`` is the label of that arc. ``position`` counts the sentences of ``document``
+    from 0: two sentences are adjacent when it differs by one.
+    """
+
+    id: str
+    document: str
+    position: int
+    words: tuple[str, ...]
+    governors: tuple[int, ...]
+    relations: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.words) == len(self.governors) == len(self.relations):
+            raise ValueError(
+                f"sentence {self.id!r}: words, governors and relations differ in length"
+            )
+
+
+def find_cycle(governors: tuple[int, ...]) -> tuple[int, ...]:
+    """Word indices of the first cycle, in ascending order; empty if there is none."""
+    reaches_root: set[int] = set()
+    for start in range(len(governors)):
+        path: list[int] = []
+        word = start
+        while word != ROOT and word not in reaches_root:
+            if word in path:
+                return tuple(sorted(path[path.index(word) :]))
+            path.append(word)
+            word = governors[word]
+        reaches_root.update(path)
+    return ()
+
+
+def tree_defect(governors: tuple[int, ...]) -> str | None:
+    """What keeps ``governors`` from being a tree with a single root, or None if it is one.
+
+    Word numbers in the answer count from 1, as in a CoNLL-U file.
+    """
+    for word, governor in enumerate(governors):
+        if not ROOT <= governor < len(governors):
+            return (
+                f"word {word + 1} has head {governor + 1}, "
+                f"but the sentence has {len(governors)} words"
+            )
+    if cycle := find_cycle(governors):
+        through = " and ".join(str(word + 1) for word in cycle)
+        return f"has a cycle through {'words' if len(cycle) > 1 else 'word'} {through}"
+    roots = [str(word + 1) for word, governor in enumerate(governors) if governor == ROOT]
+    if len(roots) > 1:
+        return f"has {len(roots)} roots (words {', '.join(roots)}) instead of one"
+    return None

@@ -1,0 +1,43 @@
+"""One tree of errors. Every message says what was found, where, and what to do about it."""
+
+from __future__ import annotations
+
+
+class HeadRolesError(Exception):
+    """Base of all errors that a user can cause and cure; never raised itself."""
+
+    exit_code = 1
+
+
+class UsageError(HeadRolesError, ValueError):
+    """An option or argument that cannot be meant as given."""
+
+    exit_code = 2
+
+
+class CorpusError(HeadRolesError, ValueError):
+    """A treebank or text that cannot be read: names the file and the line or the sentence."""
+
+
+class ParserError(HeadRolesError):
+    """A spaCy pipeline that cannot be loaded or does not parse."""
+
+
+class TokenizerError(HeadRolesError):
+    """A tokenizer that is missing or cannot tell which piece belongs to which word."""
+
+
+class ModelError(HeadRolesError):
+    """A model that cannot be loaded or whose weights are not usable."""
+
+
+class ModelSupportError(ModelError):
+    """A model that loads but has no encoder self-attention that could be read."""
+
+
+class StatisticsError(HeadRolesError, ValueError):
+    """Input that a statistical procedure is not defined for."""
+
+
+class StorageError(HeadRolesError):
+    """A result folder or file that cannot be written or read."""

@@ -1,0 +1,138 @@
+"""Encoder families: where each keeps its attention weights. The only place that knows such paths.
+
+Most families of transformers hand queries and keys to a function that can be replaced by name
+(its attention interface); those need no entry to work, only to be listed. A family that computes
+attention inside its own module needs the path of the dropout that its weights go through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headroles.errors import ModelSupportError
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Family:
+    """One encoder family. ``dropout`` is the path of the dropout over the attention weights of a
+    layer, below the base model and with ``{}`` for the layer; None for the attention interface.
+    """
+
+    name: str
+    dropout: str | None = None
+    note: str = ""
+
+    @property
+    def read_through(self) -> str:
+        """How its attention weights are reached, in a word."""
+        return "attention interface" if self.dropout is None else "attention dropout"
+
+
+FAMILIES = {
+    "bert": Family("BERT"),
+    "roberta": Family("RoBERTa"),
+    "xlm-roberta": Family("XLM-RoBERTa"),
+    "camembert": Family("CamemBERT"),
+    "electra": Family("ELECTRA"),
+    "distilbert": Family("DistilBERT"),
+    "albert": Family(
+        "ALBERT", note="layers share one module; their attention differs all the same"
+    ),
+    "modernbert": Family("ModernBERT", note="layers with a sliding window: local by construction"),
+    "mpnet": Family("MPNet", dropout="encoder.layer.{}.attention.attn.dropout"),
+    "deberta": Family("DeBERTa", dropout="encoder.layer.{}.attention.self.dropout"),
+    "deberta-v2": Family("DeBERTa-v2", dropout="encoder.layer.{}.attention.self.dropout"),
+    "ernie": Family("ERNIE"),
+    "mobilebert": Family("MobileBERT"),
+    "splinter": Family("Splinter"),
+    "nomic_bert": Family("NomicBERT"),
+    "eurobert": Family("EuroBERT", note="grouped keys are repeated for the heads that share them"),
+    "roformer": Family("RoFormer", dropout="encoder.layer.{}.attention.self.dropout"),
+    "rembert": Family("RemBERT", dropout="encoder.layer.{}.attention.self.dropout"),
+    "megatron-bert": Family("MegatronBERT", dropout="encoder.layer.{}.attention.self.dropout"),
+    "convbert": Family("ConvBERT", dropout="encoder.layer.{}.attention.self.dropout"),
+}
+"""Families that the tests check, by ``model_type``."""
+
+REFUSED = {
+    "big_bird": "its block-sparse attention never forms the weights of a whole row",
+    "longformer": "its windowed attention never forms the weights of a whole row",
+    "led": "its windowed attention never forms the weights of a whole row",
+    "reformer": "its hashed attention never forms the weights of a whole row",
+    "nystromformer": "its approximated attention never forms the weights of a whole row",
+    "yoso": "its sampled attention never forms the weights of a whole row",
+    "mra": "its approximated attention never forms the weights of a whole row",
+    "fnet": "it mixes tokens by Fourier transforms and has no attention heads",
+    "funnel": "it pools the sequence, so its queries and keys are not the tokens",
+    "perceiver": "its queries are latent vectors, not tokens",
+    "xlnet": "its two-stream attention has no single row of weights per token",
+}
+"""Encoders that cannot be scored, by ``model_type``, and why."""
+
+
+def find_family(model: PreTrainedModel) -> Family:
+    """The family of ``model``; one that is not listed is taken to use the attention interface.
+
+    Raises ModelSupportError for decoders, encoder-decoders and the families of ``REFUSED``.
+    """
+    config = model.config
+    refuse_unsupported(config)
+    return FAMILIES.get(config.model_type, Family(config.model_type))
+
+
+def refuse_unsupported(config: PreTrainedConfig) -> None:
+    """Raise ModelSupportError, with the reason, if such a model cannot be scored."""
+    kind = config.model_type
+    if kind in REFUSED:
+        raise ModelSupportError(f"{kind} models cannot be scored: {REFUSED[kind]}")
+    if config.is_encoder_decoder:
+        raise ModelSupportError(
+            f"{kind} is an encoder-decoder; headroles scores encoders, such as bert or roberta"
+        )
+    if getattr(config, "is_decoder", False) or _is_decoder_only(kind):
+        raise ModelSupportError(
+            f"{kind} is a decoder, whose tokens see only what precedes them; "
+            "headroles scores encoders, such as bert or roberta"
+        )
+
+
+def _is_decoder_only(model_type: str) -> bool:
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    return (
+        model_type not in FAMILIES
+        and model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        and model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    )
+
+
+def dropout_sites(base_model: nn.Module, family: Family, n_layers: int) -> list[nn.Module]:
+    """The module that the attention weights of each layer go through, in the order of layers."""
+    assert family.dropout is not None
+    try:
+        return [base_model.get_submodule(family.dropout.format(layer)) for layer in range(n_layers)]
+    except AttributeError as error:
+        raise ModelSupportError(
+            f"this {family.name} model has no {family.dropout}: {error}; "
+            "its code differs from that of transformers"
+        ) from error
+
+
+def longest_input(base_model: nn.Module, config: PreTrainedConfig) -> int | None:
+    """Most tokens that the model's position embeddings can tell apart; None without a limit."""
+    from torch import nn
+
+    for name, module in base_model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa counts positions from behind the padding index
+            taken = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - taken
+    return getattr(config, "max_position_embeddings", None)

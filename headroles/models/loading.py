@@ -1,0 +1,252 @@
+"""Encoders and tokenizers from a folder or the hub, checked before they are used."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging as transformers_logging
+
+from headroles.errors import ModelError, TokenizerError, UsageError
+from headroles.models.architectures import longest_input, refuse_unsupported
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+# A checkpoint may lack these: no attention weight depends on them.
+_UNUSED_PARTS = ("pooler.", "position_ids")
+
+
+@dataclass(frozen=True)
+class LoadedEncoder:
+    """An encoder that is ready to be scored. ``max_tokens`` counts special tokens too."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    max_tokens: int
+    takes_token_types: bool
+    description: dict[str, Any]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the inputs belong."""
+        return self.model.device
+
+
+def load_encoder(
+    model: str | Path | PreTrainedModel,
+    tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    *,
+    revision: str | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    trust_remote_code: bool = False,
+) -> LoadedEncoder:
+    """A checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
+
+    A loaded model is used where it stands, in its own precision; ``tokenizer`` must come with it
+    unless it knows where it was loaded from. Weights are read from safetensors files only, and
+    code from the hub is run only with ``trust_remote_code``.
+
+    Raises:
+        ModelError: no such model, no safetensors weights, or weights missing or not finite.
+        ModelSupportError: not an encoder that can be scored.
+        TokenizerError: no tokenizer.
+        UsageError: an unknown device or dtype, or one that contradicts a loaded model.
+    """
+    if isinstance(model, PreTrainedModel):
+        name = model.config._name_or_path or type(model).__name__
+        refuse_unsupported(model.config)
+        network = model
+        source = tokenizer if tokenizer is not None else model.config._name_or_path
+    else:
+        name = str(model)
+        network = _load_model(name, revision, dtype, trust_remote_code)
+        cast(nn.Module, network).to(choose_device(device))
+        source = tokenizer if tokenizer is not None else name
+    _refuse_broken_weights(network, name)
+    loaded_tokenizer = _load_tokenizer(source, revision, trust_remote_code)
+    limits = (longest_input(network.base_model, network.config), loaded_tokenizer.model_max_length)
+    return LoadedEncoder(
+        model=network,
+        tokenizer=loaded_tokenizer,
+        max_tokens=min(int(limit) for limit in limits if limit is not None),
+        takes_token_types=_takes_token_types(network.config, loaded_tokenizer),
+        description={
+            "model": name,
+            "revision": getattr(network.config, "_commit_hash", None) or revision,
+            "class": type(network).__name__,
+            "model_type": network.config.model_type,
+            "dtype": str(network.dtype).removeprefix("torch."),
+            "weights_sha256": weight_digest(network.base_model),
+            "tokenizer": loaded_tokenizer.name_or_path,
+            "tokenizer_class": type(loaded_tokenizer).__name__,
+        },
+    )
+
+
+def choose_device(device: str) -> torch.device:
+    """The device called ``device``, ``"auto"`` being the first of cuda, mps and cpu that works.
+
+    Raises UsageError for a device that this machine does not have.
+    """
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if device == "auto":
+        return torch.device(next(kind for kind, there in available.items() if there))
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise UsageError(f"unknown device {device!r}; use auto, cpu, cuda or mps") from error
+    if not available.get(chosen.type, False):
+        raise UsageError(f"this machine has no usable {device}; use --device auto or cpu")
+    return chosen
+
+
+def weight_digest(model: torch.nn.Module) -> str:
+    """SHA-256 over names, shapes and values of all parameters and buffers that are saved."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _load_model(
+    name: str, revision: str | None, dtype: str, trust_remote_code: bool
+) -> PreTrainedModel:
+    if dtype not in DTYPES:
+        raise UsageError(f"unknown dtype {dtype!r}; use one of {', '.join(DTYPES)}")
+    config = _load_config(name, revision, trust_remote_code)
+    refuse_unsupported(config)
+    try:
+        with _quiet_transformers():
+            network, report = AutoModel.from_pretrained(
+                name,
+                config=config,
+                revision=revision,
+                dtype=DTYPES[dtype],
+                use_safetensors=True,
+                trust_remote_code=trust_remote_code,
+                output_loading_info=True,
+            )
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        raise ModelError(
+            f"the weights of {name} cannot be loaded; headroles reads model.safetensors, "
+            f"which save_pretrained writes ({_first_line(error)})"
+        ) from error
+    missing = [key for key in report["missing_keys"] if not _is_unused(key)]
+    if missing or report["mismatched_keys"]:
+        lacking = sorted(missing) or sorted(str(key[0]) for key in report["mismatched_keys"])
+        raise ModelError(
+            f"{name} lacks weights of its encoder ({', '.join(lacking[:3])}"
+            f"{', ...' if len(lacking) > 3 else ''}); random ones would be scored in their place. "
+            "Check that the weights belong to the configuration"
+        )
+    model: PreTrainedModel = network.eval()
+    return model
+
+
+def _load_config(name: str, revision: str | None, trust_remote_code: bool) -> PreTrainedConfig:
+    folder = Path(name)
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise ModelError(
+            f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"
+        )
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            name, revision=revision, trust_remote_code=trust_remote_code
+        )
+    except (OSError, ValueError, KeyError) as error:
+        if not folder.exists():
+            raise ModelError(
+                f"there is no folder {name}, and no model of that name could be had from the hub; "
+                f"check the name and the connection ({_first_line(error)})"
+            ) from error
+        raise ModelError(f"the configuration of {name} cannot be read: {error}") from error
+    return config
+
+
+def _load_tokenizer(
+    source: str | Path | PreTrainedTokenizerBase, revision: str | None, trust_remote_code: bool
+) -> PreTrainedTokenizerBase:
+    if isinstance(source, PreTrainedTokenizerBase):
+        return source
+    if not source:
+        raise TokenizerError("the model does not know its tokenizer; pass tokenizer=... with it")
+    folder = Path(source)
+    if folder.is_dir() and not any(
+        (folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json")
+    ):
+        raise TokenizerError(
+            f"{source} holds no tokenizer; give one with --tokenizer, or save it there with "
+            "tokenizer.save_pretrained"
+        )
+    try:
+        with _quiet_transformers():
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+                source, revision=revision, trust_remote_code=trust_remote_code
+            )
+    except Exception as error:  # the tokenizers library raises bare Exception for broken files
+        raise TokenizerError(
+            f"the tokenizer of {source} cannot be loaded ({_first_line(error)}); give a folder "
+            "with a tokenizer.json, for example with --tokenizer"
+        ) from error
+    return tokenizer
+
+
+def _refuse_broken_weights(network: PreTrainedModel, name: str) -> None:
+    for parameter, values in network.base_model.named_parameters():
+        # A sum is finite only if every term is, short of an overflow that float64 cannot meet.
+        if not torch.isfinite(values.detach().sum(dtype=torch.float64)):
+            raise ModelError(
+                f"{name}: the weights {parameter} hold NaN or infinity; the checkpoint is broken"
+            )
+
+
+def _takes_token_types(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> bool:
+    return (
+        getattr(config, "type_vocab_size", 0) > 1
+        and "token_type_ids" in tokenizer.model_input_names
+    )
+
+
+def _is_unused(key: str) -> bool:
+    return any(part in key for part in _UNUSED_PARTS)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Without progress bars and load reports: what matters of these is checked and raised."""
+    bars, level = (
+        transformers_logging.is_progress_bar_enabled(),
+        transformers_logging.get_verbosity(),
+    )
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,0 +1,31 @@
+"""What a result was computed from: kept beside every result."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from headroles.storage import SCHEMA_VERSION
+
+_PACKAGES = ("headroles", "torch", "transformers", "tokenizers", "numpy", "scipy", "statsmodels")
+
+
+def new_provenance(
+    *, model: dict[str, Any], corpus: dict[str, Any], options: dict[str, Any]
+) -> dict[str, Any]:
+    """A record that a run starts with; counts are added when it is over."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": sys.argv,
+        "model": model,
+        "corpus": corpus,
+        "options": options,
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in _PACKAGES},
+        },
+    }

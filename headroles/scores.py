@@ -1,0 +1,241 @@
+"""Scores of every example, layer, head and role: the table that all tests start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles import storage
+from headroles.errors import StorageError
+from headroles.storage import EXAMPLES_FILE, RUN_FILE, SCORES_FILE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ScoreBlock:
+    """Scores of E examples.
+
+    ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role;
+    ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
+    ``lengths`` (E,) is the number of tokens of each example.
+    """
+
+    ids: list[str]
+    documents: list[str]
+    lengths: NDArray[np.int64]
+    values: NDArray[np.float32]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, repr=False)
+class HeadScores:
+    """Scores of all examples, with what they were computed from.
+
+    ``values`` (examples, layers, heads, roles), float32, is NaN where an example has no score
+    for a role. ``counts`` (examples, roles) is the number of tokens (syntactic roles: arcs)
+    behind a score. Layers and heads count from 0.
+    """
+
+    ids: tuple[str, ...]
+    documents: tuple[str, ...]
+    lengths: NDArray[np.int64]
+    roles: tuple[str, ...]
+    values: NDArray[np.float32]
+    counts: NDArray[np.int64]
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_blocks(
+        cls, blocks: Iterable[ScoreBlock], roles: Sequence[str], provenance: dict[str, Any]
+    ) -> HeadScores:
+        """All of ``blocks`` in their order. ``provenance`` may still grow while they come."""
+        parts = list(blocks)
+        return cls(
+            ids=tuple(name for part in parts for name in part.ids),
+            documents=tuple(name for part in parts for name in part.documents),
+            lengths=np.concatenate([part.lengths for part in parts]),
+            roles=tuple(roles),
+            values=np.concatenate([part.values for part in parts]),
+            counts=np.concatenate([part.counts for part in parts]),
+            provenance=provenance,
+        )
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples with at least one score."""
+        return len(self.values)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return int(self.values.shape[1])
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads in each layer."""
+        return int(self.values.shape[2])
+
+    def __repr__(self) -> str:
+        return (
+            f"HeadScores({self.n_layers} layers x {self.n_heads} heads, "
+            f"{len(self.roles)} roles, {self.n_examples} examples)"
+        )
+
+    def _repr_html_(self) -> str:
+        means = np.full((len(self.roles),), np.nan)
+        counts = (self.counts > 0).sum(axis=0)
+        for role, n in enumerate(counts):
+            if n:
+                means[role] = np.nanmean(self.values[..., role])
+        table = pd.DataFrame({"role": self.roles, "examples": counts, "mean score": means})
+        return f"<p>{self!r}</p>" + str(table.to_html(index=False, float_format="{:.3f}".format))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Long table ``example, layer, head, role, score, count``; missing scores have no row."""
+        frame: pd.DataFrame = _long_table(self.block, self.roles).to_pandas()
+        return frame
+
+    @property
+    def block(self) -> ScoreBlock:
+        """The same scores as one block."""
+        return ScoreBlock(
+            list(self.ids), list(self.documents), self.lengths, self.values, self.counts
+        )
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write ``scores.parquet``, ``examples.parquet`` and ``run.json`` into ``folder``.
+
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+        """
+        with storage.result_folder(folder, overwrite) as staging:
+            self.write_into(staging)
+        return Path(folder)
+
+    def write_into(self, folder: Path) -> None:
+        """Write the files of `save` into an existing folder."""
+        with ScoreWriter(folder, self.roles) as writer:
+            writer.write(self.block)
+        storage.write_json(folder / RUN_FILE, self.provenance)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> HeadScores:
+        """Read back what `save` wrote. Raises StorageError where that is not possible."""
+        folder = Path(folder)
+        provenance = storage.read_json(folder / RUN_FILE)
+        examples = storage.read_table(folder / EXAMPLES_FILE).to_pydict()
+        table = storage.read_table(folder / SCORES_FILE)
+        try:
+            roles = tuple(provenance["roles"])
+            shape = (len(examples["example"]), provenance["layers"], provenance["heads"])
+            values, counts = _from_long(table, examples["example"], roles, shape)
+        except (KeyError, IndexError, ValueError) as error:
+            raise StorageError(
+                f"{folder / SCORES_FILE} does not match {RUN_FILE} beside it ({error!r}); "
+                "score again"
+            ) from error
+        return cls(
+            ids=tuple(examples["example"]),
+            documents=tuple(examples["document"]),
+            lengths=np.asarray(examples["tokens"], dtype=np.int64),
+            roles=roles,
+            values=values,
+            counts=counts,
+            provenance=provenance,
+        )
+
+
+class ScoreWriter:
+    """Writes blocks of scores to ``scores.parquet`` and ``examples.parquet`` as they come.
+
+    Rows are sorted by role, layer, head and example within a block: the index columns then
+    shrink to almost nothing, and a file costs little more than the four bytes of each score.
+    """
+
+    def __init__(self, folder: Path, roles: Sequence[str]) -> None:
+        self._roles = tuple(roles)
+        self._scores = storage.TableWriter(folder / SCORES_FILE)
+        self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
+
+    def __enter__(self) -> ScoreWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._scores.close()
+        self._examples.close()
+
+    def write(self, block: ScoreBlock) -> None:
+        """Append one block."""
+        self._scores.write(_long_table(block, self._roles))
+        self._examples.write(_examples_table(block))
+
+
+def _examples_table(block: ScoreBlock) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            "example": block.ids,
+            "document": block.documents,
+            "tokens": pa.array(block.lengths, pa.int32()),
+        }
+    )
+
+
+def _long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    _, n_layers, n_heads, _ = block.values.shape
+    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("e", "l", "h", "r", "s", "n")}
+    for role in range(len(roles)):
+        present = np.flatnonzero(block.counts[:, role] > 0)
+        heads = n_layers * n_heads
+        columns["e"].append(np.tile(present, heads).astype(np.int32))
+        columns["l"].append(np.repeat(np.arange(n_layers, dtype=np.int16), n_heads * len(present)))
+        columns["h"].append(
+            np.tile(np.repeat(np.arange(n_heads, dtype=np.int16), len(present)), n_layers)
+        )
+        columns["r"].append(np.full(heads * len(present), role, dtype=np.int16))
+        scores = block.values[present, :, :, role].reshape(len(present), heads)
+        columns["s"].append(scores.T.ravel())
+        columns["n"].append(np.tile(block.counts[present, role], heads).astype(np.int32))
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    return pa.table(
+        {
+            "example": pa.DictionaryArray.from_arrays(joined["e"], block.ids),
+            "layer": joined["l"],
+            "head": joined["h"],
+            "role": pa.DictionaryArray.from_arrays(joined["r"], list(roles)),
+            "score": joined["s"],
+            "count": joined["n"],
+        }
+    )
+
+
+def _from_long(
+    table: pa.Table, ids: Sequence[str], roles: Sequence[str], shape: tuple[int, int, int]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    values = np.full((*shape, len(roles)), np.nan, dtype=np.float32)
+    counts = np.zeros((shape[0], len(roles)), dtype=np.int64)
+    places = {name: place for place, name in enumerate(ids)}
+    for batch in table.to_batches():
+        example = _decode(batch.column("example"), places)
+        role = _decode(batch.column("role"), {name: k for k, name in enumerate(roles)})
+        layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
+        values[example, layer, head, role] = batch.column("score").to_numpy()
+        counts[example, role] = batch.column("count").to_numpy()
+    return values, counts
+
+
+def _decode(column: Any, places: dict[str, int]) -> NDArray[np.int64]:
+    """Places of the values of a dictionary column, looked up once per distinct value."""
+    table = np.array([places[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
+    decoded: NDArray[np.int64] = table[column.indices.to_numpy()]
+    return decoded

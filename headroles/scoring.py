@@ -1,0 +1,369 @@
+"""Streams examples through an encoder and keeps one number per example, layer, head and role."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles import storage
+from headroles.contraction import SieveTensors, contract
+from headroles.corpus import (
+    DEFAULT_RELATIONS,
+    PAIRINGS,
+    Corpus,
+    PreparedCorpus,
+    Skipped,
+    fold_subtype,
+    make_examples,
+    prepared,
+)
+from headroles.encoding import ExampleEncoder
+from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.models import AttentionReader, LoadedEncoder, load_encoder, open_reader
+from headroles.provenance import new_provenance
+from headroles.scores import HeadScores, ScoreBlock, ScoreWriter
+from headroles.sieves import build_sieves, role_ids
+from headroles.tokens import EncodedExample
+
+ALL_RELATIONS = "all"
+# Examples that are sorted by length together: enough for batches of equal length, and a fixed
+# amount of memory whatever the size of the corpus.
+_WINDOW_EXAMPLES = 1024
+_BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 8192}
+
+OnProgress = Callable[[int, int], None]
+"""Called with the number of sentences done and the number of all sentences."""
+
+
+@dataclass(frozen=True)
+class ScoringOptions:
+    """What is scored. ``relations`` None means the defaults of the corpus's label scheme.
+
+    ``batch_tokens`` bounds the tokens of a batch, padding included; None fits it to the device.
+    ``published_edge`` is described at `build_sieves`.
+    """
+
+    relations: tuple[str, ...] | str | None = None
+    window: int = 2
+    pairing: str = "adjacent"
+    keep_subtypes: bool = False
+    published_edge: bool = False
+    batch_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.window < 0:
+            raise UsageError(f"the window is {self.window}; it must be 0 or more")
+        if self.pairing not in PAIRINGS:
+            raise UsageError(
+                f"the pairing is {self.pairing!r}; it must be one of {', '.join(PAIRINGS)}"
+            )
+        if self.batch_tokens is not None and self.batch_tokens < 1:
+            raise UsageError(f"batch_tokens is {self.batch_tokens}; it must be 1 or more")
+
+
+def score_heads(
+    model: str | Path | PreTrainedModel,
+    corpus: Corpus,
+    tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    *,
+    relations: Iterable[str] | str | None = None,
+    window: int = 2,
+    pairing: str = "adjacent",
+    keep_subtypes: bool = False,
+    published_edge: bool = False,
+    batch_tokens: int | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    on_progress: OnProgress | None = None,
+) -> HeadScores:
+    """Score every head of an encoder on every role, over every example of a corpus.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode.
+        corpus: from `read_conllu`, `read_text` or `read_pairs`.
+        tokenizer: only if it does not come with the model.
+        relations: labels to score, ``"all"`` for every one of the corpus, None for the defaults
+            of its label scheme (``nsubj, obj, amod, advmod`` in UD).
+        window: how far the sieve of ``local`` reaches to either side, in tokens.
+        pairing: ``"adjacent"`` (two sentences an example) or ``"none"`` (one).
+        keep_subtypes: whether ``nsubj:pass`` is a relation apart from ``nsubj``.
+        published_edge: the band of the released notebooks, for comparison with them only.
+        batch_tokens: most tokens in a batch, padding included.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
+        dtype: precision of the model; weights and scores are float32 throughout.
+        revision: of the model on the hub.
+        trust_remote_code: run code that comes with the model.
+        on_progress: called with the number of sentences done and of all.
+
+    Returns:
+        The scores, NaN where an example has no score for a role: no arc of the relation, or one
+        sentence only (``block``). Examples too long for the model are left out and counted.
+
+    Raises:
+        CorpusError: defective input, or a relation that the corpus does not have.
+        ModelError, TokenizerError, UsageError: as `load_encoder`.
+    """
+    options = ScoringOptions(
+        relations=relations
+        if relations is None or isinstance(relations, str)
+        else tuple(relations),
+        window=window,
+        pairing=pairing,
+        keep_subtypes=keep_subtypes,
+        published_edge=published_edge,
+        batch_tokens=batch_tokens,
+    )
+    loading = {
+        "device": device,
+        "dtype": dtype,
+        "revision": revision,
+        "trust_remote_code": trust_remote_code,
+    }
+    with open_scoring(model, corpus, tokenizer, options, **loading) as run:
+        return HeadScores.from_blocks(run.blocks(on_progress), run.roles, run.provenance)
+
+
+def score_to_folder(
+    run: ScoringRun, folder: Path, on_progress: OnProgress | None = None
+) -> dict[str, Any]:
+    """Write the scores of ``run`` into an existing folder as they come, and its provenance.
+
+    For corpora of any size: memory does not grow with the number of examples. The files are
+    those of `HeadScores.save`. Returns the provenance.
+    """
+    with ScoreWriter(folder, run.roles) as writer:
+        for block in run.blocks(on_progress):
+            writer.write(block)
+    storage.write_json(folder / storage.RUN_FILE, run.provenance)
+    return run.provenance
+
+
+@contextmanager
+def open_scoring(
+    model: str | Path | PreTrainedModel,
+    corpus: Corpus,
+    tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    options: ScoringOptions | None = None,
+    **loading: Any,
+) -> Iterator[ScoringRun]:
+    """A scoring run that gives its results block by block.
+
+    The corpus is read through, and its relations checked, before the model is loaded.
+    ``loading`` goes to `load_encoder`; errors are those of `score_heads`.
+    """
+    options = options or ScoringOptions()
+    with prepared(corpus) as ready:
+        check_relations(ready, options)
+        encoder = load_encoder(model, tokenizer, **loading)
+        with open_reader(encoder.model) as reader:
+            yield ScoringRun(encoder, reader, ready, options)
+
+
+def check_relations(corpus: PreparedCorpus, options: ScoringOptions) -> tuple[str, ...]:
+    """The relations to score, in order; defaults that the corpus does not have are left out.
+
+    Raises CorpusError for a relation asked for by name that the corpus does not have, and where
+    no defaults are known for its label scheme.
+    """
+    present: Counter[str] = Counter()
+    for relation, count in corpus.relations.items():
+        present[relation if options.keep_subtypes else fold_subtype(relation)] += count
+    if options.relations is None:
+        if corpus.scheme not in DEFAULT_RELATIONS:
+            raise CorpusError(
+                f"the parser's labels are neither UD nor CLEAR, so there are no default relations; "
+                f"name some of: {', '.join(sorted(present))}"
+            )
+        return tuple(name for name in DEFAULT_RELATIONS[corpus.scheme] if present[name])
+    if options.relations == ALL_RELATIONS:
+        return tuple(sorted(present))
+    asked = (options.relations,) if isinstance(options.relations, str) else options.relations
+    for relation in asked:
+        if not present[relation]:
+            raise CorpusError(_absent(relation, present))
+    return tuple(dict.fromkeys(asked))
+
+
+def _absent(relation: str, present: Counter[str]) -> str:
+    if fold_subtype(relation) != relation and present[fold_subtype(relation)]:
+        return (
+            f"relation {relation!r} has a subtype, and subtypes are folded; "
+            "pass keep_subtypes=True (--keep-subtypes)"
+        )
+    near = get_close_matches(relation, present, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"the corpus has no relation {relation!r}; {hint}It has: {', '.join(sorted(present))}"
+
+
+class ScoringRun:
+    """One encoder over one corpus. ``provenance`` is complete when the blocks are exhausted."""
+
+    def __init__(
+        self,
+        encoder: LoadedEncoder,
+        reader: AttentionReader,
+        corpus: PreparedCorpus,
+        options: ScoringOptions,
+    ) -> None:
+        self._encoder = encoder
+        self._reader = reader
+        self._corpus = corpus
+        self._options = options
+        self._skipped: Skipped = Counter(corpus.skipped)
+        self.relations = check_relations(corpus, options)
+        self.roles = role_ids(self.relations)
+        self.n_sentences = corpus.n_sentences
+        self._batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
+        self.provenance: dict[str, Any] = new_provenance(
+            model={**encoder.description, "family": reader.family.name},
+            corpus=corpus.describe(),
+            options={
+                **asdict(options),
+                "relations": list(self.relations),
+                "device": encoder.device.type,
+                "batch_tokens": self._batch_tokens,
+            },
+        )
+        self.provenance |= {
+            "roles": list(self.roles),
+            "layers": reader.n_layers,
+            "heads": reader.n_heads,
+        }
+
+    def blocks(self, on_progress: OnProgress | None = None) -> Iterator[ScoreBlock]:
+        """Scores of all examples in corpus order, some examples at a time."""
+        example_encoder = ExampleEncoder(
+            self._encoder.tokenizer,
+            self._encoder.max_tokens,
+            self.relations,
+            self._options.keep_subtypes,
+            self._encoder.takes_token_types,
+        )
+        examples = make_examples(self._corpus, self._options.pairing)
+        n_scored = sentences_done = 0
+        while window := list(islice(examples, _WINDOW_EXAMPLES)):
+            encoded = example_encoder.encode(window, self._skipped)
+            n_scored += len(encoded)
+            sentences = sum(len(example.sentences) for example in window)
+            report = partial(self._report, on_progress, sentences_done, sentences, len(encoded))
+            if encoded:
+                yield self._score(encoded, report)
+            sentences_done += sentences
+        self.provenance["examples"] = n_scored
+        self.provenance["skipped"] = dict(self._skipped)
+        if not n_scored:
+            raise CorpusError(
+                "no example could be scored: "
+                + "; ".join(f"{count} {reason}" for reason, count in self._skipped.items())
+            )
+
+    def _report(
+        self, on_progress: OnProgress | None, before: int, sentences: int, examples: int, done: int
+    ) -> None:
+        """Tell of ``done`` of the ``examples`` that a window of so many ``sentences`` made."""
+        if on_progress is not None:
+            on_progress(before + sentences * done // examples, self.n_sentences)
+
+    def _score(self, examples: list[EncodedExample], report: Callable[[int], None]) -> ScoreBlock:
+        values = np.empty(
+            (len(examples), self._reader.n_layers, self._reader.n_heads, len(self.roles)),
+            dtype=np.float32,
+        )
+        counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
+        waiting = list(reversed(batches_by_length(examples, self._batch_tokens)))
+        done = 0
+        while waiting:
+            rows = waiting.pop()
+            try:
+                values[rows], counts[rows] = self._score_batch([examples[row] for row in rows])
+            except torch.OutOfMemoryError:
+                waiting += self._halve(rows, examples)
+                continue
+            done += len(rows)
+            report(done)
+        return ScoreBlock(
+            ids=[example.id for example in examples],
+            documents=[example.document for example in examples],
+            lengths=np.array([len(example) for example in examples]),
+            values=values,
+            counts=counts,
+        )
+
+    def _score_batch(
+        self, examples: list[EncodedExample]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Values (E, layers, heads, roles) and counts (E, roles) of examples run together."""
+        device = self._encoder.device
+        sieves = build_sieves(
+            examples, len(self.relations), self._options.window, self._options.published_edge
+        )
+        tensors = SieveTensors.of(sieves, device)
+        layers: list[Tensor] = []
+        self._reader.read(
+            collate(examples, device, self._encoder.tokenizer.pad_token_id or 0),
+            lambda layer, attention: layers.append(contract(attention, tensors)),
+        )
+        values = torch.stack(layers, dim=1).cpu().numpy()
+        values[np.broadcast_to((sieves.counts == 0)[:, None, None], values.shape)] = np.nan
+        return values, sieves.counts
+
+    def _halve(self, rows: list[int], examples: list[EncodedExample]) -> list[list[int]]:
+        if len(rows) == 1:
+            raise ModelError(
+                f"memory ran out for the single example {examples[rows[0]].id!r} of "
+                f"{len(examples[rows[0]])} tokens; use a device with more memory"
+            )
+        torch.cuda.empty_cache()
+        self._batch_tokens = max(1, self._batch_tokens // 2)
+        middle = len(rows) // 2
+        return [rows[middle:], rows[:middle]]
+
+
+def batches_by_length(examples: list[EncodedExample], batch_tokens: int) -> list[list[int]]:
+    """Places of ``examples``, sorted by length and cut where a padded batch would be too large."""
+    batches: list[list[int]] = []
+    current: list[int] = []
+    for row in sorted(range(len(examples)), key=lambda row: len(examples[row])):
+        if current and (len(current) + 1) * len(examples[row]) > batch_tokens:
+            batches.append(current)
+            current = []
+        current.append(row)
+    if current:
+        batches.append(current)
+    return batches
+
+
+def collate(examples: list[EncodedExample], device: torch.device, pad_id: int) -> dict[str, Tensor]:
+    """Inputs of the model, padded at the end to the longest example."""
+    width = max(len(example) for example in examples)
+    lengths = torch.tensor([len(example) for example in examples])
+    inputs = {
+        "input_ids": _pad([example.input_ids for example in examples], width, pad_id),
+        "attention_mask": (torch.arange(width) < lengths[:, None]).long(),
+    }
+    type_ids = [example.token_type_ids for example in examples]
+    if all(ids is not None for ids in type_ids):
+        inputs["token_type_ids"] = _pad([ids for ids in type_ids if ids is not None], width, 0)
+    return {name: tensor.to(device, non_blocking=True) for name, tensor in inputs.items()}
+
+
+def _pad(rows: list[NDArray[np.int64]], width: int, filler: int) -> Tensor:
+    padded = np.full((len(rows), width), filler, dtype=np.int64)
+    for target, row in zip(padded, rows, strict=True):
+        target[: len(row)] = row
+    return torch.from_numpy(padded)

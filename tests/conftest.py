@@ -1,0 +1,114 @@
+"""Tiny encoders with random weights, their tokenizer, and small treebanks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers.models import WordPiece
+from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
+
+from headroles import sample_treebank
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,;:!?'-$"
+FREQUENT = "the of and to a in is it was for on with as at by from that this".split()
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """A BERT-style tokenizer that keeps frequent words whole and spells the others out."""
+    entries = [*SPECIALS, *LETTERS, *(f"##{letter}" for letter in LETTERS), *FREQUENT]
+    vocabulary = {entry: number for number, entry in enumerate(dict.fromkeys(entries))}
+    backend = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        pad_token="[PAD]",
+        mask_token="[MASK]",
+        model_max_length=512,
+    )
+
+
+def make_bert(seed: int = 0, layers: int = 3, heads: int = 4, **config: int) -> PreTrainedModel:
+    """A BERT with random weights, large enough for attention to differ between heads."""
+    torch.manual_seed(seed)
+    model = BertModel(
+        BertConfig(
+            vocab_size=128,
+            hidden_size=8 * heads,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            intermediate_size=32,
+            max_position_embeddings=config.pop("max_position_embeddings", 512),
+            initializer_range=0.5,
+            **config,
+        )
+    )
+    return model.eval()
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> PreTrainedTokenizerFast:
+    return make_tokenizer()
+
+
+@pytest.fixture
+def bert() -> PreTrainedModel:
+    return make_bert()
+
+
+@pytest.fixture(scope="session")
+def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A saved model with its tokenizer; tests must not change it."""
+    folder = tmp_path_factory.mktemp("models") / "tiny-bert"
+    make_bert().save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sample() -> Path:
+    return sample_treebank()
+
+
+def conllu_sentence(
+    words: list[tuple[str, int, str]], sent_id: str | None = None, newdoc: str | None = None
+) -> str:
+    """Lines of one sentence from (form, head, relation); heads count from 1, 0 is the root."""
+    lines = [f"# newdoc id = {newdoc}"] if newdoc else []
+    lines += [f"# sent_id = {sent_id}"] if sent_id else []
+    lines += [
+        "\t".join([str(k), form, form.lower(), "X", "_", "_", str(head), relation, "_", "_"])
+        for k, (form, head, relation) in enumerate(words, start=1)
+    ]
+    return "\n".join(lines) + "\n\n"
+
+
+CAT = [("Cats", 2, "nsubj"), ("sleep", 0, "root"), (".", 2, "punct")]
+DOG = [("Old", 2, "amod"), ("dogs", 3, "nsubj"), ("eat", 0, "root"), ("bones", 3, "obj")]
+
+
+@pytest.fixture
+def treebank(tmp_path: Path) -> Path:
+    """Two documents of three and two short sentences."""
+    file = tmp_path / "small.conllu"
+    sentences = [
+        conllu_sentence(CAT, "a-1", newdoc="a"),
+        conllu_sentence(DOG, "a-2"),
+        conllu_sentence(CAT, "a-3"),
+        conllu_sentence(DOG, "b-1", newdoc="b"),
+        conllu_sentence(CAT, "b-2"),
+    ]
+    file.write_text("".join(sentences), encoding="utf-8")
+    return file
