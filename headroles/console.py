@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from headroles import storage
 from headroles.errors import HeadRolesError
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-out = Console()
-err = Console(stderr=True)
+# Names of relations and files are data: a bracket is no markup, and :cop: is no emoji.
+out = Console(markup=False, emoji=False, highlight=False)
+err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 _STRONGEST = 3
 _PIPE_WIDTH = 200
@@ -38,7 +39,7 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except HeadRolesError as error:
-            err.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+            err.print(f"error: {error}", style="red", soft_wrap=True)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             err.print("interrupted: nothing was written", style="red")
@@ -82,7 +83,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 def print_json(content: Any) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.buffer.write(storage.encode_json(content))
 
 
 def print_run(provenance: dict[str, Any]) -> None:
@@ -97,7 +98,7 @@ def print_run(provenance: dict[str, Any]) -> None:
     ]
     skipped = [f"{count} {reason}" for reason, count in provenance["skipped"].items()]
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}")
-    out.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    out.print("\n".join(lines), soft_wrap=True)
 
 
 def print_roles(table: RoleTable) -> None:
@@ -117,10 +118,10 @@ def print_roles(table: RoleTable) -> None:
         cells = [str(n) if n else "." for n in per_layer]
         grid.add_row(role, str(examples.loc[role]), *cells, str(sum(per_layer)))
         strongest.add_row(role, _strongest(table, role))
-    out.print(_title(table.provenance["tests"]), highlight=False, soft_wrap=True)
+    out.print(_title(table.provenance["tests"]), soft_wrap=True)
     for shown in (grid, strongest):
         # A pipe has no width: let the table be as wide as it is.
-        out.print(shown, width=None if out.is_terminal else _PIPE_WIDTH, highlight=False)
+        out.print(shown, width=None if out.is_terminal else _PIPE_WIDTH)
         out.print()
     untested = int(table.frame["note"].str.startswith("untestable").sum())
     if untested:
@@ -129,7 +130,7 @@ def print_roles(table: RoleTable) -> None:
 
 def print_written(folder: Path) -> None:
     """Where the results are."""
-    out.print(f"written to {folder}", markup=False, highlight=False, soft_wrap=True)
+    out.print(f"written to {folder}", soft_wrap=True)
 
 
 def print_families(families: Iterable[Family], refused: dict[str, str]) -> None:
@@ -142,7 +143,7 @@ def print_families(families: Iterable[Family], refused: dict[str, str]) -> None:
     out.print(shown)
     out.print("\nOther encoders work if they use transformers' attention interface. Refused:")
     for kind, reason in refused.items():
-        out.print(f"  {kind}: {reason}", markup=False, highlight=False)
+        out.print(f"  {kind}: {reason}")
     out.print("  decoders and encoder-decoders: headroles scores encoders")
 
 

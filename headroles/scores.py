@@ -136,20 +136,20 @@ class HeadScores:
             roles = tuple(provenance["roles"])
             shape = (len(examples["example"]), provenance["layers"], provenance["heads"])
             values, counts = _from_long(table, examples["example"], roles, shape)
-        except (KeyError, IndexError, ValueError) as error:
+            return cls(
+                ids=tuple(examples["example"]),
+                documents=tuple(examples["document"]),
+                lengths=np.asarray(examples["tokens"], dtype=np.int64),
+                roles=roles,
+                values=values,
+                counts=counts,
+                provenance=provenance,
+            )
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
                 f"{folder / SCORES_FILE} does not match {RUN_FILE} beside it ({error!r}); "
                 "score again"
             ) from error
-        return cls(
-            ids=tuple(examples["example"]),
-            documents=tuple(examples["document"]),
-            lengths=np.asarray(examples["tokens"], dtype=np.int64),
-            roles=roles,
-            values=values,
-            counts=counts,
-            provenance=provenance,
-        )
 
 
 class ScoreWriter:
@@ -231,6 +231,9 @@ def _from_long(
         layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
         values[example, layer, head, role] = batch.column("score").to_numpy()
         counts[example, role] = batch.column("count").to_numpy()
+    expected = int((counts > 0).sum()) * shape[1] * shape[2]
+    if table.num_rows != expected:
+        raise ValueError(f"{table.num_rows} scores instead of {expected}")
     return values, counts
 
 

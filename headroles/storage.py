@@ -30,20 +30,15 @@ RESULT_FILES = (SCORES_FILE, EXAMPLES_FILE, RUN_FILE, ROLES_CSV, ROLES_FILE)
 def result_folder(folder: str | Path, overwrite: bool = False) -> Iterator[Path]:
     """A folder to write results into, which becomes ``folder`` only when the block succeeds.
 
-    Until then the files stand in a hidden folder beside it, which is removed if the block fails
-    or is interrupted. With ``overwrite``, the results that ``folder`` held are replaced; other
-    files in it stay.
+    Until then the files stand in a hidden folder, which is removed if the block fails or is
+    interrupted. With ``overwrite``, the results that ``folder`` held are replaced; other files in
+    it stay.
 
     Raises StorageError at once if ``folder`` is not empty and ``overwrite`` is not set, if it is
     a file, or if it cannot be written.
     """
     folder = Path(folder).absolute()
-    check_result_folder(folder, overwrite)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be written: {error.strerror or error}") from error
+    staging = _new_staging(folder, overwrite)
     try:
         yield staging
         staging.chmod(0o755)
@@ -56,22 +51,34 @@ def result_folder(folder: str | Path, overwrite: bool = False) -> Iterator[Path]
 
 def check_result_folder(folder: str | Path, overwrite: bool = False) -> None:
     """Raise StorageError if `result_folder` would refuse ``folder``: to ask before long work."""
-    folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise StorageError(f"{folder} is a file; name a folder for the results")
-    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
-        raise StorageError(
-            f"folder {folder} is not empty; name another one or pass overwrite=True (--overwrite)"
-        )
+    shutil.rmtree(_new_staging(Path(folder).absolute(), overwrite), ignore_errors=True)
+
+
+def _new_staging(folder: Path, overwrite: bool) -> Path:
+    """An empty hidden folder on the file system of ``folder``: in it, or as near as there is."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise StorageError(f"{folder} is a file; name a folder for the results")
+        if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+            raise StorageError(
+                f"folder {folder} is not empty; "
+                "name another one or pass overwrite=True (--overwrite)"
+            )
+        place = next(place for place in (folder, *folder.parents) if place.exists())
+        return Path(tempfile.mkdtemp(prefix=".headroles-", dir=place))
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written: {error.strerror or error}") from error
 
 
 def _move_into(staging: Path, folder: Path) -> None:
     if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
         staging.rename(folder)
         return
     for name in RESULT_FILES:  # none of an earlier run may pass for a result of this one
         (folder / name).unlink(missing_ok=True)
-    for file in staging.iterdir():
+    # Nothing can be read without the run file: it comes last.
+    for file in sorted(staging.iterdir(), key=lambda file: file.name == RUN_FILE):
         file.replace(folder / file.name)
 
 
@@ -102,19 +109,27 @@ def write_bytes(file: Path, content: bytes) -> None:
 
 def write_json(file: Path, content: Any) -> None:
     """Write ``content`` as indented JSON."""
-    write_bytes(file, (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode())
+    write_bytes(file, encode_json(content))
+
+
+def encode_json(content: Any) -> bytes:
+    """``content`` as indented JSON in UTF-8, whatever bytes the file names in it were made of."""
+    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    return text.encode("utf-8", "backslashreplace")  # what UTF-8 lacks, JSON escapes like this
 
 
 def read_json(file: Path) -> dict[str, Any]:
     """Read a JSON object of this schema. Raises StorageError if there is none."""
     try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        content: Any = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise StorageError(
             f"there is no {file.name} in {file.parent}; name a folder that headroles wrote"
         ) from error
     except (OSError, ValueError) as error:
-        raise StorageError(f"{file} cannot be read: {error}") from error
+        raise StorageError(f"{file} cannot be read: {error}; score again") from error
+    if not isinstance(content, dict):
+        raise StorageError(f"{file} holds no JSON object; name a folder that headroles wrote")
     if content.get("schema") != SCHEMA_VERSION:
         raise StorageError(
             f"{file} has schema {content.get('schema')}, this version reads {SCHEMA_VERSION}; "

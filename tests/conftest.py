@@ -37,6 +37,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
         pad_token="[PAD]",
         mask_token="[MASK]",
         model_max_length=512,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
     )
 
 

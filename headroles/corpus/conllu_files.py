@@ -120,11 +120,14 @@ def _sentence(block: _Block, name: str, document: str, position: int) -> Sentenc
     governors: list[int] = []
     relations: list[str] = []
     for number, token in _tokens(block):
-        if not isinstance(token["id"], int):  # a multiword range or an empty node
+        if isinstance(token["id"], tuple):  # a multiword range or an empty node
             continue
+        if token["id"] is None:
+            raise _Defect(f"does not number its word {len(words) + 1}", number)
         if token["id"] != len(words) + 1:
             raise _Defect(f"numbers its word {len(words) + 1} as {token['id']}", number)
-        if token["head"] is None or token["deprel"] in ("", "_"):
+        # The parser leaves out empty columns at the end of a line.
+        if token.get("head") is None or token.get("deprel", "_") in ("", "_"):
             raise _Defect(f"has no head or no relation for word {token['id']}", number)
         words.append(token["form"])
         governors.append(token["head"] - 1)

@@ -39,7 +39,7 @@ class PreparedCorpus:
     """A corpus that was read once from end to end: free of errors, counted, and quick to re-read.
 
     ``relations`` counts the arcs by full label (subtypes kept, root arcs left out); ``digest``
-    is a SHA-256 over ids, words and trees.
+    is a SHA-256 over ids, words, trees and where documents begin.
     """
 
     source: dict[str, Any]
@@ -55,7 +55,7 @@ class PreparedCorpus:
     def __iter__(self) -> Iterator[Sentence]:
         self.spool.seek(0)
         for line in self.spool:
-            yield _sentence_from_json(line)
+            yield _from_json(line)
 
     def describe(self) -> dict[str, Any]:
         """The part of the provenance that tells which corpus this is."""
@@ -89,9 +89,7 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     documents = n_sentences = n_words = 0
     document = None
     for sentence in corpus.read(skipped):
-        line = _sentence_to_json(sentence)
-        spool.write(line)
-        digest.update(line.encode())
+        spool.write(_to_json(sentence, sentence.document))
         relations.update(
             relation
             for relation, governor in zip(sentence.relations, sentence.governors, strict=True)
@@ -103,6 +101,8 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         if sentence.document != document:
             document = sentence.document
             documents += 1
+        # Documents go in by number: their names hold paths, which differ between machines.
+        digest.update(_to_json(sentence, documents).encode())
     if not n_sentences:
         raise CorpusError(f"no sentences in {_where(corpus)}; {_why_none(skipped)}")
     return PreparedCorpus(
@@ -153,10 +153,10 @@ def _why_none(skipped: Skipped) -> str:
     return "check that these are the files that you meant"
 
 
-def _sentence_to_json(sentence: Sentence) -> str:
+def _to_json(sentence: Sentence, document: str | int) -> str:
     record = [
         sentence.id,
-        sentence.document,
+        document,
         sentence.position,
         sentence.words,
         sentence.governors,
@@ -165,6 +165,6 @@ def _sentence_to_json(sentence: Sentence) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _sentence_from_json(line: str) -> Sentence:
+def _from_json(line: str) -> Sentence:
     name, document, position, words, governors, relations = json.loads(line)
     return Sentence(name, document, position, tuple(words), tuple(governors), tuple(relations))

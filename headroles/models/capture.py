@@ -19,7 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models.architectures import Family, dropout_sites, find_family
+from headroles.models.architectures import Family, dropout_sites, find_family, longest_input
 
 # A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
 INTERFACE_NAME = "headroles_reader"
@@ -191,7 +191,9 @@ def _own_weights(
 def _refuse_difference(module: nn.Module, weights: Tensor, own: Tensor | None) -> None:
     # Families may take the softmax in half precision: then the last bits differ.
     tolerance = 1e-6 if own is not None and own.dtype == torch.float32 else 1e-2
-    if own is None or not torch.allclose(weights, own.float(), rtol=0, atol=tolerance):
+    if own is None or not torch.allclose(
+        weights, own.float(), rtol=0, atol=tolerance, equal_nan=True
+    ):
         raise ModelSupportError(
             f"{type(module).__name__} computes attention in a way of its own, which cannot be "
             "read; run `headroles models` for the families that can be scored"
@@ -215,7 +217,8 @@ def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int,
             )
         heads.append(weights.shape[1])
 
-    ids = torch.arange(8, 16, device=base.device)[None] % base.config.vocab_size
+    width = min(8, longest_input(base, base.config) or 8)
+    ids = torch.arange(8, 8 + width, device=base.device)[None] % base.config.vocab_size
     trial = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     _run(base, trial, _Pass(note, n_layers=None))
     expected = base.config.num_hidden_layers

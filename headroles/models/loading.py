@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -114,15 +115,21 @@ def choose_device(device: str) -> torch.device:
         chosen = torch.device(device)
     except RuntimeError as error:
         raise UsageError(f"unknown device {device!r}; use auto, cpu, cuda or mps") from error
-    if not available.get(chosen.type, False):
+    absent_gpu = chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count()
+    if not available.get(chosen.type, False) or absent_gpu:
         raise UsageError(f"this machine has no usable {device}; use --device auto or cpu")
     return chosen
 
 
 def weight_digest(model: torch.nn.Module) -> str:
-    """SHA-256 over names, shapes and values of all parameters and buffers that are saved."""
+    """SHA-256 over names, shapes and values of the weights that attention depends on.
+
+    A pooler is left out: where a checkpoint lacks one, every load makes up another.
+    """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
+        if _is_unused(name):
+            continue
         digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
     return digest.hexdigest()
@@ -145,15 +152,18 @@ def _load_model(
                 use_safetensors=True,
                 trust_remote_code=trust_remote_code,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # reported below, by name
             )
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
         raise ModelError(
             f"the weights of {name} cannot be loaded; headroles reads model.safetensors, "
-            f"which save_pretrained writes ({_first_line(error)})"
+            f"which save_pretrained writes ({_summary(error)})"
         ) from error
-    missing = [key for key in report["missing_keys"] if not _is_unused(key)]
-    if missing or report["mismatched_keys"]:
-        lacking = sorted(missing) or sorted(str(key[0]) for key in report["mismatched_keys"])
+    lacking = sorted(key for key in report["missing_keys"] if not _is_unused(key))
+    lacking += sorted(
+        f"{key} of another shape" for key, *_ in report["mismatched_keys"] if not _is_unused(key)
+    )
+    if lacking:
         raise ModelError(
             f"{name} lacks weights of its encoder ({', '.join(lacking[:3])}"
             f"{', ...' if len(lacking) > 3 else ''}); random ones would be scored in their place. "
@@ -173,13 +183,16 @@ def _load_config(name: str, revision: str | None, trust_remote_code: bool) -> Pr
         config: PreTrainedConfig = AutoConfig.from_pretrained(
             name, revision=revision, trust_remote_code=trust_remote_code
         )
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # configurations are validated by libraries with errors of their own
         if not folder.exists():
             raise ModelError(
                 f"there is no folder {name}, and no model of that name could be had from the hub; "
-                f"check the name and the connection ({_first_line(error)})"
+                f"check the name and the connection ({_summary(error)})"
             ) from error
-        raise ModelError(f"the configuration of {name} cannot be read: {error}") from error
+        raise ModelError(
+            f"the configuration of {name} cannot be read: {_summary(error)}; "
+            "give a folder written by save_pretrained, or a hub id"
+        ) from error
     return config
 
 
@@ -205,7 +218,7 @@ def _load_tokenizer(
             )
     except Exception as error:  # the tokenizers library raises bare Exception for broken files
         raise TokenizerError(
-            f"the tokenizer of {source} cannot be loaded ({_first_line(error)}); give a folder "
+            f"the tokenizer of {source} cannot be loaded ({_summary(error)}); give a folder "
             "with a tokenizer.json, for example with --tokenizer"
         ) from error
     return tokenizer
@@ -213,8 +226,9 @@ def _load_tokenizer(
 
 def _refuse_broken_weights(network: PreTrainedModel, name: str) -> None:
     for parameter, values in network.base_model.named_parameters():
-        # A sum is finite only if every term is, short of an overflow that float64 cannot meet.
-        if not torch.isfinite(values.detach().sum(dtype=torch.float64)):
+        # A finite sum has finite terms, and costs no memory; an infinite one may be an overflow.
+        total = values.detach().sum(dtype=torch.float32)
+        if not torch.isfinite(total) and not torch.isfinite(values).all():
             raise ModelError(
                 f"{name}: the weights {parameter} hold NaN or infinity; the checkpoint is broken"
             )
@@ -231,8 +245,10 @@ def _is_unused(key: str) -> bool:
     return any(part in key for part in _UNUSED_PARTS)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _summary(error: Exception) -> str:
+    """The message in one line, without the advice that follows an empty line."""
+    message = str(error).strip() or type(error).__name__
+    return " ".join(message.split("\n\n")[0].split())
 
 
 @contextmanager

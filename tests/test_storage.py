@@ -1,0 +1,238 @@
+"""Files and folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headroles.errors import StorageError
+from headroles.storage import (
+    RESULT_FILES,
+    SCHEMA_VERSION,
+    check_result_folder,
+    encode_json,
+    read_json,
+    read_table,
+    result_folder,
+    whole_file,
+    write_bytes,
+    write_json,
+)
+
+FAILURES = [ValueError, KeyboardInterrupt, SystemExit]
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def fail(draft: Path, failure: type[BaseException]) -> None:
+    """What happens to a writer that is half done."""
+    draft.write_text("half")
+    raise failure
+
+
+class TestWholeFile:
+    def test_appears_when_the_block_succeeds(self, tmp_path: Path) -> None:
+        with whole_file(tmp_path / "a.txt") as draft:
+            draft.write_text("new")
+            assert not (tmp_path / "a.txt").exists()
+        assert names(tmp_path) == {"a.txt"}
+        assert (tmp_path / "a.txt").read_text() == "new"
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_nothing_is_left_behind(self, tmp_path: Path, failure: type[BaseException]) -> None:
+        with pytest.raises(failure), whole_file(tmp_path / "a.txt") as draft:
+            fail(draft, failure)
+        assert names(tmp_path) == set()
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_an_earlier_file_survives(self, tmp_path: Path, failure: type[BaseException]) -> None:
+        (tmp_path / "a.txt").write_text("old")
+        with pytest.raises(failure), whole_file(tmp_path / "a.txt") as draft:
+            fail(draft, failure)
+        assert names(tmp_path) == {"a.txt"}
+        assert (tmp_path / "a.txt").read_text() == "old"
+
+    def test_an_earlier_file_is_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text("old and longer")
+        write_bytes(tmp_path / "a.txt", b"new")
+        assert (tmp_path / "a.txt").read_bytes() == b"new"
+
+    @pytest.mark.parametrize("place", ["missing/a.txt", "file/a.txt", "n" * 300])
+    def test_a_place_that_cannot_be_written(self, tmp_path: Path, place: str) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(StorageError, match=r"cannot be written"):
+            write_bytes(tmp_path / place, b"")
+        assert names(tmp_path) == {"file"}
+
+    def test_a_folder_is_not_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(StorageError, match="folder cannot be written"):
+            write_bytes(tmp_path / "folder", b"")
+        assert names(tmp_path) == {"folder"}
+
+
+class TestJson:
+    def test_round_trip(self, tmp_path: Path) -> None:
+        content = {"schema": SCHEMA_VERSION, "name": "Köln", "numbers": [1, 2.5, None]}
+        write_json(tmp_path / "a.json", content)
+        assert read_json(tmp_path / "a.json") == content
+        assert "Köln" in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+    def test_file_names_that_are_not_utf8(self) -> None:
+        content = {"file": os.fsdecode(b"caf\xe9.conllu")}
+        assert json.loads(encode_json(content)) == content
+
+    def test_nothing_is_left_of_what_cannot_be_written(self, tmp_path: Path) -> None:
+        with pytest.raises(TypeError):
+            write_json(tmp_path / "a.json", {"schema": object()})
+        assert names(tmp_path) == set()
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (None, r"no run\.json in .*; name a folder that headroles wrote"),
+            (b"", r"run\.json cannot be read"),
+            (b"{", r"run\.json cannot be read"),
+            (b"\xff\xfe", r"run\.json cannot be read"),
+            (b"[1]", r"run\.json holds no JSON object"),
+            (b"{}", "has schema None, this version reads 1"),
+            (b'{"schema": 99}', "has schema 99, this version reads 1"),
+        ],
+    )
+    def test_defects(self, tmp_path: Path, content: bytes | None, message: str) -> None:
+        if content is not None:
+            (tmp_path / "run.json").write_bytes(content)
+        with pytest.raises(StorageError, match=message):
+            read_json(tmp_path / "run.json")
+
+    def test_a_file_in_place_of_the_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(StorageError, match="cannot be read"):
+            read_json(tmp_path / "file" / "run.json")
+
+
+class TestTable:
+    def test_missing(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageError, match=r"there is no a\.parquet in"):
+            read_table(tmp_path / "a.parquet")
+
+    @pytest.mark.parametrize("kept", [0, 3, 50, -1])
+    def test_damaged(self, tmp_path: Path, kept: int) -> None:
+        file = tmp_path / "a.parquet"
+        pq.write_table(pa.table({"n": range(1000)}), file)
+        file.write_bytes(file.read_bytes()[:kept])
+        with pytest.raises(StorageError, match=r"a\.parquet cannot be read: .*score again"):
+            read_table(file)
+
+
+class TestResultFolder:
+    def test_appears_when_the_block_succeeds(self, tmp_path: Path) -> None:
+        with result_folder(tmp_path / "out") as staging:
+            (staging / "run.json").touch()
+            assert not (tmp_path / "out").exists()
+        assert names(tmp_path) == {"out"}
+        assert names(tmp_path / "out") == {"run.json"}
+        assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    @pytest.mark.parametrize("place", ["out", "new/parents/out"])
+    def test_nothing_is_left_behind(
+        self, tmp_path: Path, place: str, failure: type[BaseException]
+    ) -> None:
+        with pytest.raises(failure), result_folder(tmp_path / place) as staging:
+            fail(staging / "run.json", failure)
+        assert names(tmp_path) == set()
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_earlier_results_survive(self, tmp_path: Path, failure: type[BaseException]) -> None:
+        (tmp_path / "run.json").write_text("old")
+        with pytest.raises(failure), result_folder(tmp_path, overwrite=True) as staging:
+            fail(staging / "run.json", failure)
+        assert names(tmp_path) == {"run.json"}
+        assert (tmp_path / "run.json").read_text() == "old"
+
+    def test_parents_are_made(self, tmp_path: Path) -> None:
+        with result_folder(tmp_path / "new" / "parents" / "out") as staging:
+            (staging / "run.json").touch()
+        assert names(tmp_path) == {"new"}
+        assert names(tmp_path / "new" / "parents") == {"out"}
+
+    def test_an_empty_folder_is_filled(self, tmp_path: Path) -> None:
+        (tmp_path / "out").mkdir()
+        with result_folder(tmp_path / "out") as staging:
+            (staging / "run.json").touch()
+        assert names(tmp_path) == {"out"}
+        assert names(tmp_path / "out") == {"run.json"}
+
+    def test_a_folder_with_files_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").touch()
+        with (
+            pytest.raises(StorageError, match=r"is not empty.*--overwrite"),
+            result_folder(tmp_path),
+        ):
+            pytest.fail("the block must not run")
+        assert names(tmp_path) == {"notes.txt"}
+
+    def test_overwriting_replaces_results_and_keeps_the_rest(self, tmp_path: Path) -> None:
+        for name in (*RESULT_FILES, "notes.txt"):
+            (tmp_path / name).write_text("old")
+        with result_folder(tmp_path, overwrite=True) as staging:
+            (staging / "run.json").write_text("new")
+        assert names(tmp_path) == {"run.json", "notes.txt"}
+        assert (tmp_path / "run.json").read_text() == "new"
+        assert (tmp_path / "notes.txt").read_text() == "old"
+
+    @pytest.mark.parametrize("place", ["file", "file/out"])
+    def test_a_file_in_the_way(self, tmp_path: Path, place: str) -> None:
+        (tmp_path / "file").write_text("kept")
+        with pytest.raises(StorageError, match="file"), result_folder(tmp_path / place, True):
+            pytest.fail("the block must not run")
+        assert (tmp_path / "file").read_text() == "kept"
+
+    def test_a_name_that_no_file_system_takes(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageError, match="cannot be written"):
+            check_result_folder(tmp_path / ("n" * 300))
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_a_parent_without_permission(self, tmp_path: Path) -> None:
+        tmp_path.chmod(0o500)
+        with pytest.raises(StorageError, match="cannot be written: Permission denied"):
+            check_result_folder(tmp_path / "out")
+
+    def test_stands_on_the_file_system_of_an_existing_folder(self, tmp_path: Path) -> None:
+        """A mounted folder takes no file by renaming from its parent."""
+        with result_folder(tmp_path) as staging:
+            assert staging.parent == tmp_path
+
+    @pytest.mark.parametrize("place", [".", "out", "../beside", "out/../out"])
+    def test_relative_paths(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    ) -> None:
+        here = tmp_path / "here"
+        here.mkdir()
+        monkeypatch.chdir(here)
+        with result_folder(place) as staging:
+            (staging / "run.json").touch()
+        assert names(Path(place)) == {"run.json"}
+        assert not [name for name in names(here) | names(tmp_path) if name.startswith(".")]
+
+    def test_the_working_directory_may_change_meanwhile(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with result_folder("out") as staging:
+            (staging / "run.json").touch()
+            monkeypatch.chdir("/")
+        assert names(tmp_path / "out") == {"run.json"}
+
+    def test_checking_leaves_nothing(self, tmp_path: Path) -> None:
+        check_result_folder(tmp_path / "new" / "out")
+        check_result_folder(tmp_path)
+        assert names(tmp_path) == set()
