@@ -314,6 +314,7 @@ def _show(out: Path, as_json: bool, provenance: dict[str, Any], table: Any = Non
 
 def main() -> None:
     """Entry point of the ``headroles`` command."""
+    console.accept_any_text()
     app()
 
 

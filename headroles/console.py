@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,12 @@ err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 _STRONGEST = 3
 _PIPE_WIDTH = 200
+
+
+def accept_any_text() -> None:
+    """Let standard output escape what its encoding lacks, as standard error does anyway."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
@@ -114,7 +121,7 @@ def print_roles(table: RoleTable) -> None:
     strongest.add_column("role", no_wrap=True)
     strongest.add_column("strongest heads: layer-head mean score")
     for role in table.roles:
-        per_layer = [int(n) for n in counts.loc[role].tolist()[: len(layers)]]
+        per_layer = counts.loc[[role], layers].to_numpy(dtype=int)[0].tolist()
         cells = [str(n) if n else "." for n in per_layer]
         grid.add_row(role, str(examples.loc[role]), *cells, str(sum(per_layer)))
         strongest.add_row(role, _strongest(table, role))

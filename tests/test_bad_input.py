@@ -1,0 +1,369 @@
+"""What goes wrong for users: one line that names the thing, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import Result
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
+from tokenizers.models import BPE
+from transformers import (
+    BartConfig,
+    GPT2Config,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    T5Config,
+)
+from typer.testing import CliRunner
+
+from headroles import HeadScores
+from headroles.cli import app
+from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
+
+COMMANDS = ("classify", "score")
+PLACE = "results/new/out"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def assert_refused(result: Result, named: str, folder: Path, code: int = 1) -> None:
+    """One line on standard error that names the thing, and no trace of ``PLACE`` in ``folder``."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert named in result.stderr
+    assert "Traceback" not in result.output
+    assert not (folder / "results").exists()
+    assert not list(folder.glob(".*"))
+
+
+def row(number: int | str, form: str, head: int | str, relation: str) -> str:
+    return f"{number}\t{form}\t_\tX\t_\t_\t{head}\t{relation}\t_\t_\n"
+
+
+GOOD = conllu_sentence(CAT, "good-1")
+
+CORPORA = {
+    "empty file": (b"", "bad.conllu is empty"),
+    "blank file": (b"\n\n\n", "no sentences in"),
+    "not UTF-8": (
+        GOOD.encode() + "1\tcafé\t".encode("latin-1"),
+        "bad.conllu, line 6: byte 0xe9 at column 6 is not UTF-8",
+    ),
+    "columns": (
+        (GOOD + "# sent_id = s-2\n1\tOne\t0\troot\n\n").encode(),
+        "bad.conllu, line 7: sentence 's-2' has 4 tab-separated columns instead of 10",
+    ),
+    "spaces for tabs": (
+        (GOOD + row(1, "One", 0, "root").replace("\t", " ")).encode(),
+        "has 1 tab-separated columns instead of 10",
+    ),
+    "head out of range": (
+        conllu_sentence([("A", 0, "root"), ("b", 9, "obj")], "s-1").encode(),
+        "sentence 's-1' word 2 has head 9, but the sentence has 2 words",
+    ),
+    "no head": (row(1, "One", "_", "root").encode(), "has no head or no relation for word 1"),
+    "no number as head": (row(1, "One", "x", "root").encode(), "line 1: sentence 'bad-1'"),
+    "cycle": (
+        conllu_sentence([("A", 2, "obj"), ("b", 1, "obj"), ("c", 0, "root")], "s-1").encode(),
+        "sentence 's-1' has a cycle through words 1 and 2",
+    ),
+    "no root": (conllu_sentence([("A", 1, "obj")], "s-1").encode(), "cycle through word 1"),
+    "two roots": (
+        conllu_sentence([("A", 0, "root"), ("b", 0, "root")], "s-1").encode(),
+        "sentence 's-1' has 2 roots (words 1, 2)",
+    ),
+    "numbering": ((row(1, "A", 0, "root") + row(3, "b", 1, "obj")).encode(), "word 2 as 3"),
+    "same id": ((GOOD + conllu_sentence(DOG, "good-1")).encode(), "'good-1' has the id of"),
+    "no words": ((GOOD + "# sent_id = s-2\n# text = \n\n").encode(), "'s-2' has no words"),
+    "two schemes": (
+        conllu_sentence([("A", 0, "root"), ("b", 1, "dobj"), ("c", 1, "obj")], "s-1").encode(),
+        "two label schemes in one corpus",
+    ),
+}
+
+
+class TestCorpus:
+    @pytest.mark.parametrize("defect", CORPORA)
+    def test_defect_is_named(self, tmp_path: Path, defect: str) -> None:
+        content, named = CORPORA[defect]
+        (tmp_path / "bad.conllu").write_bytes(content)
+        for command in COMMANDS:
+            # The model is not even looked for: corpora are read first.
+            result = run(command, "no-model", tmp_path / "bad.conllu", "--out", tmp_path / PLACE)
+            assert_refused(result, named, tmp_path)
+
+    @pytest.mark.parametrize(
+        ("place", "named", "code"),
+        [
+            ("none.conllu", "none.conllu does not exist", 1),
+            ("folder", "folder holds no .conllu file", 1),
+            ("text.txt", "name a spaCy pipeline with --parser", 2),
+        ],
+    )
+    def test_place_is_named(self, tmp_path: Path, place: str, named: str, code: int) -> None:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "text.txt").write_text("Cats sleep.\n")
+        for command in COMMANDS:
+            result = run(command, "no-model", tmp_path / place, "--out", tmp_path / PLACE)
+            assert_refused(result, named, tmp_path, code)
+
+    @pytest.mark.parametrize(
+        ("relations", "named"),
+        [
+            ("nsubjj", "no relation 'nsubjj'; did you mean 'nsubj'?"),
+            ("obj,iobj", "no relation 'iobj'; did you mean 'obj'?"),
+            ("xyz", "no relation 'xyz'; It has: amod, nsubj, obj, punct"),
+            ("nsubj:pass", "--keep-subtypes"),
+            ("ALL", "no relation 'ALL'"),
+        ],
+    )
+    def test_relation_is_named(
+        self, treebank: Path, tmp_path: Path, relations: str, named: str
+    ) -> None:
+        for command in COMMANDS:
+            arguments = ("no-model", treebank, "--relations", relations)
+            assert_refused(run(command, *arguments, "--out", tmp_path / PLACE), named, tmp_path)
+
+
+def without_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def with_pickled_weights(folder: Path) -> None:
+    without_weights(folder)
+    torch.save(make_bert().state_dict(), folder / "pytorch_model.bin")
+
+
+def with_half_a_weight_file(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def with_nan(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    weights["encoder.layer.2.attention.self.key.bias"][1] = torch.nan
+    save_file(weights, file, metadata={"format": "pt"})
+
+
+def without_tokenizer(folder: Path) -> None:
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+
+
+def with_a_slow_tokenizer(folder: Path) -> None:
+    """CTRL's tokenizer has no fast version."""
+    without_tokenizer(folder)
+    (folder / "vocab.json").write_text('{"<unk>": 0, "a</w>": 1}')
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "CTRLTokenizer"}')
+
+
+def with_broken_json(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "bert", "hidden_size": "wide"}')
+
+
+MODELS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no weights": (without_weights, "the weights of {} cannot be loaded"),
+    "pickled weights": (with_pickled_weights, "headroles reads model.safetensors"),
+    "half a weight file": (with_half_a_weight_file, "the weights of {} cannot be loaded"),
+    "NaN": (with_nan, "{}: the weights encoder.layer.2.attention.self.key.bias hold NaN"),
+    "no tokenizer": (without_tokenizer, "{} holds no tokenizer"),
+    "slow tokenizer": (with_a_slow_tokenizer, "is a slow tokenizer"),
+    "broken configuration": (with_broken_json, "the configuration of {} cannot be read"),
+    "decoder": (GPT2Config().save_pretrained, "gpt2 is a decoder"),
+    "encoder-decoder T5": (T5Config().save_pretrained, "t5 is an encoder-decoder"),
+    "encoder-decoder BART": (BartConfig().save_pretrained, "bart is an encoder-decoder"),
+}
+
+
+class TestModel:
+    @pytest.mark.parametrize("defect", MODELS)
+    def test_defect_is_named(
+        self, bert_folder: Path, treebank: Path, tmp_path: Path, defect: str
+    ) -> None:
+        spoil, named = MODELS[defect]
+        folder = shutil.copytree(bert_folder, tmp_path / "model")
+        spoil(folder)
+        for command in COMMANDS:
+            result = run(command, folder, treebank, "--out", tmp_path / PLACE)
+            assert_refused(result, named.format(folder), tmp_path)
+
+    def test_name_is_named(
+        self, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        for command in COMMANDS:
+            result = run(command, "no-such-model", treebank, "--out", tmp_path / PLACE)
+            assert_refused(result, "there is no folder no-such-model", tmp_path)
+
+
+class TestTooLong:
+    @pytest.fixture
+    def model(self, tmp_path: Path) -> Path:
+        """A model for 40 tokens: pairs of short sentences fit, 60 letters of a word do not."""
+        folder = tmp_path / "short"
+        make_bert(max_position_embeddings=40).save_pretrained(folder)
+        make_tokenizer().save_pretrained(folder)
+        return folder
+
+    def long_sentence(self, name: str, document: str) -> str:
+        return conllu_sentence([("a" * 60, 2, "nsubj"), ("is", 0, "root")], name, document)
+
+    def test_is_skipped_and_counted(self, model: Path, treebank: Path, tmp_path: Path) -> None:
+        with treebank.open("a") as file:
+            file.write(self.long_sentence("c-1", "c"))
+        for command in COMMANDS:
+            out = tmp_path / command
+            result = run(command, model, treebank, "--out", out)
+            assert result.exit_code == 0, result.output
+            assert "3 examples scored" in result.stdout
+            assert "skipped 1 examples longer than the model takes" in result.stdout
+            stored = json.loads((out / "run.json").read_text())
+            assert stored["skipped"] == {"examples longer than the model takes": 1}
+            assert (stored["examples"], stored["corpus"]["sentences"]) == (3, 6)
+            assert "c-1" not in HeadScores.load(out).ids
+
+    def test_a_corpus_of_nothing_else_is_refused(self, model: Path, tmp_path: Path) -> None:
+        (tmp_path / "long.conllu").write_text(self.long_sentence("c-1", "c"))
+        for command in COMMANDS:
+            result = run(command, model, tmp_path / "long.conllu", "--out", tmp_path / PLACE)
+            named = "no example could be scored: 1 examples longer than the model takes"
+            assert_refused(result, named, tmp_path)
+
+
+def save_roberta(folder: Path, *, add_prefix_space: bool) -> Path:
+    """A byte-level model whose vocabulary has ``cat`` as a word's beginning, and letters."""
+    torch.manual_seed(0)
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    entries = ["<s>", "<pad>", "</s>", "<unk>", *letters, "Ġc", "at", "Ġcat"]
+    backend = Tokenizer(
+        BPE(
+            {entry: number for number, entry in enumerate(entries)},
+            [("Ġ", "c"), ("a", "t"), ("Ġc", "at")],
+        )
+    )
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+    backend.decoder = decoders.ByteLevel()
+    backend.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=add_prefix_space
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token="<s>",
+        cls_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        model_max_length=64,
+    ).save_pretrained(folder)
+    RobertaModel(
+        RobertaConfig(
+            vocab_size=len(entries),
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=66,
+            initializer_range=0.5,
+            type_vocab_size=1,
+        )
+    ).save_pretrained(folder)
+    return folder
+
+
+def test_byte_level_words_begin_with_their_space(tmp_path: Path) -> None:
+    """Without a space before every word ``cat`` would fall to letters, and score differently."""
+    words = [("a", 2, "det"), ("cat", 3, "nsubj"), ("sat", 0, "root"), ("cat", 3, "obj")]
+    corpus = tmp_path / "cats.conllu"
+    corpus.write_text(conllu_sentence(words, "1") + conllu_sentence(words, "2"))
+    found = []
+    for prefix in (True, False):
+        model = save_roberta(tmp_path / f"roberta-{prefix}", add_prefix_space=prefix)
+        result = run("score", model, corpus, "--out", tmp_path / str(prefix))
+        assert result.exit_code == 0, result.output
+        found.append(HeadScores.load(tmp_path / str(prefix)))
+    right, mended = found
+    # <s> Ġ a Ġcat Ġ s at Ġcat </s>, then </s> and the second sentence
+    assert right.lengths.tolist() == mended.lengths.tolist() == [18]
+    np.testing.assert_array_equal(right.values, mended.values)
+
+
+class TestInterrupt:
+    """Ctrl-C, sent when the process itself shows how far it is."""
+
+    def arguments(self, command: str, model: Path, corpus: Path, folder: Path) -> list[str]:
+        return ["-m", "headroles.cli", command, *map(str, (model, corpus, "--out", folder / PLACE))]
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_while_scoring(
+        self, bert_folder: Path, sample: Path, tmp_path: Path, command: str
+    ) -> None:
+        text = sample.read_text(encoding="utf-8")
+        with (tmp_path / "large.conllu").open("w", encoding="utf-8") as file:
+            for copy in range(40):
+                file.write(text.replace("# sent_id = ", f"# sent_id = {copy}-"))
+        arguments = self.arguments(command, bert_folder, tmp_path / "large.conllu", tmp_path)
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(
+            [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=theirs, text=True
+        ) as process:
+            os.close(theirs)
+            shown = b""
+            while not re.search(rb"[1-9]\d*/5600", shown):  # the bar counts: scoring runs
+                shown += os.read(ours, 4096)
+            process.send_signal(signal.SIGINT)
+            stdout = process.communicate()[0]
+        shown += read_rest(ours)
+        assert process.returncode == 1
+        assert stdout == ""
+        assert b"interrupted: nothing was written" in shown
+        assert b"Traceback" not in shown
+        assert {path.name for path in tmp_path.iterdir()} == {"large.conllu"}
+
+    def test_while_starting(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+        arguments = self.arguments("classify", bert_folder, treebank, tmp_path)
+        with subprocess.Popen(
+            [sys.executable, "-X", "importtime", *arguments], stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            while not process.stderr.readline().endswith(" torch._utils\n"):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            shown = process.stderr.read()
+        assert process.returncode == 1
+        assert "interrupted: nothing was written" in shown
+        assert "Traceback" not in shown
+        assert {path.name for path in tmp_path.iterdir()} == {treebank.name}
+
+
+def read_rest(terminal: int) -> bytes:
+    """What is left to read; the other end is closed, which Linux reports as an error."""
+    shown = b""
+    try:
+        while part := os.read(terminal, 4096):
+            shown += part
+    except OSError:
+        pass
+    finally:
+        os.close(terminal)
+    return shown

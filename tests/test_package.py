@@ -1,0 +1,55 @@
+"""The package as a whole: what importing it costs, and its public names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import headroles
+
+HEAVY = ("torch", "spacy", "transformers", "pandas", "matplotlib")
+
+
+def loaded_after(code: str) -> set[str]:
+    """The heavy libraries that a fresh interpreter holds after ``code``."""
+    report = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
+    )
+    return set(eval(done.stdout.splitlines()[-1]))
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert loaded_after("import headroles") == set()
+
+
+def test_the_check_notices_what_is_loaded() -> None:
+    assert "pandas" in loaded_after("import headroles; headroles.RoleTable")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["classify", "--help"], ["export", "--help"], ["classify"]]
+)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "from headroles.cli import app\n"
+        f"try: app({arguments!r})\n"
+        "except SystemExit as end: assert end.code in (0, 2)"
+    )
+    assert loaded_after(code) == set()
+
+
+def test_public_names_are_those_with_a_home() -> None:
+    assert sorted(headroles.__all__) == sorted(headroles._HOMES) == dir(headroles)
+
+
+@pytest.mark.parametrize("name", headroles.__all__)
+def test_every_public_name_resolves_and_is_documented(name: str) -> None:
+    assert getattr(headroles, name).__doc__
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        headroles.no_such_name  # noqa: B018
