@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from headroles import console
 from headroles.console import reports_errors
+from headroles.errors import UsageError
 
 app = typer.Typer(
     name="headroles",
@@ -18,6 +20,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"headroles {version('headroles')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    pass
+
 
 Model = Annotated[str, typer.Argument(help="Hub id or folder of an encoder.")]
 Sources = Annotated[
@@ -163,19 +183,23 @@ def score(
     batch_tokens: BatchTokens = None,
     revision: Revision = None,
     trust_remote_code: RemoteCode = False,
+    preset: Preset = "default",
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Score the heads of MODEL over CORPUS and write the scores; for corpora of any size."""
     from headroles.corpus import open_corpus
+    from headroles.roles import check_preset
     from headroles.scoring import ScoringOptions, open_scoring, score_to_folder
     from headroles.storage import result_folder
 
+    check_preset(preset)
     options = ScoringOptions(
         relations=_relations(relations),
         window=window,
         pairing=pairing,
         keep_subtypes=keep_subtypes,
+        published_edge=preset == "published",
         batch_tokens=batch_tokens,
     )
     loading = {
@@ -295,7 +319,11 @@ def _columns(text: str | None) -> list[str | int] | None:
 
 
 def _relations(text: str | None) -> str | tuple[str, ...] | None:
-    return text if text is None or text == "all" else tuple(_split(text))
+    if text is None or text == "all":
+        return text
+    if not (named := _split(text)):
+        raise UsageError("--relations names no relation; leave it out for the defaults")
+    return tuple(named)
 
 
 def _split(text: str) -> list[str]:
@@ -314,6 +342,8 @@ def _show(out: Path, as_json: bool, provenance: dict[str, Any], table: Any = Non
 
 def main() -> None:
     """Entry point of the ``headroles`` command."""
+    # A scheduler's request to stop is an interruption like any other: it leaves nothing behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console.accept_any_text()
     app()
 

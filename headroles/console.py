@@ -103,7 +103,7 @@ def print_run(provenance: dict[str, Any]) -> None:
         f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
         f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
     ]
-    skipped = [f"{count} {reason}" for reason, count in provenance["skipped"].items()]
+    skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}")
     out.print("\n".join(lines), soft_wrap=True)
 

@@ -43,10 +43,18 @@ COLUMNS = (
     "assigned",
     "note",
 )
+VALUES = COLUMNS[3:]
+"""The columns that a wide table can show."""
 _NOTES = {
     UNTESTABLE: "untestable: fewer than two examples",
     DEGENERATE: "degenerate: zero variance, decided by the mean",
 }
+
+
+def check_preset(preset: str) -> None:
+    """Raise UsageError for a preset that there is not."""
+    if preset not in PRESETS:
+        raise UsageError(f"the preset is {preset!r}; it must be one of {', '.join(PRESETS)}")
 
 
 @dataclass(frozen=True)
@@ -86,8 +94,7 @@ class TestOptions:
         ``"published"`` tests as the released notebooks do: no correction, population standard
         deviation. Raises UsageError for an unknown preset or an option outside its range.
         """
-        if preset not in PRESETS:
-            raise UsageError(f"the preset is {preset!r}; it must be one of {', '.join(PRESETS)}")
+        check_preset(preset)
         given = cls(threshold, alpha, correction, family)
         return replace(given, correction="none", ddof=0) if preset == "published" else given
 
@@ -146,8 +153,8 @@ class RoleTable:
         """
         if shape not in SHAPES:
             raise UsageError(f"the shape is {shape!r}; it must be one of {', '.join(SHAPES)}")
-        if value not in COLUMNS:
-            raise UsageError(f"the value is {value!r}; it must be one of {', '.join(COLUMNS)}")
+        if value not in VALUES:
+            raise UsageError(f"the value is {value!r}; it must be one of {', '.join(VALUES)}")
         frame = self.frame if shape == "long" else self.wide(value)
         return export_frame(frame, fmt, self.provenance)
 
@@ -221,7 +228,7 @@ def assign_roles(
     columns = np.moveaxis(scores.values, -1, 1).reshape(scores.n_examples, -1)
     result = one_sample_t(columns, threshold, confidence=1 - alpha, ddof=options.ddof)
     frame = _frame(scores, result, options)
-    return RoleTable(frame, {**scores.provenance, "tests": asdict(options)})
+    return RoleTable(frame, {**scores.provenance, "tests": {**asdict(options), "preset": preset}})
 
 
 def _frame(scores: HeadScores, result: OneSampleResult, options: TestOptions) -> pd.DataFrame:

@@ -135,6 +135,8 @@ class HeadScores:
         try:
             roles = tuple(provenance["roles"])
             shape = (len(examples["example"]), provenance["layers"], provenance["heads"])
+            if table.num_rows != provenance.get("scores", table.num_rows):
+                raise ValueError(f"{table.num_rows} scores instead of {provenance['scores']}")
             values, counts = _from_long(table, examples["example"], roles, shape)
             return cls(
                 ids=tuple(examples["example"]),
@@ -192,20 +194,17 @@ def _examples_table(block: ScoreBlock) -> pa.Table:
 def _long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
     import pyarrow as pa
 
-    _, n_layers, n_heads, _ = block.values.shape
     columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("e", "l", "h", "r", "s", "n")}
-    for role in range(len(roles)):
-        present = np.flatnonzero(block.counts[:, role] > 0)
-        heads = n_layers * n_heads
-        columns["e"].append(np.tile(present, heads).astype(np.int32))
-        columns["l"].append(np.repeat(np.arange(n_layers, dtype=np.int16), n_heads * len(present)))
-        columns["h"].append(
-            np.tile(np.repeat(np.arange(n_heads, dtype=np.int16), len(present)), n_layers)
-        )
-        columns["r"].append(np.full(heads * len(present), role, dtype=np.int16))
-        scores = block.values[present, :, :, role].reshape(len(present), heads)
-        columns["s"].append(scores.T.ravel())
-        columns["n"].append(np.tile(block.counts[present, role], heads).astype(np.int32))
+    for role in range(len(roles)):  # one at a time: the indices of all would take much memory
+        values = np.moveaxis(block.values[..., role], 0, -1)
+        present = ~np.isnan(values)
+        layer, head, example = np.nonzero(present)
+        columns["e"].append(example.astype(np.int32))
+        columns["l"].append(layer.astype(np.int16))
+        columns["h"].append(head.astype(np.int16))
+        columns["r"].append(np.full(len(example), role, dtype=np.int16))
+        columns["s"].append(values[present])
+        columns["n"].append(block.counts[example, role].astype(np.int32))
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     return pa.table(
         {
@@ -231,11 +230,12 @@ def _from_long(
         layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
         values[example, layer, head, role] = batch.column("score").to_numpy()
         counts[example, role] = batch.column("count").to_numpy()
-    expected = int((counts > 0).sum()) * shape[1] * shape[2]
-    if table.num_rows != expected:
-        raise ValueError(f"{table.num_rows} scores instead of {expected}")
+    if table.num_rows != int((~np.isnan(values)).sum()):
+        raise ValueError("scores that stand there twice")
     if not (counts > 0).any(axis=1).all():
         raise ValueError("examples without any score")
+    if np.isnan(values).all(axis=(0, 3)).any():
+        raise ValueError("heads without any score")
     return values, counts
 
 

@@ -35,7 +35,7 @@ from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models import AttentionReader, LoadedEncoder, load_encoder, open_reader
 from headroles.provenance import new_provenance
 from headroles.scores import HeadScores, ScoreBlock, ScoreWriter
-from headroles.sieves import build_sieves, role_ids
+from headroles.sieves import Sieves, build_sieves, role_ids
 from headroles.tokens import EncodedExample
 
 ALL_RELATIONS = "all"
@@ -243,6 +243,7 @@ class ScoringRun:
             "roles": list(self.roles),
             "layers": reader.n_layers,
             "heads": reader.n_heads,
+            "reaches": list(reader.reaches),
         }
 
     def blocks(self, on_progress: OnProgress | None = None) -> Iterator[ScoreBlock]:
@@ -255,16 +256,19 @@ class ScoringRun:
             self._encoder.takes_token_types,
         )
         examples = make_examples(self._corpus, self._options.pairing)
-        n_scored = sentences_done = 0
+        n_scored = n_scores = sentences_done = 0
         while window := list(islice(examples, _WINDOW_EXAMPLES)):
             encoded = example_encoder.encode(window, self._skipped)
             n_scored += len(encoded)
             sentences = sum(len(example.sentences) for example in window)
             report = partial(self._report, on_progress, sentences_done, sentences, len(encoded))
             if encoded:
-                yield self._score(encoded, report)
+                block = self._score(encoded, report)
+                n_scores += int(np.count_nonzero(~np.isnan(block.values)))
+                yield block
             sentences_done += sentences
         self.provenance["examples"] = n_scored
+        self.provenance["scores"] = n_scores
         self.provenance["skipped"] = dict(self._skipped)
         if not n_scored:
             raise CorpusError(
@@ -308,19 +312,27 @@ class ScoringRun:
         self, examples: list[EncodedExample]
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Values (E, layers, heads, roles) and counts (E, roles) of examples run together."""
-        device = self._encoder.device
-        sieves = build_sieves(
-            examples, len(self.relations), self._options.window, self._options.published_edge
-        )
-        tensors = SieveTensors.of(sieves, device)
+        device, reaches = self._encoder.device, self._reader.reaches
+        sieves = {reach: self._sieves(examples, reach) for reach in dict.fromkeys(reaches)}
+        tensors = {reach: SieveTensors.of(sieves[reach], device) for reach in sieves}
         layers: list[Tensor] = []
         self._reader.read(
             collate(examples, device, self._encoder.tokenizer.pad_token_id or 0),
-            lambda layer, attention: layers.append(contract(attention, tensors)),
+            lambda layer, attention: layers.append(contract(attention, tensors[reaches[layer]])),
         )
         values = torch.stack(layers, dim=1).cpu().numpy()
-        values[np.broadcast_to((sieves.counts == 0)[:, None, None], values.shape)] = np.nan
-        return values, sieves.counts
+        for layer, reach in enumerate(reaches):
+            values[:, layer].swapaxes(1, 2)[sieves[reach].counts == 0] = np.nan
+        return values, np.max([sieves[reach].counts for reach in sieves], axis=0)
+
+    def _sieves(self, examples: list[EncodedExample], reach: int | None) -> Sieves:
+        return build_sieves(
+            examples,
+            len(self.relations),
+            self._options.window,
+            self._options.published_edge,
+            reach,
+        )
 
     def _halve(self, rows: list[int], examples: list[EncodedExample]) -> list[list[int]]:
         if len(rows) == 1:

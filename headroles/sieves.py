@@ -141,7 +141,7 @@ class _Batch:
 
     @property
     def width(self) -> int:
-        return self.real.shape[1]
+        return int(self.real.shape[1])
 
 
 def _key_sets(segments: IntArray) -> BoolArray:
@@ -213,7 +213,7 @@ class _Pairs:
 
 def _local_pairs(batch: _Batch, window: int, published_edge: bool) -> _Pairs:
     width, lengths = batch.width, batch.real.sum(axis=1)
-    window = window if batch.reach is None else min(window, batch.reach)
+    window = min(window, width if batch.reach is None else batch.reach)
     query = np.arange(width)[:, None]
     key = query + np.arange(-window, window + 1)
     n = lengths[:, None, None]

@@ -236,7 +236,7 @@ class TestTooLong:
             result = run(command, model, treebank, "--out", out)
             assert result.exit_code == 0, result.output
             assert "3 examples scored" in result.stdout
-            assert "skipped 1 examples longer than the model takes" in result.stdout
+            assert "skipped examples longer than the model takes: 1" in result.stdout
             stored = json.loads((out / "run.json").read_text())
             assert stored["skipped"] == {"examples longer than the model takes": 1}
             assert (stored["examples"], stored["corpus"]["sentences"]) == (3, 6)

@@ -245,7 +245,7 @@ class TestOptions:
         arguments = ("score", bert_folder, treebank, "--out", out)
         assert "'b-3' has a cycle" in run(*arguments).stderr
         shown = run_well(*arguments, "--on-bad-sentence", "skip").stdout
-        assert "skipped 1 defective sentences" in shown
+        assert "skipped defective sentences: 1" in shown
         assert provenance(out)["skipped"] == {"defective sentences": 1}
 
     def test_published_preset(self, bert_folder: Path, corpus: Path, out: Path) -> None:
@@ -257,6 +257,7 @@ class TestOptions:
             "correction": "none",
             "family": "all",
             "ddof": 0,
+            "preset": "published",
         }
         frame = RoleTable.load(out).frame.dropna(subset=["p_value"])
         assert (frame["p_adjusted"] == frame["p_value"]).all()

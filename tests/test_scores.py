@@ -38,6 +38,7 @@ def make_scores(*blocks: ScoreBlock) -> HeadScores:
     blocks = blocks or (make_block(),)
     _, layers, heads, _ = blocks[0].values.shape
     provenance = {
+        "scores": sum(int((~np.isnan(block.values)).sum()) for block in blocks),
         "schema": SCHEMA_VERSION,
         "roles": list(ROLES),
         "layers": layers,

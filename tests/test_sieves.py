@@ -281,3 +281,46 @@ def test_examples_do_not_share_pairs() -> None:
     values = score(np.repeat(HAND, 2, axis=0), [without, with_arc])
     assert np.isnan(values[0, 0, ROLES.index("syntactic")])
     assert values[1, 0, ROLES.index("syntactic")] == pytest.approx(2.8)
+
+
+class TestReach:
+    """Layers that see a window only: rows and sieves end where the attention does."""
+
+    @given(examples(), st.integers(1, 6))
+    @settings(deadline=None, max_examples=60)
+    def test_uniform_attention_within_reach_scores_one(
+        self, example: EncodedExample, reach: int
+    ) -> None:
+        n = len(example)
+        allowed = np.abs(np.subtract.outer(range(n), range(n))) <= reach
+        attention = (allowed / allowed.sum(1, keepdims=True))[None, None]
+        sieves = build_sieves([example], 2, reach=reach)
+        tensors = SieveTensors.of(sieves, torch.device("cpu"))
+        values = contract(torch.tensor(attention).float(), tensors).numpy()[0, 0]
+        for role, value, count in zip(ROLES, values, sieves.counts[0], strict=True):
+            if count and role != "block":
+                assert value == pytest.approx(1, rel=1e-5), role
+
+    @given(examples(), st.integers(0, 2**16))
+    @settings(deadline=None, max_examples=30)
+    def test_a_reach_beyond_the_sequence_changes_nothing(
+        self, example: EncodedExample, seed: int
+    ) -> None:
+        attention = random_attention(len(example), seed)
+        np.testing.assert_allclose(
+            score(attention, [example], reach=50), score(attention, [example]), rtol=1e-6
+        )
+
+    def test_arcs_out_of_reach_have_no_score(self) -> None:
+        example = make_example([S, 0, 0, 0, 0, 0, 0, S], [(1, 1, 6, 1, 0), (1, 1, 2, 1, 0)])
+        counts = build_sieves([example], 2, reach=3).counts[0]
+        assert counts[ROLES.index("syntactic")] == 1
+        assert counts[ROLES.index("delimiter:cls")] == 4
+
+    def test_an_arc_may_be_partly_in_reach(self) -> None:
+        """From pieces 1, 2 to pieces 4, 5 with a reach of 2: only 2 -> 4 is seen."""
+        example = make_example([S, 0, 0, 0, 0, 0, S], [(1, 2, 4, 2, 0)])
+        sieves = build_sieves([example], 2, reach=2)
+        used = sieves.pair_weights[0, :, 1] > 0
+        assert sieves.pairs[0, used].tolist() == [2 * 7 + 4]
+        assert sieves.pair_weights[0, used, 1].tolist() == [5]  # keys within reach of query 2

@@ -162,7 +162,7 @@ def _to_json(sentence: Sentence, document: str | int) -> str:
         sentence.governors,
         sentence.relations,
     ]
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.dumps(record, separators=(",", ":")) + "\n"
 
 
 def _from_json(line: str) -> Sentence:

@@ -32,7 +32,7 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str) -> Corpus:
         CorpusError: a path does not exist, or a folder has no text file.
         ParserError: the pipeline cannot be loaded or does not parse.
     """
-    files = find_files(paths, suffix=".txt")
+    files = _differently_named(find_files(paths, suffix=".txt"))
     pipeline = _load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -69,7 +69,7 @@ def read_pairs(
     """
     if not 1 <= len(columns) <= 2:
         raise UsageError(f"{len(columns)} text columns were named; name one, or two for pairs")
-    files = find_files(paths, suffix=".tsv")
+    files = _differently_named(find_files(paths, suffix=".tsv"))
     pipeline = _load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -100,6 +100,18 @@ class _Pipeline:
             "parser": self.name,
             "scheme": self.scheme,
         }
+
+
+def _differently_named(files: list[Path]) -> list[Path]:
+    """``files``; sentences are called after their file, so no two may share a name."""
+    seen: dict[str, Path] = {}
+    for file in files:
+        if file.stem in seen:
+            raise CorpusError(
+                f"{seen[file.stem]} and {file} would give their sentences the same ids; rename one"
+            )
+        seen[file.stem] = file
+    return files
 
 
 def _load_pipeline(name: str) -> _Pipeline:

@@ -126,6 +126,12 @@ def dropout_sites(base_model: nn.Module, family: Family, n_layers: int) -> list[
         ) from error
 
 
+def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, ...]:
+    """How far the attention of each layer reaches to either side; None where it has no bounds."""
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * n_layers
+    return tuple(config.sliding_window if kind == "sliding_attention" else None for kind in kinds)
+
+
 def longest_input(base_model: nn.Module, config: PreTrainedConfig) -> int | None:
     """Most tokens that the model's position embeddings can tell apart; None without a limit."""
     from torch import nn

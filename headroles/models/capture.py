@@ -19,7 +19,13 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models.architectures import Family, dropout_sites, find_family, longest_input
+from headroles.models.architectures import (
+    Family,
+    dropout_sites,
+    find_family,
+    layer_reaches,
+    longest_input,
+)
 
 # A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
 INTERFACE_NAME = "headroles_reader"
@@ -66,6 +72,8 @@ class AttentionReader:
     family: Family
     n_layers: int
     n_heads: int
+    reaches: tuple[int | None, ...]
+    """Per layer, how far attention reaches to either side; None where it has no bounds."""
 
     def read(self, inputs: Mapping[str, Tensor], on_layer: OnLayer) -> None:
         """Run the encoder on one batch. ``on_layer`` must not keep the weights it is given."""
@@ -93,7 +101,8 @@ def open_reader(model: PreTrainedModel) -> Iterator[AttentionReader]:
     install = _replaced_interface if family.dropout is None else _hooked_dropouts
     with install(base, family), torch.inference_mode():
         n_layers, n_heads = _count_layers_and_heads(base, family)
-        yield AttentionReader(base, family, n_layers, n_heads)
+        reaches = layer_reaches(base.config, n_layers)
+        yield AttentionReader(base, family, n_layers, n_heads, reaches)
 
 
 def _run(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: _Pass) -> None:
@@ -160,6 +169,7 @@ def _attend_and_report(
     this_pass = _current.get()
     if this_pass is not None:
         if this_pass.is_trial:
+            _refuse_unknown_window(module, kwargs.get("sliding_window"))
             own = _own_weights(module, query, key, value, attention_mask, scaling)
             _refuse_difference(module, weights, own)
         this_pass.take(weights)
@@ -186,6 +196,14 @@ def _own_weights(
         return None
     weights = eager(module, query, key, value, attention_mask, scaling=scaling, dropout=0.0)[1]
     return weights if isinstance(weights, Tensor) else None
+
+
+def _refuse_unknown_window(module: nn.Module, window: int | None) -> None:
+    if window is not None and "sliding_attention" not in getattr(module.config, "layer_types", ()):
+        raise ModelSupportError(
+            f"{type(module).__name__} attends within a window whose width is not known; "
+            "run `headroles models` for the families that can be scored"
+        )
 
 
 def _refuse_difference(module: nn.Module, weights: Tensor, own: Tensor | None) -> None:

@@ -177,3 +177,23 @@ def test_attention_of_its_own_kind_is_refused(
     monkeypatch.setattr(modeling_bert, "eager_attention_forward", other)
     with pytest.raises(ModelSupportError, match="in a way of its own"), open_reader(bert):
         pass
+
+
+def test_reaches_are_where_the_attention_ends() -> None:
+    """ModernBERT: a window in two layers of three, none in the other."""
+    model = make_model("modernbert")
+    n = 24
+    inputs = {"input_ids": torch.arange(5, 5 + n)[None], "attention_mask": torch.ones(1, n).long()}
+    with open_reader(model) as reader:
+        reaches = reader.reaches
+    assert set(reaches) == {None, 4}
+    distance = torch.arange(n)[:, None].sub(torch.arange(n)).abs()
+    for reach, weights in zip(reaches, capture(model, inputs), strict=True):
+        seen = weights[0].amax(0) > 0
+        assert torch.equal(seen, distance <= (n if reach is None else reach))
+
+
+@pytest.mark.parametrize("kind", sorted(set(CONFIGS) - {"modernbert"}))
+def test_other_families_reach_everywhere(kind: str) -> None:
+    with open_reader(make_model(kind)) as reader:
+        assert set(reader.reaches) == {None}
