@@ -91,7 +91,10 @@ KeepSubtypes = Annotated[
 Threshold = Annotated[float, typer.Option("--threshold", help="Mean score to exceed.")]
 Alpha = Annotated[float, typer.Option("--alpha", help="Level of the tests.")]
 Correction = Annotated[
-    str, typer.Option("--correction", help="fdr_bh, holm, bonferroni, fdr_by or none.")
+    str,
+    typer.Option(
+        "--correction", help="fdr_bh, fdr_by, fdr_tsbh, holm, hochberg, bonferroni, none."
+    ),
 ]
 Family = Annotated[
     str, typer.Option("--family", help="Tests corrected together: all, or those of each role.")

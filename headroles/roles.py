@@ -215,7 +215,8 @@ def assign_roles(
         scores: from `score_heads`.
         threshold: 3 is the published one: three times as much attention as uniform.
         alpha: level of the tests; confidence intervals have level ``1 - alpha``.
-        correction: ``fdr_bh``, ``holm``, ``bonferroni``, ``fdr_by`` or ``none``.
+        correction: ``fdr_bh``, ``fdr_by``, ``fdr_tsbh``, ``holm``, ``hochberg``,
+            ``bonferroni`` or ``none``.
         family: ``"all"`` tests are one family, or the heads of each ``"role"`` are.
         preset: ``"published"`` tests as the released notebooks do (no correction, population
             standard deviation), for comparison with them only. Their numbers also need scores
@@ -235,7 +236,7 @@ def _frame(scores: HeadScores, result: OneSampleResult, options: TestOptions) ->
     shape = (len(scores.roles), scores.n_layers, scores.n_heads)
     role, layer, head = (axis.ravel() for axis in np.indices(shape))
     families = role if options.family == "role" else np.zeros_like(role)
-    p_adjusted = adjust_p_values(result.p_value, options.correction, families)
+    p_adjusted = adjust_p_values(result.p_value, options.correction, families, options.alpha)
     by_mean = (result.status == DEGENERATE) & (result.mean > options.threshold)
     frame = pd.DataFrame(
         {

@@ -32,6 +32,7 @@ from headroles.corpus import (
 )
 from headroles.encoding import ExampleEncoder
 from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.memory import HeldMemory
 from headroles.models import AttentionReader, LoadedEncoder, load_encoder, open_reader
 from headroles.provenance import new_provenance
 from headroles.scores import HeadScores, ScoreBlock, ScoreWriter
@@ -41,7 +42,9 @@ from headroles.tokens import EncodedExample
 ALL_RELATIONS = "all"
 # Examples that are sorted by length together: enough for batches of equal length, and a fixed
 # amount of memory whatever the size of the corpus.
-_WINDOW_EXAMPLES = 1024
+WINDOW_EXAMPLES = 512
+_LINEAR_WIDTH = 64
+_MEMORY_SLACK = 32 * 2**20
 _BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 8192}
 
 OnProgress = Callable[[int, int], None]
@@ -225,10 +228,11 @@ class ScoringRun:
         self._corpus = corpus
         self._options = options
         self._skipped: Skipped = Counter(corpus.skipped)
+        self._held_memory = HeldMemory(_MEMORY_SLACK)
         self.relations = check_relations(corpus, options)
         self.roles = role_ids(self.relations)
         self.n_sentences = corpus.n_sentences
-        self._batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
+        self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
         self.provenance: dict[str, Any] = new_provenance(
             model={**encoder.description, "family": reader.family.name},
             corpus=corpus.describe(),
@@ -236,7 +240,7 @@ class ScoringRun:
                 **asdict(options),
                 "relations": list(self.relations),
                 "device": encoder.device.type,
-                "batch_tokens": self._batch_tokens,
+                "batch_tokens": self.batch_tokens,
             },
         )
         self.provenance |= {
@@ -257,7 +261,7 @@ class ScoringRun:
         )
         examples = make_examples(self._corpus, self._options.pairing)
         n_scored = n_scores = sentences_done = 0
-        while window := list(islice(examples, _WINDOW_EXAMPLES)):
+        while window := list(islice(examples, WINDOW_EXAMPLES)):
             encoded = example_encoder.encode(window, self._skipped)
             n_scored += len(encoded)
             sentences = sum(len(example.sentences) for example in window)
@@ -289,7 +293,7 @@ class ScoringRun:
             dtype=np.float32,
         )
         counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
-        waiting = list(reversed(batches_by_length(examples, self._batch_tokens)))
+        waiting = list(reversed(batches_by_length(examples, self.batch_tokens)))
         done = 0
         while waiting:
             rows = waiting.pop()
@@ -300,6 +304,7 @@ class ScoringRun:
                 continue
             done += len(rows)
             report(done)
+            self._held_memory.release()
         return ScoreBlock(
             ids=[example.id for example in examples],
             documents=[example.document for example in examples],
@@ -341,22 +346,27 @@ class ScoringRun:
                 f"{len(examples[rows[0]])} tokens; use a device with more memory"
             )
         torch.cuda.empty_cache()
-        self._batch_tokens = max(1, self._batch_tokens // 2)
+        self.batch_tokens = max(1, self.batch_tokens // 2)
         middle = len(rows) // 2
         return [rows[middle:], rows[:middle]]
 
 
 def batches_by_length(examples: list[EncodedExample], batch_tokens: int) -> list[list[int]]:
-    """Places of ``examples``, sorted by length and cut where a padded batch would be too large."""
+    """Places of ``examples`` in batches of about equal length, the longest first.
+
+    A batch holds at most ``batch_tokens`` tokens, padding included; of examples longer than
+    ``_LINEAR_WIDTH`` fewer, as attention then outweighs what is linear in the tokens. A single
+    example may exceed the bound. With the longest first, what they needed serves all others.
+    """
     batches: list[list[int]] = []
-    current: list[int] = []
-    for row in sorted(range(len(examples)), key=lambda row: len(examples[row])):
-        if current and (len(current) + 1) * len(examples[row]) > batch_tokens:
-            batches.append(current)
-            current = []
-        current.append(row)
-    if current:
-        batches.append(current)
+    room = 0.0
+    for row in sorted(range(len(examples)), key=lambda row: -len(examples[row])):
+        if room < 1:
+            width = len(examples[row])
+            room = batch_tokens / (width * max(1.0, width / _LINEAR_WIDTH))
+            batches.append([])
+        batches[-1].append(row)
+        room -= 1
     return batches
 
 

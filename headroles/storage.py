@@ -147,11 +147,13 @@ class TableWriter:
 
     def write(self, table: pa.Table) -> None:
         """Append ``table``."""
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._file, table.schema, compression="zstd")
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        pa.default_memory_pool().release_unused()
 
     def close(self) -> None:
         """Finish the file."""

@@ -86,7 +86,7 @@ def test_streaming_windows_do_not_matter(
     tmp_path: Path,
 ) -> None:
     """Seven examples at a time, written as they come, read back: the same as one pass."""
-    monkeypatch.setattr("headroles.scoring._WINDOW_EXAMPLES", 7)
+    monkeypatch.setattr("headroles.scoring.WINDOW_EXAMPLES", 7)
     with open_scoring(model, read_conllu(sample), tokenizer) as scoring:
         score_to_folder(scoring, tmp_path)
     assert_same(scores, HeadScores.load(tmp_path))

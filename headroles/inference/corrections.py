@@ -7,12 +7,23 @@ from numpy.typing import ArrayLike, NDArray
 from statsmodels.stats.multitest import multipletests
 
 from headroles.errors import StatisticsError
+from headroles.inference._columns import check_share
 
-CORRECTIONS = ("fdr_bh", "holm", "bonferroni", "fdr_by", "none")
+CORRECTIONS = (
+    "fdr_bh",
+    "holm",
+    "bonferroni",
+    "fdr_by",
+    "hochberg",
+    "fdr_tsbh",
+    "none",
+)
+
+_STATSMODELS_NAMES = {"hochberg": "simes-hochberg"}
 
 
 def adjust_p_values(
-    p_values: ArrayLike, method: str, families: ArrayLike | None = None
+    p_values: ArrayLike, method: str, families: ArrayLike | None = None, alpha: float = 0.05
 ) -> NDArray[np.float64]:
     """Adjusted p-values (tests,), each family corrected by itself; NaN where p is NaN.
 
@@ -20,18 +31,24 @@ def adjust_p_values(
 
     Args:
         p_values: (tests,), NaN for tests that were not made.
-        method: ``fdr_bh`` (Benjamini-Hochberg), ``fdr_by`` (Benjamini-Yekutieli), ``holm``,
+        method: ``fdr_bh`` (Benjamini and Hochberg 1995), ``fdr_by`` (Benjamini and Yekutieli
+            2001, for any dependence), ``fdr_tsbh`` (two-stage Benjamini-Hochberg, which first
+            estimates how many H0 are true; Benjamini, Krieger and Yekutieli 2006), ``holm``
+            (1979), ``hochberg`` (1988, for independent or positively dependent tests),
             ``bonferroni``, or ``none``.
         families: (tests,) label of the family of each test; one family if None.
+        alpha: the level at which the adjusted p-values will be read. Only ``fdr_tsbh`` needs it,
+            for its first stage: its adjusted p-values answer for this level and no other.
 
     Raises:
-        StatisticsError: unknown method, or p-values outside [0, 1].
+        StatisticsError: unknown method, p-values outside [0, 1], or alpha outside (0, 1).
 
     >>> adjust_p_values([0.011, 0.02, 0.03, 0.04, 0.2], "holm").round(3).tolist()
     [0.055, 0.08, 0.09, 0.09, 0.2]
     """
     if method not in CORRECTIONS:
         raise StatisticsError(f"unknown correction {method!r}; use one of {', '.join(CORRECTIONS)}")
+    check_share(alpha, "alpha")
     p = np.asarray(p_values, dtype=np.float64)
     if ((p < 0) | (p > 1)).any():
         raise StatisticsError("p-values must lie between 0 and 1")
@@ -40,12 +57,13 @@ def adjust_p_values(
     for label in np.unique(labels):
         tested = (labels == label) & ~np.isnan(p)
         if tested.any():
-            adjusted[tested] = _adjust(p[tested], method)
+            adjusted[tested] = _adjust(p[tested], method, alpha)
     return adjusted
 
 
-def _adjust(p: NDArray[np.float64], method: str) -> NDArray[np.float64]:
+def _adjust(p: NDArray[np.float64], method: str, alpha: float) -> NDArray[np.float64]:
     if method == "none":
         return p
-    adjusted: NDArray[np.float64] = multipletests(p, method=method)[1]
+    name = _STATSMODELS_NAMES.get(method, method)
+    adjusted: NDArray[np.float64] = multipletests(p, alpha=alpha, method=name)[1]
     return adjusted

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from headroles.errors import StatisticsError
 from headroles.inference import CORRECTIONS, adjust_p_values
@@ -18,6 +19,7 @@ P = np.array([0.011, 0.02, 0.03, 0.04, 0.2])
         ("fdr_bh", [0.05, 0.05, 0.05, 0.05, 0.2]),
         ("holm", [0.055, 0.08, 0.09, 0.09, 0.2]),
         ("bonferroni", [0.055, 0.1, 0.15, 0.2, 1.0]),
+        ("hochberg", [0.055, 0.08, 0.08, 0.08, 0.2]),
         ("none", P),
     ],
 )
@@ -65,3 +67,27 @@ def test_unknown_method() -> None:
 def test_not_p_values() -> None:
     with pytest.raises(StatisticsError, match="between 0 and 1"):
         adjust_p_values([0.5, 1.5], "holm")
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
+def test_two_stages_from_the_definition(alpha: float) -> None:
+    p = np.random.default_rng(0).beta(0.3, 2, size=200)
+    first = stats.false_discovery_control(p)
+    share_true = 1 - (first <= alpha).mean()
+    assert 0 < share_true < 1
+    adjusted = adjust_p_values(p, "fdr_tsbh", alpha=alpha)
+    np.testing.assert_allclose(adjusted, first * share_true)
+    reject = multipletests(p, alpha=alpha, method="fdr_tsbh")[0]
+    assert ((adjusted <= alpha) == reject).all()
+
+
+def test_hochberg_equals_statsmodels() -> None:
+    p = np.random.default_rng(0).beta(0.5, 2, size=200)
+    expected = multipletests(p, method="simes-hochberg")[1]
+    np.testing.assert_allclose(adjust_p_values(p, "hochberg"), expected)
+    assert (adjust_p_values(p, "hochberg") <= adjust_p_values(p, "holm") + 1e-15).all()
+
+
+def test_bad_level() -> None:
+    with pytest.raises(StatisticsError, match="alpha is 0"):
+        adjust_p_values(P, "fdr_tsbh", alpha=0)

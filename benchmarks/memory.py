@@ -1,0 +1,126 @@
+"""Peak memory of scoring: on a small and a ten times larger corpus, and at the longest inputs.
+
+python -m benchmarks.memory --model DIR --treebank FILE [--sentences 900]
+
+Each figure is the peak resident memory of a process of its own, in MiB. The long inputs are 8
+examples of 512 tokens in one batch, beside an eager forward pass over the same inputs; there the
+growth over the loaded model is given too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from itertools import islice
+from pathlib import Path
+
+LONG_EXAMPLES = 8
+LONG_SENTENCE = 254  # words of one piece each: two of them and the special tokens make 511
+
+
+def main() -> None:
+    """Parse the command line and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--treebank", type=Path, required=True)
+    parser.add_argument("--sentences", type=int, default=900)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        compare_sizes(arguments.model, arguments.treebank, arguments.sentences, Path(folder))
+        compare_with_forward(arguments.model, Path(folder))
+
+
+def compare_sizes(model: str, treebank: Path, sentences: int, folder: Path) -> None:
+    """`headroles score` on the first sentences and on ten times as many."""
+    peaks = []
+    for count in (sentences, 10 * sentences):
+        part = folder / f"{count}.conllu"
+        part.write_text("".join(islice(sentence_blocks(treebank), count)), encoding="utf-8")
+        command = ["-m", "headroles.cli", "score", model, str(part), "--out", f"{folder}/{count}"]
+        peaks.append(peak_of(command))
+        print(f"score, {count} sentences: {peaks[-1]:.0f} MiB")
+    print(f"  ratio {peaks[1] / peaks[0]:.3f}")
+
+
+def sentence_blocks(treebank: Path) -> list[str]:
+    """The sentences of a treebank as text."""
+    text = treebank.read_text(encoding="utf-8")
+    return [block + "\n\n" for block in text.split("\n\n") if block.strip()]
+
+
+def compare_with_forward(model: str, folder: Path) -> None:
+    """Scoring of long inputs beside an eager forward pass over them."""
+    treebank = folder / "long.conllu"
+    treebank.write_text("".join(long_sentence(k) for k in range(2 * LONG_EXAMPLES)))
+    figures = {}
+    for job in ("forward", "score"):
+        command = [sys.executable, "-c", CHILD, job, model, str(treebank)]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        figures[job] = json.loads(output)
+        print(
+            f"{job}, {LONG_EXAMPLES} x {figures[job]['tokens']} tokens: "
+            f"{figures[job]['peak']:.0f} MiB, {figures[job]['growth']:.0f} over the loaded model"
+        )
+    for name in ("peak", "growth"):
+        print(f"  ratio of {name} {figures['score'][name] / figures['forward'][name]:.3f}")
+
+
+def long_sentence(number: int) -> str:
+    """A flat tree of many words, all depending on the first."""
+    rows = [f"# sent_id = long-{number}"]
+    rows += [
+        f"{k}\tthe\tthe\tDET\t_\t_\t{int(k > 1)}\t{'nsubj' if k > 1 else 'root'}\t_\t_"
+        for k in range(1, LONG_SENTENCE + 1)
+    ]
+    return "\n".join(rows) + "\n\n"
+
+
+def peak_of(arguments: list[str]) -> float:
+    """Peak resident memory of a Python process, in MiB."""
+    watcher = (
+        "import resource, subprocess, sys; "
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"
+    )
+    command = [sys.executable, "-c", watcher, sys.executable, *arguments]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+CHILD = """
+import json, sys
+from pathlib import Path
+import torch
+from headroles.corpus import prepared, read_conllu
+from headroles.models import load_encoder, open_reader
+from headroles.scoring import ScoringOptions, ScoringRun
+from benchmarks.speed import make_batches
+
+def peak():
+    status = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
+
+job, model, treebank = sys.argv[1:]
+budget = 8 * 512 * 512 // 64  # of long examples the budget takes fewer
+encoder = load_encoder(model, device="cpu")
+with prepared(read_conllu(treebank)) as corpus:
+    (batch,) = make_batches(encoder, corpus, budget)
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of loading
+    before = peak()
+    if job == "forward":
+        encoder.model.set_attn_implementation("eager")
+        with torch.inference_mode():
+            encoder.model(**batch)
+    else:
+        with open_reader(encoder.model) as reader:
+            run = ScoringRun(encoder, reader, corpus, ScoringOptions(batch_tokens=budget))
+            list(run.blocks())
+    tokens = batch["input_ids"].shape[1]
+    print(json.dumps({"peak": peak(), "growth": peak() - before, "tokens": tokens}))
+"""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""What scoring costs beside the plain forward pass of the same model.
+
+python -m benchmarks.speed --models DIR [DIR ...] --treebank FILE [--rounds 7]
+
+For each model one row per job and figure, as minimum, median and maximum over the rounds:
+
+forward     the model as it is loaded (SDPA where it has it), over the examples in the very
+            batches that scoring makes, inputs ready
+default     scoring all default roles: reading the parsed sentences, cutting them into pieces,
+            building sieves, running the encoder, contracting
+all         the same for all relations of the treebank in both directions
+
+A ratio compares one round of scoring with the forward passes right before and after it: the jobs
+take turns in one process, so that a machine that slows down slows all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from headroles.corpus import PreparedCorpus, make_examples, prepared, read_conllu
+from headroles.encoding import ExampleEncoder
+from headroles.models import DTYPES, LoadedEncoder, load_encoder, open_reader
+from headroles.scoring import (
+    WINDOW_EXAMPLES,
+    ScoringOptions,
+    ScoringRun,
+    batches_by_length,
+    collate,
+)
+
+JOBS = {"default": None, "all": "all"}
+HEADER = f"{'model':14} {'job':8} {'sentences/s':>20}  {'ratio to forward':>24}"
+
+
+def main() -> None:
+    """Parse the command line and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", required=True)
+    parser.add_argument("--treebank", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--dtype", default="float32", choices=DTYPES)
+    parser.add_argument("--batch-tokens", type=int)
+    parser.add_argument("--profile", action="store_true", help="where the time of default goes")
+    arguments = parser.parse_args()
+    with prepared(read_conllu(arguments.treebank)) as corpus:
+        for model in arguments.models:
+            encoder = load_encoder(model, device=arguments.device, dtype=arguments.dtype)
+            if arguments.profile:
+                profile(encoder, corpus, arguments.batch_tokens)
+                continue
+            if model == arguments.models[0]:
+                print(describe_machine(encoder), HEADER, sep="\n")
+            measure(Path(model).name, encoder, corpus, arguments.rounds, arguments.batch_tokens)
+
+
+def describe_machine(encoder: LoadedEncoder) -> str:
+    """Where the figures were taken."""
+    where = (
+        torch.cuda.get_device_name()
+        if encoder.device.type == "cuda"
+        else f"{torch.get_num_threads()} threads"
+    )
+    return f"{encoder.device.type} ({where}), {encoder.model.dtype}, torch {torch.__version__}"
+
+
+def measure(
+    name: str,
+    encoder: LoadedEncoder,
+    corpus: PreparedCorpus,
+    rounds: int,
+    batch_tokens: int | None,
+) -> None:
+    """Run the jobs of one model in turns and print its rows."""
+    batches = make_batches(encoder, corpus, batch_tokens)
+    seconds: dict[str, list[float]] = {job: [] for job in JOBS}
+    forwards = [forward(encoder, batches)]  # the first one warms up
+    ratios: dict[str, list[float]] = {job: [] for job in JOBS}
+    for _ in range(rounds):
+        for job, relations in JOBS.items():
+            seconds[job].append(score(encoder, corpus, relations, batch_tokens))
+            forwards.append(forward(encoder, batches))
+            ratios[job].append(seconds[job][-1] / statistics.mean(forwards[-2:]))
+    rows = [("forward", forwards, None)] + [(job, seconds[job], ratios[job]) for job in JOBS]
+    for job, times, ratio in rows:
+        rates = spread([corpus.n_sentences / t for t in times], ".0f")
+        print(f"{name:14} {job:8} {rates:>20}  {spread(ratio, '.3f') if ratio else '':>24}")
+
+
+def spread(values: list[float], form: str) -> str:
+    """Minimum, median and maximum."""
+    figures = (min(values), statistics.median(values), max(values))
+    return " - ".join(format(figure, form) for figure in figures)
+
+
+@contextmanager
+def scoring_run(
+    encoder: LoadedEncoder,
+    corpus: PreparedCorpus,
+    relations: str | None,
+    batch_tokens: int | None,
+) -> Iterator[ScoringRun]:
+    """A run over a corpus that was prepared before."""
+    options = ScoringOptions(relations=relations, batch_tokens=batch_tokens)
+    with open_reader(encoder.model) as reader:
+        yield ScoringRun(encoder, reader, corpus, options)
+
+
+def make_batches(
+    encoder: LoadedEncoder, corpus: PreparedCorpus, batch_tokens: int | None
+) -> list[dict[str, Tensor]]:
+    """The inputs of the very batches that scoring runs."""
+    with scoring_run(encoder, corpus, None, batch_tokens) as run:
+        budget = run.batch_tokens
+    cutter = ExampleEncoder(
+        encoder.tokenizer, encoder.max_tokens, with_token_types=encoder.takes_token_types
+    )
+    examples, batches = make_examples(corpus), []
+    while window := list(islice(examples, WINDOW_EXAMPLES)):
+        cut = cutter.encode(window, Counter())
+        for rows in batches_by_length(cut, budget):
+            chosen = [cut[row] for row in rows]
+            batches.append(collate(chosen, encoder.device, encoder.tokenizer.pad_token_id or 0))
+    return batches
+
+
+def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> float:
+    """Seconds of the plain forward pass over all batches."""
+
+    def run() -> None:
+        with torch.inference_mode():
+            for batch in batches:
+                encoder.model(**batch)
+
+    return timed(run, encoder.device)
+
+
+def score(
+    encoder: LoadedEncoder,
+    corpus: PreparedCorpus,
+    relations: str | None,
+    batch_tokens: int | None,
+) -> float:
+    """Seconds of scoring all examples."""
+
+    def run() -> None:
+        with scoring_run(encoder, corpus, relations, batch_tokens) as this_run:
+            for _ in this_run.blocks():
+                pass
+
+    return timed(run, encoder.device)
+
+
+def timed(job: Callable[[], None], device: torch.device) -> float:
+    """Seconds until ``job`` is done, on the device too."""
+    start = time.perf_counter()
+    job()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def profile(encoder: LoadedEncoder, corpus: PreparedCorpus, batch_tokens: int | None) -> None:
+    """Print where the time of scoring the default roles goes."""
+    import cProfile
+    import pstats
+
+    score(encoder, corpus, None, batch_tokens)
+    profiler = cProfile.Profile()
+    profiler.runcall(score, encoder, corpus, None, batch_tokens)
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
+
+
+if __name__ == "__main__":
+    main()

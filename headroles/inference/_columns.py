@@ -1,0 +1,97 @@
+"""What every procedure here shares: checked input, gaps, clusters, alternatives, seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headroles.errors import StatisticsError
+
+Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
+Seed: TypeAlias = int | np.random.Generator
+FloatArray: TypeAlias = NDArray[np.float64]
+
+ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
+OK, UNTESTABLE, DEGENERATE = "", "untestable", "degenerate"
+
+
+def check_values(values: ArrayLike, name: str = "values") -> NDArray[np.floating]:
+    """``values`` as a real array (examples, tests) without infinities, NaN for missing."""
+    data = np.asarray(values)
+    if data.dtype.kind not in "fiub":
+        raise StatisticsError(f"{name} are of type {data.dtype} instead of real numbers")
+    if data.ndim != 2:
+        raise StatisticsError(f"{name} have {data.ndim} dimensions instead of (examples, tests)")
+    if np.isinf(data).any():
+        raise StatisticsError(f"{name} hold an infinity; remove it or mark it as missing (NaN)")
+    return data if data.dtype.kind == "f" else data.astype(np.float64)
+
+
+def check_alternative(alternative: str) -> None:
+    """Refuse what is not one of ALTERNATIVES."""
+    if alternative not in ALTERNATIVES:
+        raise StatisticsError(
+            f"unknown alternative {alternative!r}; use one of {', '.join(ALTERNATIVES)}"
+        )
+
+
+def check_share(value: float, name: str) -> None:
+    """Refuse what does not lie strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise StatisticsError(f"{name} is {value}; it must lie between 0 and 1")
+
+
+def check_resamples(n_resamples: int) -> None:
+    """Refuse fewer than one resample."""
+    if n_resamples < 1:
+        raise StatisticsError(f"{n_resamples} resamples asked for; at least one is needed")
+
+
+def check_groups(groups: ArrayLike | None, n_examples: int) -> NDArray[np.intp]:
+    """Cluster numbers (examples,) from 0 on; every example by itself if ``groups`` is None."""
+    if groups is None:
+        return np.arange(n_examples)
+    labels = np.asarray(groups)
+    if labels.shape != (n_examples,):
+        raise StatisticsError(f"groups have shape {labels.shape} instead of ({n_examples},)")
+    if labels.dtype.kind not in "iubUS":
+        raise StatisticsError(
+            f"groups are of type {labels.dtype}; label the clusters with integers or strings"
+        )
+    return renumber(labels)
+
+
+def renumber(labels: NDArray[np.generic]) -> NDArray[np.intp]:
+    """Labels (n,) replaced by 0 to (number of distinct labels - 1)."""
+    return np.asarray(np.unique(labels, return_inverse=True)[1].reshape(-1), dtype=np.intp)
+
+
+def cluster_sums(data: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
+    """Sums (clusters, tests) of the rows (examples, tests) of each cluster.
+
+    ``codes`` must use every number from 0 on. A cluster of one gives its row unchanged.
+    """
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    sums: FloatArray = np.add.reduceat(data[order], starts, axis=0)
+    return sums
+
+
+def columns_with_the_same_gaps(
+    data: NDArray[np.floating],
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """(columns, rows that are there) for every pattern of missing values."""
+    present = ~np.isnan(data)
+    patterns, which = np.unique(np.packbits(present, axis=0), axis=1, return_inverse=True)
+    which = which.reshape(-1)
+    for pattern in range(patterns.shape[1]):
+        columns = np.flatnonzero(which == pattern)
+        yield columns, np.flatnonzero(present[:, columns[0]])
+
+
+def resolution_of(data: NDArray[np.floating]) -> float:
+    """Relative difference up to which numbers of this type may be the same but for rounding."""
+    return 8 * float(np.finfo(data.dtype).eps)

@@ -1,0 +1,258 @@
+"""Bootstrap intervals and tests of means: bootstrap-t and BCa, clusters drawn whole.
+
+Clusters (or examples, if there are none) are drawn with replacement, as many as there are; a
+column's missing values are dropped before anything is drawn, so a column's answer depends on its
+values and the seed alone, not on the columns beside it. With w_g the number of times that cluster
+g was drawn, D_g the sum of its values and n_g their number, a resample has the mean
+sum w_g D_g / sum w_g n_g, and its robust standard error follows from sums of D_g^2, n_g D_g and
+n_g^2 in the same way: products of a matrix of counts with a matrix of sums, for all columns that
+share their gaps. Work grows with the number of different patterns of gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from headroles.inference._columns import (
+    OK,
+    Alternative,
+    FloatArray,
+    Seed,
+    check_alternative,
+    check_groups,
+    check_resamples,
+    check_share,
+    check_values,
+    cluster_sums,
+    columns_with_the_same_gaps,
+    renumber,
+)
+from headroles.inference.intervals import Intervals, open_intervals
+from headroles.inference.one_sample import OneSampleResult, one_sample_t
+
+_NUMBERS_AT_ONCE = 2**20
+"""Bounds a chunk of draws. Part of what a seed means: other chunks are other draws."""
+_NUMBERS_KEPT = 2**24
+"""Bounds the resampled statistics that are kept at a time: 128 MiB."""
+_ROUNDING = 1e-12
+"""What is smaller than this, relative to the sums it is a difference of, is 0."""
+
+
+def bootstrap_t_interval(
+    values: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: Seed,
+    groups: ArrayLike | None = None,
+) -> Intervals:
+    """Two-sided bootstrap-t (studentised) intervals of the mean of every column.
+
+    mean - q_high * SE to mean - q_low * SE, with q the quantiles of (resampled mean - mean) /
+    resampled SE (Efron and Tibshirani 1993, section 12.5); the outer one of the two nearest
+    order statistics is taken. Resamples in which nothing varies have an infinite t, so with a
+    handful of clusters a limit may be infinite: the data do not bound it.
+
+    Args:
+        values: (examples, tests); NaN where an example has no value.
+        confidence: level of each interval.
+        n_resamples: number of resamples.
+        seed: an integer, or a generator, which is advanced by one draw.
+        groups: (examples,) integer or string label of each example's cluster, or None.
+
+    Returns:
+        Intervals, NaN for columns that are untestable in ``one_sample_t``, the mean itself for
+        degenerate ones.
+
+    Raises:
+        StatisticsError: input that ``one_sample_t`` refuses, or fewer than one resample.
+    """
+    described = _describe(values, groups, confidence, n_resamples)
+    result = open_intervals(described)
+    for columns, sample, rng in _samples(values, groups, described.status, n_resamples, seed):
+        t = _resample(sample, n_resamples, rng, _studentised)
+        mean, error = described.mean[columns], described.standard_error[columns]
+        high = np.quantile(t, (1 + confidence) / 2, axis=0, method="higher")
+        low = np.quantile(t, (1 - confidence) / 2, axis=0, method="lower")
+        result.ci_low[columns], result.ci_high[columns] = mean - high * error, mean - low * error
+    return result
+
+
+def bca_interval(
+    values: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 10_000,
+    seed: Seed,
+    groups: ArrayLike | None = None,
+) -> Intervals:
+    """Two-sided bias-corrected and accelerated intervals of the mean of every column.
+
+    Efron (1987), with the acceleration from the jackknife that leaves out one cluster at a time.
+    Limits are quantiles of resampled means, so they never leave the range of the values; with
+    few examples the intervals are too short, and ``bootstrap_t_interval`` serves better.
+
+    Args, missing values and errors are those of ``bootstrap_t_interval``. Limits are NaN where
+    all resampled means lie on one side of the mean.
+    """
+    described = _describe(values, groups, confidence, n_resamples)
+    result = open_intervals(described)
+    levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+    for columns, sample, rng in _samples(values, groups, described.status, n_resamples, seed):
+        means = _resample(sample, n_resamples, rng, _shifted_mean)
+        limits = _quantiles_by_column(means, _bca_levels(means, sample, levels))
+        result.ci_low[columns], result.ci_high[columns] = limits + described.mean[columns]
+    return result
+
+
+def bootstrap_t_test(
+    values: ArrayLike,
+    threshold: float,
+    *,
+    n_resamples: int = 10_000,
+    seed: Seed,
+    groups: ArrayLike | None = None,
+    alternative: Alternative = "greater",
+) -> FloatArray:
+    """p-values (tests,) of the mean of every column by the bootstrap-t.
+
+    The data are shifted so that H0 holds, mean = threshold, and resampled:
+    p = (1 + number of resampled t that are at least the observed t) / (1 + B) (Davison and
+    Hinkley 1997, section 4.4). ``"two-sided"`` compares |t|. Unlike the sign-flip test it does
+    not ask for symmetry.
+
+    Args are those of ``bootstrap_t_interval``, and ``threshold``, the mean under H0, at its
+    limit; ``alternative`` is ``"greater"``, ``"less"`` or ``"two-sided"``.
+
+    Returns:
+        p-values, NaN for columns that are untestable or degenerate in ``one_sample_t``.
+
+    Raises:
+        StatisticsError: input that ``one_sample_t`` refuses, or fewer than one resample.
+    """
+    check_alternative(alternative)
+    check_resamples(n_resamples)
+    described = one_sample_t(values, threshold, groups=groups)
+    p_values = np.full(described.n.shape, np.nan)
+    for columns, sample, rng in _samples(values, groups, described.status, n_resamples, seed):
+        t = _resample(sample, n_resamples, rng, _studentised)
+        observed = described.statistic[columns]
+        if alternative == "two-sided":
+            reached = np.abs(t) >= np.abs(observed)
+        else:
+            reached = t >= observed if alternative == "greater" else t <= observed
+        p_values[columns] = (1 + reached.sum(axis=0)) / (1 + n_resamples)
+    return p_values
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Columns with the same gaps, centred at their means: sums (clusters, tests) by cluster."""
+
+    sums: FloatArray
+    sizes: FloatArray
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.sums)
+
+
+def _describe(
+    values: ArrayLike, groups: ArrayLike | None, confidence: float, n_resamples: int
+) -> OneSampleResult:
+    check_share(confidence, "confidence")
+    check_resamples(n_resamples)
+    return one_sample_t(values, 0, groups=groups)
+
+
+def _samples(
+    values: ArrayLike,
+    groups: ArrayLike | None,
+    status: NDArray[np.str_],
+    n_resamples: int,
+    seed: Seed,
+) -> Iterator[tuple[NDArray[np.intp], _Sample, np.random.Generator]]:
+    """(columns, their sums, a generator) of testable columns.
+
+    The generator starts afresh each time: what a column gets depends on no other column.
+    """
+    data = check_values(values)
+    codes = check_groups(groups, len(data))
+    start = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed
+    step = max(1, _NUMBERS_KEPT // n_resamples)
+    for columns, present in columns_with_the_same_gaps(data):
+        tested = columns[status[columns] == OK]
+        for first in range(0, len(tested), step):
+            block = tested[first : first + step]
+            complete = data[np.ix_(present, block)].astype(np.float64)
+            clusters = renumber(codes[present])
+            sums = cluster_sums(complete - complete.mean(axis=0), clusters)
+            sizes = np.bincount(clusters).astype(np.float64)
+            yield block, _Sample(sums, sizes), np.random.default_rng(start)
+
+
+_Statistic = Callable[[_Sample, FloatArray], FloatArray]
+
+
+def _resample(
+    sample: _Sample, n_resamples: int, rng: np.random.Generator, statistic: _Statistic
+) -> FloatArray:
+    """The statistic (resamples, tests) of resampled clusters."""
+    found = np.empty((n_resamples, sample.sums.shape[1]))
+    n = sample.n_clusters
+    step = max(1, _NUMBERS_AT_ONCE // n)
+    for first in range(0, n_resamples, step):
+        rows = min(step, n_resamples - first)
+        drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+        found[first : first + rows] = statistic(sample, counts.astype(np.float64))
+    return found
+
+
+def _shifted_mean(sample: _Sample, counts: FloatArray) -> FloatArray:
+    """Mean of each resample less the mean of the data (some resamples, tests)."""
+    total = counts @ sample.sums
+    total[np.abs(total) <= _ROUNDING * np.abs(sample.sums).sum(axis=0)] = 0
+    return np.asarray(total / (counts @ sample.sizes)[:, None])
+
+
+def _studentised(sample: _Sample, counts: FloatArray) -> FloatArray:
+    """(mean of the resample - mean of the data) / SE of the resample (some resamples, tests)."""
+    sums, sizes, n_clusters = sample.sums, sample.sizes, sample.n_clusters
+    mean = _shifted_mean(sample, counts)
+    squares = counts @ sums**2
+    even = bool((sizes == sizes[0]).all())
+    n = (counts @ sizes)[:, None]
+    cross = sizes[0] * mean * n if even else counts @ (sizes[:, None] * sums)
+    spread = squares - 2 * mean * cross + mean**2 * (counts @ sizes**2)[:, None]
+    spread[spread <= _ROUNDING * squares] = 0
+    error = np.sqrt(n_clusters / (n_clusters - 1) * spread) / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(mean == 0, 0, mean / error)
+
+
+def _bca_levels(means: FloatArray, sample: _Sample, levels: FloatArray) -> FloatArray:
+    """The levels (2, tests) at which to take quantiles of resampled means."""
+    below = ((means < 0).mean(axis=0) + (means <= 0).mean(axis=0)) / 2
+    bias = special.ndtri(below)
+    left_out = -sample.sums / (sample.sizes.sum() - sample.sizes)[:, None]
+    influence = left_out.mean(axis=0) - left_out
+    acceleration = (influence**3).sum(axis=0) / (6 * (influence**2).sum(axis=0) ** 1.5)
+    with np.errstate(invalid="ignore"):
+        shifted = bias + special.ndtri(levels)[:, None]
+        return np.asarray(special.ndtr(bias + shifted / (1 - acceleration * shifted)))
+
+
+def _quantiles_by_column(values: FloatArray, levels: FloatArray) -> FloatArray:
+    """Quantiles (levels, columns), linear, each column at levels (levels, columns) of its own."""
+    ordered = np.sort(values, axis=0)
+    place = np.where(np.isnan(levels), 0, levels) * (len(values) - 1)
+    lower = np.floor(place).astype(np.intp)
+    upper = np.minimum(lower + 1, len(values) - 1)
+    low, high = (np.take_along_axis(ordered, at, axis=0) for at in (lower, upper))
+    return np.where(np.isnan(levels), np.nan, low + (place - lower) * (high - low))

@@ -1,0 +1,35 @@
+"""Tables that every statistic here must cope with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+
+@pytest.fixture
+def gappy() -> NDArray[np.float64]:
+    """40 examples x 8 tests, correlated and skewed: three patterns of gaps."""
+    rng = np.random.default_rng(5)
+    data = rng.gamma(2, 1.5, size=(40, 8)) + rng.normal(size=(40, 1))
+    data[:7, 2:5] = np.nan
+    data[30:, 6:] = np.nan
+    return data
+
+
+@pytest.fixture
+def clusters() -> NDArray[np.str_]:
+    """Cluster labels of 40 examples: 11 clusters of 1 to 10, not in order."""
+    sizes = [1, 1, 2, 2, 2, 3, 4, 4, 5, 6, 10]
+    names = [f"document {number}" for number in range(len(sizes))]
+    return np.random.default_rng(6).permutation(np.repeat(names, sizes))
+
+
+@pytest.fixture
+def hopeless() -> NDArray[np.float64]:
+    """12 examples x 4 tests: nothing there, one value, all alike, and one that can be tested."""
+    data = np.full((12, 4), np.nan)
+    data[3, 1] = 5
+    data[:, 2] = 4
+    data[:, 3] = np.random.default_rng(7).normal(4, 1, size=12)
+    return data
