@@ -28,9 +28,14 @@ def main() -> None:
     parser.add_argument("--treebank", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=900)
     arguments = parser.parse_args()
+    measure_memory(arguments.model, arguments.treebank, arguments.sentences)
+
+
+def measure_memory(model: str, treebank: Path, sentences: int = 900) -> None:
+    """Print both comparisons."""
     with tempfile.TemporaryDirectory() as folder:
-        compare_sizes(arguments.model, arguments.treebank, arguments.sentences, Path(folder))
-        compare_with_forward(arguments.model, Path(folder))
+        compare_sizes(model, treebank, sentences, Path(folder))
+        compare_with_forward(model, Path(folder))
 
 
 def compare_sizes(model: str, treebank: Path, sentences: int, folder: Path) -> None:

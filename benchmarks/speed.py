@@ -1,6 +1,6 @@
 """What scoring costs beside the plain forward pass of the same model.
 
-python -m benchmarks.speed --models DIR [DIR ...] --treebank FILE [--rounds 7]
+python -m benchmarks.speed --models DIR [DIR ...] --treebank FILE [--large-treebank FILE]
 
 For each model one row per job and figure, as minimum, median and maximum over the rounds:
 
@@ -11,7 +11,8 @@ default     scoring all default roles: reading the parsed sentences, cutting the
 all         the same for all relations of the treebank in both directions
 
 A ratio compares one round of scoring with the forward passes right before and after it: the jobs
-take turns in one process, so that a machine that slows down slows all of them.
+take turns in one process, so that a machine that slows down slows all of them. With a large
+treebank the peak memory follows, by `benchmarks.memory` with the first model.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from benchmarks.memory import measure_memory
 from headroles.corpus import PreparedCorpus, make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models import DTYPES, LoadedEncoder, load_encoder, open_reader
@@ -53,6 +55,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float32", choices=DTYPES)
     parser.add_argument("--batch-tokens", type=int)
     parser.add_argument("--profile", action="store_true", help="where the time of default goes")
+    parser.add_argument("--large-treebank", type=Path, help="of 9,000 sentences or more")
     arguments = parser.parse_args()
     with prepared(read_conllu(arguments.treebank)) as corpus:
         for model in arguments.models:
@@ -63,6 +66,8 @@ def main() -> None:
             if model == arguments.models[0]:
                 print(describe_machine(encoder), HEADER, sep="\n")
             measure(Path(model).name, encoder, corpus, arguments.rounds, arguments.batch_tokens)
+    if arguments.large_treebank:
+        measure_memory(arguments.models[0], arguments.large_treebank)
 
 
 def describe_machine(encoder: LoadedEncoder) -> str:

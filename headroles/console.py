@@ -130,6 +130,8 @@ def print_roles(table: RoleTable) -> None:
         # A pipe has no width: let the table be as wide as it is.
         out.print(shown, width=None if out.is_terminal else _PIPE_WIDTH)
         out.print()
+    if left_out := table.provenance["tests"]["left_out"]:
+        out.print(f"left out, as no example has them: {', '.join(left_out)}")
     untested = int(table.frame["note"].str.startswith("untestable").sum())
     if untested:
         out.print(f"{untested} tests were not made: fewer than two examples have the score")

@@ -209,7 +209,8 @@ def assign_roles(
 
     The unit is the example. H0: mean <= threshold, H1: mean > threshold, one-sample t-test, and
     a correction over the family of tests. A role with fewer than two examples is not tested; one
-    with zero variance is decided by its mean; neither enters the correction.
+    with zero variance is decided by its mean; neither enters the correction. A role that no
+    example has (``block`` without pairs) is left out of the table; the provenance names it.
 
     Args:
         scores: from `score_heads`.
@@ -226,15 +227,24 @@ def assign_roles(
         UsageError: an option outside its range.
     """
     options = TestOptions.of_preset(preset, threshold, alpha, correction, family)
-    columns = np.moveaxis(scores.values, -1, 1).reshape(scores.n_examples, -1)
+    there = np.flatnonzero(scores.counts.any(axis=0))
+    roles = [scores.roles[role] for role in there]
+    columns = np.moveaxis(scores.values[..., there], -1, 1).reshape(scores.n_examples, -1)
     result = one_sample_t(columns, threshold, confidence=1 - alpha, ddof=options.ddof)
-    frame = _frame(scores, result, options)
-    return RoleTable(frame, {**scores.provenance, "tests": {**asdict(options), "preset": preset}})
+    tests = {
+        **asdict(options),
+        "preset": preset,
+        "left_out": [role for role in scores.roles if role not in roles],
+    }
+    return RoleTable(_frame(scores, roles, result, options), {**scores.provenance, "tests": tests})
 
 
-def _frame(scores: HeadScores, result: OneSampleResult, options: TestOptions) -> pd.DataFrame:
-    shape = (len(scores.roles), scores.n_layers, scores.n_heads)
-    role, layer, head = (axis.ravel() for axis in np.indices(shape))
+def _frame(
+    scores: HeadScores, roles: list[str], result: OneSampleResult, options: TestOptions
+) -> pd.DataFrame:
+    role, layer, head = (
+        axis.ravel() for axis in np.indices((len(roles), scores.n_layers, scores.n_heads))
+    )
     families = role if options.family == "role" else np.zeros_like(role)
     p_adjusted = adjust_p_values(result.p_value, options.correction, families, options.alpha)
     by_mean = (result.status == DEGENERATE) & (result.mean > options.threshold)
@@ -243,11 +253,17 @@ def _frame(scores: HeadScores, result: OneSampleResult, options: TestOptions) ->
             **{name: getattr(result, name) for name in COLUMNS if hasattr(result, name)},
             "layer": layer,
             "head": head,
-            "role": np.asarray(scores.roles, dtype=object)[role],
+            "role": np.asarray(roles, dtype=object)[role],
             "threshold": options.threshold,
             "p_adjusted": p_adjusted,
             "assigned": (p_adjusted < options.alpha) | by_mean,
             "note": [_NOTES.get(str(status), "") for status in result.status],
         }
     )
+    for windowed, reach in enumerate(scores.provenance.get("reaches", ())):
+        if reach is not None:
+            here = (frame["layer"] == windowed) & (frame["role"] == "local")
+            frame.loc[here & (frame["note"] == ""), "note"] = (
+                f"attention of this layer reaches {reach} positions: partly architecture"
+            )
     return frame[list(COLUMNS)]

@@ -192,7 +192,10 @@ def _block_weights(batch: _Batch) -> tuple[FloatArray, IntArray]:
     The first separator and all after it belong to the second segment, all before to the first.
     """
     in_second = np.cumsum(batch.key_sets[:, :, _SEPARATORS], axis=1) > 0
-    paired = batch.key_sets[:, :, _WORDS_1].any(axis=1, keepdims=True)
+    second_words = batch.key_sets[:, :, _WORDS_1]
+    # without a separator between them there are no two segments to stay in
+    paired = second_words.any(axis=1, keepdims=True)
+    paired &= ~(second_words & ~in_second).any(axis=1, keepdims=True)
     weights = np.zeros(batch.key_sets.shape, dtype=np.float32)
     first, n_first = _row_weights(batch, _WORDS_0, batch.real & paired & ~in_second)
     second, n_second = _row_weights(batch, _WORDS_1, batch.real & paired & in_second)

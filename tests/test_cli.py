@@ -221,10 +221,9 @@ class TestOptions:
         frame = HeadScores.load(out).to_frame()
         assert frame["example"].nunique() == 5
         assert not {"block", "block:ratio"} & set(frame["role"])
-        table = RoleTable.load(out).frame
-        assert set(table[table["role"] == "block"]["note"]) == {
-            "untestable: fewer than two examples"
-        }
+        table = RoleTable.load(out)
+        assert not {"block", "block:ratio"} & set(table.roles)
+        assert table.provenance["tests"]["left_out"] == ["block", "block:ratio"]
 
     def test_window(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
         scores = []
@@ -258,6 +257,7 @@ class TestOptions:
             "family": "all",
             "ddof": 0,
             "preset": "published",
+            "left_out": [],
         }
         frame = RoleTable.load(out).frame.dropna(subset=["p_value"])
         assert (frame["p_adjusted"] == frame["p_value"]).all()

@@ -160,3 +160,20 @@ def test_options_outside_their_range(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         assign_roles(scores, **options)  # type: ignore[arg-type]
+
+
+def test_a_role_that_no_example_has_is_left_out(scores: HeadScores) -> None:
+    scores.values[..., 1] = np.nan
+    scores.counts[:, 1] = 0
+    table = assign_roles(scores)
+    assert table.roles == ("local", "syntactic")
+    assert table.provenance["tests"]["left_out"] == ["block"]
+
+
+def test_local_in_a_layer_with_a_window_is_noted(scores: HeadScores) -> None:
+    scores.provenance["reaches"] = [None, 64]
+    table = assign_roles(scores)
+    assert row(table, 1, 0, "local").note == (
+        "attention of this layer reaches 64 positions: partly architecture"
+    )
+    assert row(table, 0, 0, "local").note == row(table, 1, 0, "syntactic").note == ""

@@ -235,6 +235,11 @@ class TestCounts:
         assert not sieves.has_blocks
         assert sieves.counts[0, ROLES.index("block")] == 0
 
+    def test_segments_without_a_separator_between_have_no_block_score(self) -> None:
+        counts = build_sieves([make_example([S, 0, 0, 1, 1, S])], 2).counts[0]
+        assert counts[ROLES.index("block")] == 0
+        assert counts[ROLES.index("delimiter:sep")] == 6
+
     def test_no_special_tokens_no_delimiter_score(self) -> None:
         counts = build_sieves([make_example([0, 0, 0])], 2).counts[0]
         assert counts[ROLES.index("delimiter")] == 0
