@@ -100,7 +100,10 @@ Family = Annotated[
     str, typer.Option("--family", help="Tests corrected together: all, or those of each role.")
 ]
 Preset = Annotated[
-    str, typer.Option("--preset", help="default; published: as the released notebooks.")
+    str,
+    typer.Option(
+        "--preset", help="default; published: as the released notebooks, without correction."
+    ),
 ]
 
 
@@ -236,8 +239,11 @@ def assign(
     from headroles.roles import assign_roles
     from headroles.scores import HeadScores
 
+    scores = HeadScores.load(scored)
+    if (preset == "published") != scores.provenance["options"]["published_edge"]:
+        console.warn("the scores were not made with this preset: only the tests follow it")
     table = assign_roles(
-        HeadScores.load(scored),
+        scores,
         threshold=threshold,
         alpha=alpha,
         correction=correction,

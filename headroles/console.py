@@ -88,6 +88,11 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
         yield report
 
 
+def warn(message: str) -> None:
+    """A line on standard error that does not end the command."""
+    err.print(f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(content: Any) -> None:
     """One JSON document on standard output."""
     sys.stdout.buffer.write(storage.encode_json(content))
@@ -103,6 +108,8 @@ def print_run(provenance: dict[str, Any]) -> None:
         f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
         f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
     ]
+    if absent := provenance["absent_relations"]:
+        lines.append(f"        no arcs of the default relations {', '.join(absent)}")
     skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}")
     out.print("\n".join(lines), soft_wrap=True)

@@ -40,9 +40,9 @@ from headroles.sieves import Sieves, build_sieves, role_ids
 from headroles.tokens import EncodedExample
 
 ALL_RELATIONS = "all"
-# Examples that are sorted by length together: enough for batches of equal length, and a fixed
-# amount of memory whatever the size of the corpus.
-WINDOW_EXAMPLES = 512
+# Examples that are sorted by length together: enough for batches of about equal length, few enough
+# that a small corpus needs as much memory as a large one.
+WINDOW_EXAMPLES = 192
 _LINEAR_WIDTH = 64
 _MEMORY_SLACK = 32 * 2**20
 _BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 8192}
@@ -248,6 +248,7 @@ class ScoringRun:
             "layers": reader.n_layers,
             "heads": reader.n_heads,
             "reaches": list(reader.reaches),
+            "absent_relations": self._absent_defaults(),
         }
 
     def blocks(self, on_progress: OnProgress | None = None) -> Iterator[ScoreBlock]:
@@ -261,8 +262,10 @@ class ScoringRun:
         )
         examples = make_examples(self._corpus, self._options.pairing)
         n_scored = n_scores = sentences_done = 0
+        seen: set[str] = set()
         while window := list(islice(examples, WINDOW_EXAMPLES)):
             encoded = example_encoder.encode(window, self._skipped)
+            _refuse_repeats(encoded, seen)
             n_scored += len(encoded)
             sentences = sum(len(example.sentences) for example in window)
             report = partial(self._report, on_progress, sentences_done, sentences, len(encoded))
@@ -279,6 +282,13 @@ class ScoringRun:
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in self._skipped.items())
             )
+
+    def _absent_defaults(self) -> list[str]:
+        """Default relations that the corpus does not have, if the defaults were asked for."""
+        if self._options.relations is not None:
+            return []
+        defaults = DEFAULT_RELATIONS.get(self._corpus.scheme, ())
+        return [relation for relation in defaults if relation not in self.relations]
 
     def _report(
         self, on_progress: OnProgress | None, before: int, sentences: int, examples: int, done: int
@@ -326,6 +336,12 @@ class ScoringRun:
             lambda layer, attention: layers.append(contract(attention, tensors[reaches[layer]])),
         )
         values = torch.stack(layers, dim=1).cpu().numpy()
+        if not np.isfinite(values).all():
+            row, layer = np.argwhere(~np.isfinite(values))[0, :2]
+            raise ModelError(
+                f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
+                f"run the model in float32 (it ran in {self._encoder.model.dtype})"
+            )
         for layer, reach in enumerate(reaches):
             values[:, layer].swapaxes(1, 2)[sieves[reach].counts == 0] = np.nan
         return values, np.max([sieves[reach].counts for reach in sieves], axis=0)
@@ -349,6 +365,17 @@ class ScoringRun:
         self.batch_tokens = max(1, self.batch_tokens // 2)
         middle = len(rows) // 2
         return [rows[middle:], rows[:middle]]
+
+
+def _refuse_repeats(examples: list[EncodedExample], seen: set[str]) -> None:
+    """Raise CorpusError for an id that is in ``seen``; add those of ``examples`` to it."""
+    for example in examples:
+        if example.id in seen:
+            raise CorpusError(
+                f"two examples would be called {example.id!r}; rename their sentences so that "
+                "ids joined by + stay different"
+            )
+        seen.add(example.id)
 
 
 def batches_by_length(examples: list[EncodedExample], batch_tokens: int) -> list[list[int]]:

@@ -345,7 +345,6 @@ class TestAssign:
             ["--threshold", "0.9", "--alpha", "0.2"],
             ["--threshold", "1.2", "--correction", "bonferroni"],
             ["--threshold", "1.2", "--family", "role"],
-            ["--preset", "published"],
         ],
         ids=" ".join,
     )
@@ -359,6 +358,12 @@ class TestAssign:
         assert changed == RESULTS - {"scores.parquet", "examples.parquet"}
         assert provenance(scored)["tests"] != json.loads(before["run.json"])["tests"]
         assert provenance(scored)["corpus"] == json.loads(before["run.json"])["corpus"]
+
+    def test_a_preset_that_the_scores_do_not_have_is_told(self, scored: Path) -> None:
+        result = run("assign", scored, "--preset", "published")
+        assert result.exit_code == 0
+        assert "warning: the scores were not made with this preset" in result.stderr
+        assert provenance(scored)["tests"]["ddof"] == 0
 
     def test_goes_back(self, scored: Path) -> None:
         before = {name: (scored / name).read_bytes() for name in RESULTS}

@@ -17,7 +17,7 @@ from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.scores import HeadScores, ScoreBlock
 from headroles.scoring import ScoringOptions, open_scoring, score_to_folder
 from headroles.sieves import role_ids
-from tests.conftest import make_bert
+from tests.conftest import CAT, conllu_sentence, make_bert
 from tests.reference import ReferenceExample, attention_of, largest_difference, reference_scores
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
@@ -313,3 +313,37 @@ class TestOutOfMemory:
 def test_options_outside_their_range(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ScoringOptions(**options)
+
+
+def test_attention_that_is_not_finite_is_an_error_not_a_gap(
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from headroles import scoring
+
+    real = scoring.contract
+
+    def broken(attention: Any, tensors: Any) -> Any:
+        return real(attention, tensors) * float("nan")
+
+    monkeypatch.setattr(scoring, "contract", broken)
+    with pytest.raises(ModelError, match=r"attention of layer 0 is not finite for example"):
+        run(model, sample, tokenizer)
+
+
+def test_examples_of_the_same_name_are_refused(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    sentences = [("a", "d1"), ("b", None), ("a+b", "d2")]
+    file = tmp_path / "plus.conllu"
+    file.write_text("".join(conllu_sentence(CAT, name, doc) for name, doc in sentences), "utf-8")
+    with pytest.raises(CorpusError, match=r"two examples would be called 'a\+b'"):
+        run(model, file, tokenizer, relations=["nsubj"])
+
+
+def test_absent_default_relations_are_named(
+    model: PreTrainedModel, treebank: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    assert run(model, treebank, tokenizer).provenance["absent_relations"] == ["advmod"]

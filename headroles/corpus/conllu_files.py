@@ -36,8 +36,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], on_bad_sentence: str = "er
         CorpusError: a path does not exist, or a folder has no CoNLL-U file.
         UsageError: ``on_bad_sentence`` is not one of ``error``, ``skip``.
     """
-    if on_bad_sentence not in BAD_SENTENCE_POLICIES:
-        raise UsageError(f"on_bad_sentence is {on_bad_sentence!r}; it must be 'error' or 'skip'")
+    check_policy(on_bad_sentence)
     files = find_files(paths, suffix=".conllu")
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -52,6 +51,12 @@ def read_conllu(paths: PathLike | Iterable[PathLike], on_bad_sentence: str = "er
                     raise outcome
 
     return Corpus(source={"format": "conllu", "files": [str(file) for file in files]}, read=read)
+
+
+def check_policy(on_bad_sentence: str) -> None:
+    """Raise UsageError for a policy that there is not."""
+    if on_bad_sentence not in BAD_SENTENCE_POLICIES:
+        raise UsageError(f"on_bad_sentence is {on_bad_sentence!r}; it must be 'error' or 'skip'")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from headroles.corpus.conllu_files import read_conllu
+from headroles.corpus.conllu_files import check_policy, read_conllu
 from headroles.corpus.corpus import Corpus
 from headroles.corpus.text import read_pairs, read_text
 from headroles.errors import UsageError
@@ -24,6 +24,7 @@ def open_corpus(
     tab-separated files. Raises UsageError where paths and options contradict each other, and
     the errors of `read_conllu`, `read_text` and `read_pairs`.
     """
+    check_policy(on_bad_sentence)
     suffixes = {Path(path).suffix.lower() for path in paths}
     if parser is None:
         if text_columns is not None:

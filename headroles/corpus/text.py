@@ -69,6 +69,8 @@ def read_pairs(
     """
     if not 1 <= len(columns) <= 2:
         raise UsageError(f"{len(columns)} text columns were named; name one, or two for pairs")
+    if len(set(map(str, columns))) < len(columns):
+        raise UsageError(f"the text column {columns[0]!r} was named twice")
     files = _differently_named(find_files(paths, suffix=".tsv"))
     pipeline = _load_pipeline(parser)
 
