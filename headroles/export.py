@@ -13,7 +13,6 @@ from pandas.api.types import is_bool_dtype, is_float_dtype
 from headroles.errors import UsageError
 
 FORMATS = ("csv", "parquet", "json", "markdown", "latex", "html")
-SUFFIXES = {"markdown": "md", "latex": "tex"}
 _MARK = "x"  # stands for True where people read
 
 

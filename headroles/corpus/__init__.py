@@ -1,6 +1,6 @@
 """Parsed text in: CoNLL-U files, text and sentence pairs -> sentences and examples."""
 
-from headroles.corpus.conllu_files import BAD_SENTENCE_POLICIES, read_conllu
+from headroles.corpus.conllu_files import read_conllu
 from headroles.corpus.corpus import Corpus, PreparedCorpus, Skipped, prepared
 from headroles.corpus.examples import PAIRINGS, Example, make_examples
 from headroles.corpus.opening import open_corpus
@@ -9,7 +9,6 @@ from headroles.corpus.sentence import ROOT, Sentence
 from headroles.corpus.text import read_pairs, read_text
 
 __all__ = [
-    "BAD_SENTENCE_POLICIES",
     "DEFAULT_RELATIONS",
     "PAIRINGS",
     "ROOT",
