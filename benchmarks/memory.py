@@ -17,6 +17,8 @@ import tempfile
 from itertools import islice
 from pathlib import Path
 
+import torch
+
 LONG_EXAMPLES = 8
 LONG_SENTENCE = 254  # words of one piece each: two of them and the special tokens make 511
 
@@ -83,6 +85,22 @@ def long_sentence(number: int) -> str:
     return "\n".join(rows) + "\n\n"
 
 
+def forget_peak(device: torch.device) -> None:
+    """Start anew to watch the peak memory of this process or of the device."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    else:
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory(device: torch.device) -> float:
+    """Peak resident memory of this process, or allocated memory of the device, in MiB."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated() / 2**20
+    status = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
+
+
 def peak_of(arguments: list[str]) -> float:
     """Peak resident memory of a Python process, in MiB."""
     watcher = (
@@ -98,22 +116,18 @@ CHILD = """
 import json, sys
 from pathlib import Path
 import torch
+from benchmarks.memory import forget_peak, peak_memory
 from headroles.corpus import prepared, read_conllu
 from headroles.models import load_encoder, open_reader
 from headroles.scoring import ScoringOptions, ScoringRun
 from benchmarks.speed import make_batches
-
-def peak():
-    status = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) / 1024
-
 job, model, treebank = sys.argv[1:]
 budget = 8 * 512 * 512 // 64  # of long examples the budget takes fewer
 encoder = load_encoder(model, device="cpu")
 with prepared(read_conllu(treebank)) as corpus:
     (batch,) = make_batches(encoder, corpus, budget)
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of loading
-    before = peak()
+    forget_peak(encoder.device)
+    before = peak_memory(encoder.device)
     if job == "forward":
         encoder.model.set_attn_implementation("eager")
         with torch.inference_mode():
@@ -123,7 +137,8 @@ with prepared(read_conllu(treebank)) as corpus:
             run = ScoringRun(encoder, reader, corpus, ScoringOptions(batch_tokens=budget))
             list(run.blocks())
     tokens = batch["input_ids"].shape[1]
-    print(json.dumps({"peak": peak(), "growth": peak() - before, "tokens": tokens}))
+    peak = peak_memory(encoder.device)
+    print(json.dumps({"peak": peak, "growth": peak - before, "tokens": tokens}))
 """
 
 

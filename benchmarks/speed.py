@@ -11,8 +11,9 @@ default     scoring all default roles: reading the parsed sentences, cutting the
 all         the same for all relations of the treebank in both directions
 
 A ratio compares one round of scoring with the forward passes right before and after it: the jobs
-take turns in one process, so that a machine that slows down slows all of them. With a large
-treebank the peak memory follows, by `benchmarks.memory` with the first model.
+take turns in one process, so that a machine that slows down slows all of them. The peak memory of
+a job is that of the process, or of the device where there is one, in MiB. With a large treebank
+`benchmarks.memory` follows, with the first model.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from benchmarks.memory import measure_memory
+from benchmarks.memory import forget_peak, measure_memory, peak_memory
 from headroles.corpus import PreparedCorpus, make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models import DTYPES, LoadedEncoder, load_encoder, open_reader
@@ -42,7 +44,15 @@ from headroles.scoring import (
 )
 
 JOBS = {"default": None, "all": "all"}
-HEADER = f"{'model':14} {'job':8} {'sentences/s':>20}  {'ratio to forward':>24}"
+HEADER = f"{'model':14} {'job':8} {'sentences/s':>20}  {'ratio to forward':>24}  {'peak MiB':>20}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run of a job took."""
+
+    seconds: float
+    peak: float
 
 
 def main() -> None:
@@ -89,18 +99,20 @@ def measure(
 ) -> None:
     """Run the jobs of one model in turns and print its rows."""
     batches = make_batches(encoder, corpus, batch_tokens)
-    seconds: dict[str, list[float]] = {job: [] for job in JOBS}
-    forwards = [forward(encoder, batches)]  # the first one warms up
-    ratios: dict[str, list[float]] = {job: [] for job in JOBS}
+    costs: dict[str, list[Cost]] = {"forward": [forward(encoder, batches)]}  # it warms up
+    ratios: dict[str, list[float]] = {}
     for _ in range(rounds):
         for job, relations in JOBS.items():
-            seconds[job].append(score(encoder, corpus, relations, batch_tokens))
-            forwards.append(forward(encoder, batches))
-            ratios[job].append(seconds[job][-1] / statistics.mean(forwards[-2:]))
-    rows = [("forward", forwards, None)] + [(job, seconds[job], ratios[job]) for job in JOBS]
-    for job, times, ratio in rows:
-        rates = spread([corpus.n_sentences / t for t in times], ".0f")
-        print(f"{name:14} {job:8} {rates:>20}  {spread(ratio, '.3f') if ratio else '':>24}")
+            cost = score(encoder, corpus, relations, batch_tokens)
+            costs["forward"].append(forward(encoder, batches))
+            around = statistics.mean(forward.seconds for forward in costs["forward"][-2:])
+            costs.setdefault(job, []).append(cost)
+            ratios.setdefault(job, []).append(cost.seconds / around)
+    for job, of_job in costs.items():
+        rates = spread([corpus.n_sentences / cost.seconds for cost in of_job], ".0f")
+        peaks = spread([cost.peak for cost in of_job], ".0f")
+        ratio = spread(ratios[job], ".3f") if job in ratios else ""
+        print(f"{name:14} {job:8} {rates:>20}  {ratio:>24}  {peaks:>20}", flush=True)
 
 
 def spread(values: list[float], form: str) -> str:
@@ -140,15 +152,15 @@ def make_batches(
     return batches
 
 
-def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> float:
-    """Seconds of the plain forward pass over all batches."""
+def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> Cost:
+    """The plain forward pass over all batches."""
 
     def run() -> None:
         with torch.inference_mode():
             for batch in batches:
                 encoder.model(**batch)
 
-    return timed(run, encoder.device)
+    return cost_of(run, encoder.device)
 
 
 def score(
@@ -156,24 +168,25 @@ def score(
     corpus: PreparedCorpus,
     relations: str | None,
     batch_tokens: int | None,
-) -> float:
-    """Seconds of scoring all examples."""
+) -> Cost:
+    """Scoring all examples."""
 
     def run() -> None:
         with scoring_run(encoder, corpus, relations, batch_tokens) as this_run:
             for _ in this_run.blocks():
                 pass
 
-    return timed(run, encoder.device)
+    return cost_of(run, encoder.device)
 
 
-def timed(job: Callable[[], None], device: torch.device) -> float:
-    """Seconds until ``job`` is done, on the device too."""
+def cost_of(job: Callable[[], None], device: torch.device) -> Cost:
+    """What ``job`` costs until it is done, on the device too."""
+    forget_peak(device)
     start = time.perf_counter()
     job()
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return Cost(time.perf_counter() - start, peak_memory(device))
 
 
 def profile(encoder: LoadedEncoder, corpus: PreparedCorpus, batch_tokens: int | None) -> None:
