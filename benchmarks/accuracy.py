@@ -1,6 +1,7 @@
 """How far scores are from the slow reference of the tests, on a real model and treebank.
 
 python -m benchmarks.accuracy MODEL TREEBANK [--sentences N] [--batch-tokens N] [--exact]
+    [--score excess]
 
 Prints, for both pairings, the largest relative difference over all examples, layers, heads and
 roles. The reference cuts words into pieces one by one, takes attention from transformers' eager
@@ -22,7 +23,13 @@ import numpy as np
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
 from headroles.models import load_encoder
 from headroles.scoring import ScoringOptions, open_scoring
-from tests.reference import ReferenceExample, attention_of, largest_difference, reference_scores
+from tests.reference import (
+    FLOORS,
+    ReferenceExample,
+    attention_of,
+    largest_difference,
+    reference_scores,
+)
 
 
 def largest_relative_difference(
@@ -32,6 +39,7 @@ def largest_relative_difference(
     pairing: str,
     batch_tokens: int | None,
     exact: bool,
+    score: str,
 ) -> float:
     """Over the examples of the first ``sentences`` sentences."""
     whole = read_conllu(treebank)
@@ -39,7 +47,7 @@ def largest_relative_difference(
     with prepared(corpus) as ready:
         examples = {example.id: example for example in make_examples(ready, pairing)}
     encoder = load_encoder(model, device="cpu")
-    options = ScoringOptions(pairing=pairing, batch_tokens=batch_tokens)
+    options = ScoringOptions(pairing=pairing, batch_tokens=batch_tokens, score=score)
     with open_scoring(model, corpus, options=options, device="cpu") as run:
         blocks = list(run.blocks())
     encoder.model.set_attn_implementation("eager")
@@ -50,8 +58,9 @@ def largest_relative_difference(
         for name, values in zip(block.ids, block.values, strict=True):
             reference = ReferenceExample(examples[name], encoder.tokenizer)
             attention = attention_of(encoder.model, reference, encoder.takes_token_types)
-            expected = reference_scores(attention, reference, run.relations)
-            worst = float(np.fmax(worst, largest_difference(values, run.roles, expected)))
+            expected = reference_scores(attention, reference, run.relations, score=score)
+            difference = largest_difference(values, run.roles, expected, FLOORS[score])
+            worst = float(np.fmax(worst, difference))
     return worst
 
 
@@ -63,6 +72,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--batch-tokens", type=int)
     parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--score", choices=("bias", "excess"), default="bias")
     arguments = parser.parse_args()
     for pairing in ("adjacent", "none"):
         worst = largest_relative_difference(
@@ -72,6 +82,7 @@ def main() -> None:
             pairing,
             arguments.batch_tokens,
             arguments.exact,
+            arguments.score,
         )
         print(f"{arguments.model}, pairing {pairing}: largest relative difference {worst:.1e}")
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from headroles.classification import Classification, classify_heads
     from headroles.corpus import read_conllu, read_pairs, read_text
     from headroles.errors import HeadRolesError
+    from headroles.planning import PowerPlan, plan_examples
     from headroles.roles import RoleTable, assign_roles
     from headroles.sample import demo_model, sample_treebank
     from headroles.scores import HeadScores
@@ -21,10 +22,12 @@ __all__ = [
     "Classification",
     "HeadRolesError",
     "HeadScores",
+    "PowerPlan",
     "RoleTable",
     "assign_roles",
     "classify_heads",
     "demo_model",
+    "plan_examples",
     "read_conllu",
     "read_pairs",
     "read_text",
@@ -36,10 +39,12 @@ _HOMES = {
     "Classification": "classification",
     "HeadRolesError": "errors",
     "HeadScores": "scores",
+    "PowerPlan": "planning",
     "RoleTable": "roles",
     "assign_roles": "roles",
     "classify_heads": "classification",
     "demo_model": "sample",
+    "plan_examples": "planning",
     "read_conllu": "corpus",
     "read_pairs": "corpus",
     "read_text": "corpus",

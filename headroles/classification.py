@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from headroles import storage
-from headroles.corpus import Corpus
+from headroles.corpus import Corpus, Sentence, Skipped
+from headroles.errors import UsageError
+from headroles.hypotheses import DEFAULT, ONE_DOCUMENT, PUBLISHED, TestOptions
 from headroles.roles import RoleTable, assign_roles
 from headroles.scores import HeadScores
 from headroles.scoring import score_heads
@@ -42,25 +45,51 @@ def classify_heads(
     corpus: Corpus,
     tokenizer: Any = None,
     *,
-    threshold: float = 3.0,
+    threshold: float | None = None,
     alpha: float = 0.05,
+    test: str = "t",
     correction: str = "fdr_bh",
     family: str = "all",
-    preset: str = "default",
+    groups: str = "auto",
+    interval: str = "t",
+    resamples: int = 10_000,
+    seed: int = 0,
+    preset: str = DEFAULT,
     **scoring: Any,
 ) -> Classification:
     """`score_heads`, then `assign_roles`.
 
     Options of the tests are named here; all others go to `score_heads`. ``preset="published"``
-    also takes the band edge of the released notebooks.
+    also scores as the released notebooks do: with their band edge, and without contrasts.
     """
-    scores = score_heads(model, corpus, tokenizer, published_edge=preset == "published", **scoring)
-    roles = assign_roles(
-        scores,
-        threshold=threshold,
-        alpha=alpha,
-        correction=correction,
-        family=family,
-        preset=preset,
-    )
-    return Classification(scores, roles)
+    tests: dict[str, Any] = {
+        "threshold": threshold,
+        "alpha": alpha,
+        "test": test,
+        "correction": correction,
+        "family": family,
+        "groups": groups,
+        "interval": interval,
+        "resamples": resamples,
+        "seed": seed,
+    }
+    if TestOptions.of_preset(preset, **tests).groups == "document":  # refused before long work
+        corpus = _of_several_documents(corpus)
+    if preset == PUBLISHED:
+        scoring |= {"published_edge": True, "beyond_offset": False}
+    scores = score_heads(model, corpus, tokenizer, **scoring)
+    return Classification(scores, assign_roles(scores, preset=preset, **tests))
+
+
+def _of_several_documents(corpus: Corpus) -> Corpus:
+    """The same corpus; reading it to its end raises UsageError if it is one document."""
+
+    def read(skipped: Skipped) -> Iterator[Sentence]:
+        documents = set()
+        for sentence in corpus.read(skipped):
+            documents.add(sentence.document)
+            yield sentence
+        if len(documents) == 1:
+            raise UsageError(ONE_DOCUMENT)
+
+    return replace(corpus, read=read)

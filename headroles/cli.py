@@ -88,17 +88,49 @@ KeepSubtypes = Annotated[
     bool, typer.Option("--keep-subtypes", help="Take nsubj:pass for a relation of its own.")
 ]
 
-Threshold = Annotated[float, typer.Option("--threshold", help="Mean score to exceed.")]
+Score = Annotated[
+    str,
+    typer.Option(
+        "--score", help="bias: times uniform attention; excess: share beyond uniform, at most 1."
+    ),
+]
+BeyondOffset = Annotated[
+    bool,
+    typer.Option(
+        "--beyond-offset/--no-beyond-offset",
+        help="Contrast syntactic roles with other words at the same offset.",
+    ),
+]
+
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", help="Mean score to exceed; left out: 3 (bias), 0.1 (excess)."),
+]
 Alpha = Annotated[float, typer.Option("--alpha", help="Level of the tests.")]
+Test = Annotated[str, typer.Option("--test", help="t, wilcoxon, sign_flip or bootstrap_t.")]
 Correction = Annotated[
     str,
     typer.Option(
-        "--correction", help="fdr_bh, fdr_by, fdr_tsbh, holm, hochberg, bonferroni, none."
+        "--correction", help="fdr_bh, fdr_by, fdr_tsbh, holm, hochberg, bonferroni, max_t, none."
     ),
 ]
 Family = Annotated[
     str, typer.Option("--family", help="Tests corrected together: all, or those of each role.")
 ]
+Groups = Annotated[
+    str,
+    typer.Option(
+        "--groups",
+        help="Clusters of examples: document, none, or auto (document if there are several).",
+    ),
+]
+Interval = Annotated[
+    str, typer.Option("--interval", help="Of the means: t, bootstrap_t, bca or simultaneous.")
+]
+Resamples = Annotated[
+    int, typer.Option("--resamples", help="Number of sign flips or bootstrap samples.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="Of the resamples.")]
 Preset = Annotated[
     str,
     typer.Option(
@@ -122,10 +154,17 @@ def classify(
     window: Window = 2,
     pairing: Pairing = "adjacent",
     keep_subtypes: KeepSubtypes = False,
-    threshold: Threshold = 3.0,
+    score: Score = "bias",
+    beyond_offset: BeyondOffset = True,
+    threshold: Threshold = None,
     alpha: Alpha = 0.05,
+    test: Test = "t",
     correction: Correction = "fdr_bh",
     family: Family = "all",
+    groups: Groups = "auto",
+    interval: Interval = "t",
+    resamples: Resamples = 10_000,
+    seed: Seed = 0,
     preset: Preset = "default",
     device: Device = "auto",
     dtype: Dtype = "float32",
@@ -138,11 +177,9 @@ def classify(
     """Score the heads of MODEL over CORPUS, test them, and write both tables."""
     from headroles.classification import classify_heads
     from headroles.corpus import open_corpus
-    from headroles.roles import TestOptions
     from headroles.storage import check_result_folder
 
     check_result_folder(out, overwrite)
-    TestOptions.of_preset(preset, threshold, alpha, correction, family)  # before any long work
     source = open_corpus(corpus, parser, _columns(text_columns), header, on_bad_sentence)
     with console.progress_bar("scoring") as on_progress:
         result = classify_heads(
@@ -151,13 +188,20 @@ def classify(
             tokenizer,
             threshold=threshold,
             alpha=alpha,
+            test=test,
             correction=correction,
             family=family,
+            groups=groups,
+            interval=interval,
+            resamples=resamples,
+            seed=seed,
             preset=preset,
             relations=_relations(relations),
             window=window,
             pairing=pairing,
             keep_subtypes=keep_subtypes,
+            score=score,
+            beyond_offset=beyond_offset,
             device=device,
             dtype=dtype,
             batch_tokens=batch_tokens,
@@ -184,6 +228,8 @@ def score(
     window: Window = 2,
     pairing: Pairing = "adjacent",
     keep_subtypes: KeepSubtypes = False,
+    score: Score = "bias",
+    beyond_offset: BeyondOffset = True,
     device: Device = "auto",
     dtype: Dtype = "float32",
     batch_tokens: BatchTokens = None,
@@ -195,7 +241,7 @@ def score(
 ) -> None:
     """Score the heads of MODEL over CORPUS and write the scores; for corpora of any size."""
     from headroles.corpus import open_corpus
-    from headroles.roles import check_preset
+    from headroles.hypotheses import PUBLISHED, check_preset
     from headroles.scoring import ScoringOptions, open_scoring, score_to_folder
     from headroles.storage import result_folder
 
@@ -205,8 +251,10 @@ def score(
         window=window,
         pairing=pairing,
         keep_subtypes=keep_subtypes,
-        published_edge=preset == "published",
+        published_edge=preset == PUBLISHED,
         batch_tokens=batch_tokens,
+        score=score,
+        beyond_offset=beyond_offset and preset != PUBLISHED,
     )
     loading = {
         "device": device,
@@ -228,30 +276,74 @@ def score(
 @reports_errors
 def assign(
     scored: Scored,
-    threshold: Threshold = 3.0,
+    threshold: Threshold = None,
     alpha: Alpha = 0.05,
+    test: Test = "t",
     correction: Correction = "fdr_bh",
     family: Family = "all",
+    groups: Groups = "auto",
+    interval: Interval = "t",
+    resamples: Resamples = 10_000,
+    seed: Seed = 0,
     preset: Preset = "default",
     as_json: AsJson = False,
 ) -> None:
     """Test the scores in DIR (again), without the model, and write the role table there."""
+    from headroles.hypotheses import PUBLISHED
     from headroles.roles import assign_roles
     from headroles.scores import HeadScores
 
     scores = HeadScores.load(scored)
-    if (preset == "published") != scores.provenance["options"]["published_edge"]:
-        console.warn("the scores were not made with this preset: only the tests follow it")
     table = assign_roles(
         scores,
         threshold=threshold,
         alpha=alpha,
+        test=test,
         correction=correction,
         family=family,
+        groups=groups,
+        interval=interval,
+        resamples=resamples,
+        seed=seed,
         preset=preset,
     )
+    if (preset == PUBLISHED) != scores.provenance.get("options", {}).get("published_edge", False):
+        console.warn("the scores were not made with this preset: only the tests follow it")
     table.write_into(scored)
     _show(scored, as_json, table.provenance, table)
+
+
+@app.command()
+@reports_errors
+def power(
+    scored: Scored,
+    target: Annotated[
+        float, typer.Option("--power", help="Chance to decide a head that is like in the pilot.")
+    ] = 0.8,
+    threshold: Threshold = None,
+    alpha: Alpha = 0.05,
+    correction: Correction = "fdr_bh",
+    family: Family = "all",
+    groups: Groups = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Tell from the scores in DIR, a pilot, how many examples it takes to decide each role."""
+    from headroles.planning import plan_examples
+    from headroles.scores import HeadScores
+
+    plan = plan_examples(
+        HeadScores.load(scored),
+        power=target,
+        threshold=threshold,
+        alpha=alpha,
+        correction=correction,
+        family=family,
+        groups=groups,
+    )
+    if as_json:
+        console.print_json(console.plan_summary(plan))
+    else:
+        console.print_plan(plan)
 
 
 @app.command()

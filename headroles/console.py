@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from headroles.errors import HeadRolesError
 
 if TYPE_CHECKING:
     from headroles.models import Family
+    from headroles.planning import PowerPlan
     from headroles.roles import RoleTable
 
 P = ParamSpec("P")
@@ -30,6 +32,13 @@ err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 _STRONGEST = 3
 _PIPE_WIDTH = 200
+_TEST_NAMES = {
+    "t": "t-tests",
+    "wilcoxon": "Wilcoxon signed-rank tests",
+    "sign_flip": "sign-flip tests",
+    "bootstrap_t": "bootstrap-t tests",
+}
+_INTERRUPTED = "nothing was written, unless files were just being moved to their place"
 
 
 def accept_any_text() -> None:
@@ -49,7 +58,7 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             err.print(f"error: {error}", style="red", soft_wrap=True)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
-            err.print("interrupted: nothing was written", style="red")
+            err.print(f"interrupted: {_INTERRUPTED}", style="red", soft_wrap=True)
             raise typer.Exit(1) from None
 
     return guarded
@@ -116,32 +125,106 @@ def print_run(provenance: dict[str, Any]) -> None:
 
 
 def print_roles(table: RoleTable) -> None:
-    """Heads per role and layer, and the strongest heads of each role."""
-    counts = table.counts()
-    layers = [column for column in counts.columns if column != "total"]
-    examples = table.frame.groupby("role")["n"].max()
+    """Answers per role and heads per layer, the strongest heads, and what to be careful about."""
+    tests = table.provenance["tests"]
+    out.print(_title(table), soft_wrap=True)
+    for grid in (_answers_grid(table), _strongest_grid(table)):
+        _print_grid(grid)
+    if left_out := tests["left_out"]:
+        out.print(f"left out, as no example has them: {', '.join(left_out)}")
+    untested = int((table.frame["answer"] == "untestable").sum())
+    if untested:
+        out.print(f"{untested} tests were not made; the notes of the table say why")
+    for warning in table.warnings:
+        out.print(f"warning: {warning}", soft_wrap=True)
+
+
+def _print_grid(grid: Table) -> None:
+    if not out.is_terminal:
+        out.width = _PIPE_WIDTH  # a pipe has no width: let the table be as wide as it is
+    out.print(grid)
+    out.print()
+
+
+def _new_grid(*columns: str) -> Table:
+    """A grid whose first column is text, the others numbers."""
+    grid = Table(box=None, padding=(0, 1, 0, 0))
+    grid.add_column(columns[0], overflow="fold")
+    for name in columns[1:]:
+        style = "bold" if name == "yes" else ""
+        grid.add_column(name, justify="right", style=style, no_wrap=True)
+    return grid
+
+
+def _answers_grid(table: RoleTable) -> Table:
+    """For each role the heads with it in each layer, and how many heads got which answer."""
+    per_layer = table.counts().drop(columns="total")
+    answers = table.answers()
+    if not answers["untestable"].any():
+        answers = answers.drop(columns="untestable")
+    sizes = {"examples": table.frame.groupby("role")["n"].max()}
+    if table.provenance["tests"]["clustered_by"] != "none":
+        sizes["clusters"] = table.frame.groupby("role")["n_clusters"].max()
+    grid = _new_grid("role", *sizes, *map(str, per_layer.columns), *answers.columns)
+    for role in table.roles:
+        layers = [str(n) if n else "." for n in per_layer.loc[role]]
+        counts = [str(column.loc[role]) for column in sizes.values()]
+        grid.add_row(role, *counts, *layers, *map(str, answers.loc[role]))
+    return grid
+
+
+def _strongest_grid(table: RoleTable) -> Table:
     grid = Table(box=None, padding=(0, 1, 0, 0))
     grid.add_column("role", no_wrap=True)
-    for name in ("examples", *layers, "heads"):
-        grid.add_column(str(name), justify="right", style="bold" if name == "heads" else "")
-    strongest = Table(box=None, padding=(0, 1, 0, 0))
-    strongest.add_column("role", no_wrap=True)
-    strongest.add_column("strongest heads: layer-head mean score")
+    grid.add_column("strongest heads: layer-head mean score")
+    assigned = table.assigned
+    digits = 2 if _kind(table) == "excess" else 1
     for role in table.roles:
-        per_layer = counts.loc[[role], layers].to_numpy(dtype=int)[0].tolist()
-        cells = [str(n) if n else "." for n in per_layer]
-        grid.add_row(role, str(examples.loc[role]), *cells, str(sum(per_layer)))
-        strongest.add_row(role, _strongest(table, role))
-    out.print(_title(table.provenance["tests"]), soft_wrap=True)
-    for shown in (grid, strongest):
-        # A pipe has no width: let the table be as wide as it is.
-        out.print(shown, width=None if out.is_terminal else _PIPE_WIDTH)
-        out.print()
-    if left_out := table.provenance["tests"]["left_out"]:
-        out.print(f"left out, as no example has them: {', '.join(left_out)}")
-    untested = int(table.frame["note"].str.startswith("untestable").sum())
-    if untested:
-        out.print(f"{untested} tests were not made: fewer than two examples have the score")
+        rows = assigned[assigned["role"] == role].head(_STRONGEST)
+        heads = [
+            f"{layer}-{head} {mean:.{digits}f}"
+            for layer, head, mean in zip(rows["layer"], rows["head"], rows["mean"], strict=True)
+        ]
+        grid.add_row(role, "  ".join(heads))
+    return grid
+
+
+def print_plan(plan: PowerPlan) -> None:
+    """How many examples it takes to decide the heads of each role."""
+    asked, summary = plan.provenance["plan"], plan.summary()
+    documents = f", {asked['n_clusters']} documents" if asked["clustered_by"] != "none" else ""
+    out.print(
+        f"examples of a corpus that decide half, nine tenths and all of a role's heads\n"
+        f"with power {asked['power']:g} each (alpha {asked['alpha']:g}, {_correction(asked)}); "
+        f"the pilot had {asked['examples']} examples{documents}\n",
+        soft_wrap=True,
+    )
+    grid = _new_grid("role", *(name.replace("_", " ") for name in summary.columns))
+    for role, row in zip(summary.index, summary.to_dict(orient="records"), strict=True):
+        shown = [f"{row.pop('share'):.0%}", *map(_whole, row.values())]
+        grid.add_row(role, *shown)
+    _print_grid(grid)
+    out.print("the pilot's means are uncertain: take these numbers as lower bounds")
+
+
+def _whole(number: float) -> str:
+    """A count for people; infinity stays, and - is what there is not."""
+    if math.isnan(number):
+        return "-"
+    return "inf" if math.isinf(number) else f"{int(number):,}"
+
+
+def plan_summary(plan: PowerPlan) -> dict[str, Any]:
+    """The same for scripts: a JSON object, null where no number of examples is known to do."""
+    rows = plan.summary().reset_index().to_dict(orient="records")
+    return {
+        "plan": plan.provenance["plan"],
+        "roles": [{name: _finite(value) for name, value in row.items()} for row in rows],
+    }
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_written(folder: Path) -> None:
@@ -163,27 +246,30 @@ def print_families(families: Iterable[Family], refused: dict[str, str]) -> None:
     out.print("  decoders and encoder-decoders: headroles scores encoders")
 
 
-def _title(tests: dict[str, Any]) -> str:
-    correction = (
-        "no correction"
-        if tests["correction"] == "none"
-        else f"{tests['correction']} over {tests['family']} tests"
-        if tests["family"] == "all"
-        else f"{tests['correction']} within each role"
+def _title(table: RoleTable) -> str:
+    tests = table.provenance["tests"]
+    excess = "excess " if _kind(table) == "excess" else ""
+    units = (
+        f"{tests['n_clusters']} independent examples"
+        if tests["clustered_by"] == "none"
+        else f"examples clustered by {tests['n_clusters']} documents"
     )
     return (
-        f"\nheads per layer with mean score > {tests['threshold']:g} "
-        f"(alpha {tests['alpha']:g}, {correction})"
+        f"\nheads per layer with mean {excess}score > {tests['threshold']:g} "
+        f"(alpha {tests['alpha']:g}, {_correction(tests)})\n"
+        f"{_TEST_NAMES[tests['test']]} of {units}"
     )
 
 
-def _strongest(table: RoleTable, role: str) -> str:
-    rows = table.assigned
-    rows = rows[rows["role"] == role].head(_STRONGEST)
-    return "  ".join(
-        f"{layer}-{head} {mean:.1f}"
-        for layer, head, mean in zip(rows["layer"], rows["head"], rows["mean"], strict=True)
-    )
+def _correction(tests: dict[str, Any]) -> str:
+    if tests["correction"] == "none":
+        return "no correction"
+    within = "over all tests" if tests["family"] == "all" else "within each role"
+    return f"{tests['correction']} {within}"
+
+
+def _kind(table: RoleTable) -> str:
+    return str(table.provenance["options"].get("score", "bias"))
 
 
 def run_summary(provenance: dict[str, Any], table: RoleTable | None = None) -> dict[str, Any]:
@@ -195,11 +281,12 @@ def run_summary(provenance: dict[str, Any], table: RoleTable | None = None) -> d
     if table is None:
         return summary
     assigned = table.assigned[["layer", "head", "role", "mean", "p_adjusted"]]
-    per_role = {role: int(total) for role, total in table.counts()["total"].items()}
+    answers = table.answers()
     rows = assigned.astype(object).where(assigned.notna(), None).to_dict(orient="records")
     return {
         **summary,
         "tests": table.provenance["tests"],
-        "heads_per_role": per_role,
+        "heads_per_role": answers["yes"].to_dict(),
+        "answers_per_role": answers.to_dict(orient="index"),
         "assigned": rows,
     }

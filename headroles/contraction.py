@@ -14,38 +14,46 @@ from headroles.sieves import Sieves
 
 @dataclass(frozen=True)
 class SieveTensors:
-    """The weights of `Sieves` where the model runs; shapes as there."""
+    """The weights of `Sieves` where the model runs; names and shapes as there."""
 
     key_sets: Tensor
     set_weights: Tensor
     block_weights: Tensor
+    evenness_weights: Tensor | None
     pairs: Tensor
     pair_weights: Tensor
+    constants: Tensor
     has_blocks: bool
 
     @classmethod
     def of(cls, sieves: Sieves, device: torch.device) -> SieveTensors:
         """Copy ``sieves`` to ``device``; on the CPU they share their memory."""
-
-        def move(array: NDArray[np.generic]) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
-
+        evenness = sieves.evenness_weights
         return cls(
-            key_sets=move(sieves.key_sets),
-            set_weights=move(sieves.set_weights),
-            block_weights=move(sieves.block_weights),
-            pairs=move(sieves.pairs),
-            pair_weights=move(sieves.pair_weights),
+            key_sets=_move(sieves.key_sets, device),
+            set_weights=_move(sieves.set_weights, device),
+            block_weights=_move(sieves.block_weights, device),
+            evenness_weights=None if evenness is None else _move(evenness, device),
+            pairs=_move(sieves.pairs, device),
+            pair_weights=_move(sieves.pair_weights, device),
+            constants=_move(sieves.constants, device),
             has_blocks=sieves.has_blocks,
         )
 
 
-def contract(attention: Tensor, sieves: SieveTensors) -> Tensor:
+def _move(array: NDArray[np.generic], device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device, non_blocking=True)
+
+
+def contract(attention: Tensor, sieves: SieveTensors) -> tuple[Tensor, Tensor]:
     """Scores (batch, heads, roles) of one layer, in the order of `role_ids`.
 
     ``attention`` (batch, heads, query, key) has rows of real queries that sum to 1 over real
     keys; rows of padding may hold anything finite. Scores of roles that an example does not have
-    are 0 and mean nothing.
+    mean nothing.
+
+    The second result (batch, heads, offsets) is the mean attention of the controls at each offset
+    at which some example lacks them.
     """
     batch, heads, width, _ = attention.shape
     attention = attention.float()
@@ -57,17 +65,41 @@ def contract(attention: Tensor, sieves: SieveTensors) -> Tensor:
         2, sieves.pairs[:, None, :].expand(-1, heads, -1)
     )
     by_pairs = torch.bmm(picked, sieves.pair_weights)
-    return torch.cat([by_pairs[..., :1], delimiters, blocks, by_pairs[..., 1:]], dim=-1)
+    by_role = torch.cat([by_pairs[..., :1], delimiters, blocks, by_pairs[..., 1:]], dim=-1)
+    n_roles = sieves.constants.shape[-1]
+    return by_role[..., :n_roles] + sieves.constants[:, None], by_role[..., n_roles:]
 
 
 def _block_scores(attention: Tensor, masses: Tensor, sieves: SieveTensors) -> Tensor:
-    """(batch, heads, 2): the mean row ratio, each row times its entropy; and the mean ratio."""
+    """(batch, heads, 2): ``block`` and what stands beside it.
+
+    For the bias scores the mean row ratio, each row times its entropy, and the mean ratio; for
+    the excess scores the mean row value, and the mean evenness within the segment.
+    """
     batch, heads, width, _ = attention.shape
     if not sieves.has_blocks:
         return masses.new_zeros(batch, heads, 2)
-    by_set = masses.view(batch, heads, width, -1) * sieves.block_weights[:, None]
-    ratios = by_set.sum(dim=-1)
-    return torch.stack([(ratios * row_entropy(attention)).sum(-1), ratios.sum(-1)], dim=-1)
+    masses = masses.view(batch, heads, width, -1)
+    rows = (masses * sieves.block_weights[:, None]).sum(dim=-1)
+    if sieves.evenness_weights is None:
+        return torch.stack([(rows * row_entropy(attention)).sum(-1), rows.sum(-1)], dim=-1)
+    evenness = entropy_within(attention, masses, sieves.key_sets) * sieves.evenness_weights[:, None]
+    return torch.stack([rows.sum(-1), evenness.sum((-2, -1))], dim=-1)
+
+
+def entropy_within(attention: Tensor, masses: Tensor, key_sets: Tensor) -> Tensor:
+    """Entropy (batch, heads, query, sets) in nats of each row's attention within each key set.
+
+    The attention within a set is taken as a whole: divided by its ``masses``, which are shaped
+    like the result. Where there is none at all, it is as uneven as can be: 0.
+    """
+    batch, heads, width, _ = attention.shape
+    terms = torch.special.entr(attention).view(batch, heads * width, width)
+    sums = torch.bmm(terms, key_sets).view(batch, heads, width, -1)
+    there = masses > torch.finfo(masses.dtype).tiny
+    # -sum p/m ln(p/m) = (-sum p ln p) / m + ln m
+    safe = masses.where(there, 1.0)
+    return (sums / safe + safe.log()).where(there, 0.0)
 
 
 def row_entropy(attention: Tensor) -> Tensor:

@@ -100,6 +100,8 @@ class ExampleEncoder:
                 token_type_ids=None if type_ids is None else np.asarray(type_ids[k], np.int64),
                 segments=segments,
                 arcs=arcs[whole],
+                words=_number_words(example, segments, word_ids),
+                governors=_all_governors(example),
             )
 
     def _arcs(self, example: Example, segments: IntArray, word_ids: IntArray) -> IntArray:
@@ -121,6 +123,20 @@ class ExampleEncoder:
             if governor != ROOT and relation in self._relation_index:
                 arcs.append((dependent, governor, self._relation_index[relation]))
         return np.asarray(arcs, dtype=np.int64).reshape(-1, 3)
+
+
+def _number_words(example: Example, segments: IntArray, word_ids: IntArray) -> IntArray:
+    """(n,): word of each token, those of the second sentence counted on from the first."""
+    in_second = segments == 1
+    return np.where(in_second, word_ids + len(example.sentences[0].words), word_ids)
+
+
+def _all_governors(example: Example) -> IntArray:
+    """(words,): governor of each word of the example, counted as in `_number_words`."""
+    first = len(example.sentences[0].words)
+    tables = [np.asarray(sentence.governors, dtype=np.int64) for sentence in example.sentences]
+    tables[1:] = [np.where(table == ROOT, ROOT, table + first) for table in tables[1:]]
+    return np.concatenate(tables)
 
 
 def _as_array(values: list[int | None], missing: int) -> IntArray:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +14,21 @@ import pandas as pd
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
+from headroles.evidence import YES, Evidence, notes, warnings, weigh
 from headroles.export import export_frame
-from headroles.inference import (
-    CORRECTIONS,
-    DEGENERATE,
-    UNTESTABLE,
-    OneSampleResult,
-    adjust_p_values,
-    one_sample_t,
-)
+from headroles.hypotheses import DEFAULT, PUBLISHED, FloatArray, Hypotheses, TestOptions, kind_of
+from headroles.inference import ANSWERS, one_sample_t
 from headroles.scores import HeadScores
+from headroles.sieves import EVENNESS
 from headroles.storage import ROLES_CSV, ROLES_FILE, RUN_FILE
 
-FAMILIES = ("all", "role")
-PRESETS = ("default", "published")
 SHAPES = ("long", "wide")
 COLUMNS = (
     "layer",
     "head",
     "role",
     "n",
+    "n_clusters",
     "mean",
     "sd",
     "effect_size",
@@ -40,63 +38,15 @@ COLUMNS = (
     "statistic",
     "p_value",
     "p_adjusted",
+    "p_below",
+    "p_below_adjusted",
+    "answer",
     "assigned",
+    "evenness",
     "note",
 )
 VALUES = COLUMNS[3:]
 """The columns that a wide table can show."""
-_NOTES = {
-    UNTESTABLE: "untestable: fewer than two examples",
-    DEGENERATE: "degenerate: zero variance, decided by the mean",
-}
-
-
-def check_preset(preset: str) -> None:
-    """Raise UsageError for a preset that there is not."""
-    if preset not in PRESETS:
-        raise UsageError(f"the preset is {preset!r}; it must be one of {', '.join(PRESETS)}")
-
-
-@dataclass(frozen=True)
-class TestOptions:
-    """How roles are assigned: a role goes to a head if its adjusted p-value is below ``alpha``.
-
-    ``family`` says which tests are corrected together: ``"all"`` heads and roles, or the heads
-    of each ``"role"``. ``ddof`` 0 is the standard deviation of the released notebooks.
-    """
-
-    threshold: float = 3.0
-    alpha: float = 0.05
-    correction: str = "fdr_bh"
-    family: str = "all"
-    ddof: int = 1
-
-    __test__ = False  # not a test case, whatever its name says to pytest
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise UsageError(f"alpha is {self.alpha}; it must lie between 0 and 1")
-        if not np.isfinite(self.threshold):
-            raise UsageError(f"the threshold is {self.threshold}; it must be a finite number")
-        for name, value, allowed in (
-            ("correction", self.correction, CORRECTIONS),
-            ("family", self.family, FAMILIES),
-        ):
-            if value not in allowed:
-                raise UsageError(f"the {name} is {value!r}; it must be one of {', '.join(allowed)}")
-
-    @classmethod
-    def of_preset(
-        cls, preset: str, threshold: float, alpha: float, correction: str, family: str
-    ) -> TestOptions:
-        """The options of a preset: ``"default"`` takes them as given.
-
-        ``"published"`` tests as the released notebooks do: no correction, population standard
-        deviation. Raises UsageError for an unknown preset or an option outside its range.
-        """
-        check_preset(preset)
-        given = cls(threshold, alpha, correction, family)
-        return replace(given, correction="none", ddof=0) if preset == "published" else given
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,6 +71,11 @@ class RoleTable:
         rows = self.frame[self.frame["assigned"]]
         return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before relying on the tests: sentences for people."""
+        return tuple(self.provenance.get("tests", {}).get("warnings", ()))
+
     def heads_with(self, role: str) -> list[tuple[int, int]]:
         """(layer, head) of the heads that ``role`` was assigned to."""
         rows = self.frame[self.frame["assigned"] & (self.frame["role"] == role)]
@@ -133,12 +88,22 @@ class RoleTable:
         )
         return wide.reindex(columns=list(self.roles)).rename_axis(columns=None).reset_index()
 
-    def counts(self) -> pd.DataFrame:
-        """Number of heads with each role: a row per role, a column per layer, and the total."""
-        counts = self.frame.pivot_table(
-            index="role", columns="layer", values="assigned", aggfunc="sum", sort=False
+    def counts(self, answer: str = YES) -> pd.DataFrame:
+        """Number of heads with an answer: a row per role, a column per layer, and the total.
+
+        Raises UsageError for anything but ``"yes"``, ``"no"``, ``"undecided"``, ``"untestable"``.
+        """
+        if answer not in ANSWERS:
+            raise UsageError(f"the answer is {answer!r}; it must be one of {', '.join(ANSWERS)}")
+        chosen = self.frame.assign(chosen=self.frame["answer"] == answer)
+        counts = chosen.pivot_table(
+            index="role", columns="layer", values="chosen", aggfunc="sum", sort=False
         ).astype(int)
         return counts.assign(total=counts.sum(axis=1)).rename_axis(columns=None)
+
+    def answers(self) -> pd.DataFrame:
+        """Number of heads by answer: a row per role, columns yes, no, undecided, untestable."""
+        return pd.DataFrame({answer: self.counts(answer)["total"] for answer in ANSWERS})
 
     def colocation(self) -> pd.DataFrame:
         """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
@@ -168,10 +133,19 @@ class RoleTable:
         return Path(folder)
 
     def write_into(self, folder: Path) -> None:
-        """Write the files of `save` into an existing folder, each whole or not at all."""
-        for name, fmt in ((ROLES_CSV, "csv"), (ROLES_FILE, "parquet")):
-            storage.write_bytes(folder / name, self.export(fmt))
-        storage.write_json(folder / RUN_FILE, self.provenance)
+        """Write the files of `save` into an existing folder, replacing those that it has.
+
+        All are written in full before any is put in its place, ``run.json`` last; `load` tells
+        if that was cut short.
+        """
+        contents = {  # drafts take their places in reverse
+            RUN_FILE: storage.encode_json(self.provenance),
+            ROLES_FILE: self.export("parquet"),
+            ROLES_CSV: self.export("csv"),
+        }
+        with ExitStack() as drafts:
+            for name, content in contents.items():
+                drafts.enter_context(storage.whole_file(folder / name)).write_bytes(content)
 
     @classmethod
     def load(cls, folder: str | Path) -> RoleTable:
@@ -182,88 +156,166 @@ class RoleTable:
                 f"{folder} holds scores that were not tested yet; run: headroles assign {folder}"
             )
         provenance = storage.read_json(folder / RUN_FILE)
-        return cls(storage.read_table(folder / ROLES_FILE).to_pandas(), provenance)
+        table = storage.read_table(folder / ROLES_FILE)
+        if set(table.column_names) != set(COLUMNS):
+            raise StorageError(
+                f"{folder / ROLES_FILE} has not the columns of this version; "
+                f"test the scores again: headroles assign {folder}"
+            )
+        noted = json.loads((table.schema.metadata or {}).get(b"headroles", b"{}"))
+        if noted.get("tests") != provenance.get("tests"):
+            raise StorageError(
+                f"{folder / ROLES_FILE} is not of the same tests as {RUN_FILE} beside it; "
+                f"test the scores again: headroles assign {folder}"
+            )
+        return cls(table.to_pandas(), provenance)
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def __repr__(self) -> str:
-        n_assigned = int(self.frame["assigned"].sum())
-        head = f"RoleTable({len(self.frame)} tests, {n_assigned} roles assigned; heads per layer)"
-        return f"{head}\n{self.counts().to_string()}"
+        return f"{self._headline()}\n{self.counts().to_string()}"
 
     def _repr_html_(self) -> str:
-        return str(self.counts().to_html())
+        return f"<p>{self._headline()}</p>{self.counts().to_html()}"
+
+    def _headline(self) -> str:
+        totals = self.answers().sum()
+        answers = ", ".join(f"{total} {answer}" for answer, total in totals.items() if total)
+        return f"RoleTable({len(self.frame)} tests: {answers}; heads with each role per layer)"
 
 
 def assign_roles(
     scores: HeadScores,
     *,
-    threshold: float = 3.0,
+    threshold: float | None = None,
     alpha: float = 0.05,
+    test: str = "t",
     correction: str = "fdr_bh",
     family: str = "all",
-    preset: str = "default",
+    groups: str = "auto",
+    interval: str = "t",
+    resamples: int = 10_000,
+    seed: int = 0,
+    preset: str = DEFAULT,
 ) -> RoleTable:
     """Test for every head and role whether its mean score lies above ``threshold``.
 
-    The unit is the example. H0: mean <= threshold, H1: mean > threshold, one-sample t-test, and
-    a correction over the family of tests. A role with fewer than two examples is not tested; one
-    with zero variance is decided by its mean; neither enters the correction. A role that no
-    example has (``block`` without pairs) is left out of the table; the provenance names it.
+    The unit is the example, or the document that it comes from. Two one-sided tests are made:
+    of H0: mean <= threshold, and of H0: mean >= threshold. Each direction is corrected for the
+    number of tests by itself. The answer is ``yes`` if the mean is shown to be above (adjusted
+    p <= alpha), ``no`` if it is shown to be below, ``undecided`` if the data show neither: not to
+    have shown a role is not to have shown that there is none. A role goes to the heads with
+    ``yes``.
+
+    ``untestable`` are roles with fewer than two examples, or clusters. With zero variance the
+    mean decides. Neither enters the correction. Contrasts (``...:beyond_offset``) are tested
+    against 0. ``block:evenness`` is no role: its mean is the column ``evenness`` of ``block``. A
+    role that no example has (``block`` without pairs) is left out; the provenance names it.
 
     Args:
         scores: from `score_heads`.
-        threshold: 3 is the published one: three times as much attention as uniform.
-        alpha: level of the tests; confidence intervals have level ``1 - alpha``.
+        threshold: None takes 3 for bias scores, the published one, three times as much attention
+            as uniform; and 0.1 for excess scores.
+        alpha: level of the tests of each direction, below 0.5; confidence intervals have level
+            ``1 - alpha``.
+        test: ``"t"``, one-sample t-test, cluster-robust with clusters; ``"sign_flip"``, by
+            flipping signs of clusters, safer if they are few; ``"bootstrap_t"``, by resampling
+            clusters; ``"wilcoxon"``, signed ranks, for ``groups="none"`` only.
         correction: ``fdr_bh``, ``fdr_by``, ``fdr_tsbh``, ``holm``, ``hochberg``,
-            ``bonferroni`` or ``none``.
+            ``bonferroni``, ``none``, or ``max_t`` (step-down max-T, for sign flips only).
+            Adjusted p-values are never below those of the single tests.
         family: ``"all"`` tests are one family, or the heads of each ``"role"`` are.
-        preset: ``"published"`` tests as the released notebooks do (no correction, population
-            standard deviation), for comparison with them only. Their numbers also need scores
-            with their band edge: ``score_heads(..., published_edge=True)``.
+        groups: ``"document"`` takes the documents of the corpus as clusters, ``"none"`` takes
+            examples as independent, ``"auto"`` clusters if there is more than one document.
+        interval: ``"t"``, ``"bootstrap_t"`` or ``"bca"``, each mean by itself; or
+            ``"simultaneous"``, all means of a family at once.
+        resamples: number of sign flips or of bootstrap samples.
+        seed: of these; the same seed gives the same table.
+        preset: ``"published"`` tests as the released notebooks do (t-test, independent examples,
+            no correction, population standard deviation), for comparison with them only. Their
+            numbers also need scores with their band edge:
+            ``score_heads(..., published_edge=True)``.
 
     Raises:
-        UsageError: an option outside its range.
+        UsageError: an option outside its range, or options or scores that do not go together.
     """
-    options = TestOptions.of_preset(preset, threshold, alpha, correction, family)
-    there = np.flatnonzero(scores.counts.any(axis=0))
-    roles = [scores.roles[role] for role in there]
-    columns = np.moveaxis(scores.values[..., there], -1, 1).reshape(scores.n_examples, -1)
-    result = one_sample_t(columns, threshold, confidence=1 - alpha, ddof=options.ddof)
-    tests = {
-        **asdict(options),
-        "preset": preset,
-        "left_out": [role for role in scores.roles if role not in roles],
-    }
-    return RoleTable(_frame(scores, roles, result, options), {**scores.provenance, "tests": tests})
-
-
-def _frame(
-    scores: HeadScores, roles: list[str], result: OneSampleResult, options: TestOptions
-) -> pd.DataFrame:
-    role, layer, head = (
-        axis.ravel() for axis in np.indices((len(roles), scores.n_layers, scores.n_heads))
+    options = TestOptions.of_preset(
+        preset,
+        threshold=threshold,
+        alpha=alpha,
+        test=test,
+        correction=correction,
+        family=family,
+        groups=groups,
+        interval=interval,
+        resamples=resamples,
+        seed=seed,
     )
-    families = role if options.family == "role" else np.zeros_like(role)
-    p_adjusted = adjust_p_values(result.p_value, options.correction, families, options.alpha)
-    by_mean = (result.status == DEGENERATE) & (result.mean > options.threshold)
+    if preset == PUBLISHED and kind_of(scores) != "bias":
+        raise UsageError(
+            f"the published tests are of bias scores, and these are {kind_of(scores)} scores; "
+            "score again with score='bias' (--score bias), or leave the preset out"
+        )
+    hypotheses = Hypotheses.of(scores, options)
+    evidence = weigh(hypotheses)
+    tests = {
+        **asdict(hypotheses.options),
+        "preset": preset,
+        "clustered_by": "none" if hypotheses.groups is None else "document",
+        "n_clusters": hypotheses.n_clusters,
+        "left_out": [role for role in scores.roles if role not in (*hypotheses.roles, EVENNESS)],
+        "warnings": warnings(hypotheses, evidence),
+    }
+    frame = _frame(hypotheses, evidence, scores)
+    return RoleTable(frame, {**scores.provenance, "tests": tests})
+
+
+def _frame(hypotheses: Hypotheses, evidence: Evidence, scores: HeadScores) -> pd.DataFrame:
+    described = evidence.described
     frame = pd.DataFrame(
         {
-            **{name: getattr(result, name) for name in COLUMNS if hasattr(result, name)},
-            "layer": layer,
-            "head": head,
-            "role": np.asarray(roles, dtype=object)[role],
-            "threshold": options.threshold,
-            "p_adjusted": p_adjusted,
-            "assigned": (p_adjusted < options.alpha) | by_mean,
-            "note": [_NOTES.get(str(status), "") for status in result.status],
+            "layer": hypotheses.layer,
+            "head": hypotheses.head,
+            "role": hypotheses.role_names,
+            "n": described.n,
+            "n_clusters": described.n_groups,
+            "mean": described.mean,
+            "sd": described.sd,
+            "effect_size": described.effect_size,
+            "ci_low": evidence.ci_low,
+            "ci_high": evidence.ci_high,
+            "threshold": hypotheses.threshold,
+            "statistic": evidence.statistic,
+            "p_value": evidence.p_above,
+            "p_adjusted": evidence.p_above_adjusted,
+            "p_below": evidence.p_below,
+            "p_below_adjusted": evidence.p_below_adjusted,
+            "answer": evidence.answer.astype(object),
+            "assigned": evidence.answer == YES,
+            "evenness": _evenness(hypotheses, scores),
+            "note": notes(described).astype(object),
         }
     )
-    for windowed, reach in enumerate(scores.provenance.get("reaches", ())):
+    _note_windows(frame, scores.provenance.get("reaches", ()))
+    return frame[list(COLUMNS)]
+
+
+def _evenness(hypotheses: Hypotheses, scores: HeadScores) -> FloatArray:
+    """Mean evenness (tests,) of the heads in the rows of ``block``, NaN in all others."""
+    evenness = np.full(hypotheses.n_tests, np.nan)
+    if EVENNESS in scores.roles and "block" in hypotheses.roles:
+        rows = hypotheses.role == hypotheses.roles.index("block")
+        measured = scores.values[..., scores.roles.index(EVENNESS)].reshape(scores.n_examples, -1)
+        evenness[rows] = one_sample_t(measured, 0).mean
+    return evenness
+
+
+def _note_windows(frame: pd.DataFrame, reaches: Sequence[int | None]) -> None:
+    """Note where a layer sees a window only, which makes its heads local by construction."""
+    for layer, reach in enumerate(reaches):
         if reach is not None:
-            here = (frame["layer"] == windowed) & (frame["role"] == "local")
-            frame.loc[here & (frame["note"] == ""), "note"] = (
+            here = (frame["layer"] == layer) & (frame["role"] == "local") & (frame["note"] == "")
+            frame.loc[here, "note"] = (
                 f"attention of this layer reaches {reach} positions: partly architecture"
             )
-    return frame[list(COLUMNS)]

@@ -25,7 +25,8 @@ class ScoreBlock:
 
     ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role;
     ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
-    ``lengths`` (E,) is the number of tokens of each example.
+    ``lengths`` (E,) is the number of tokens of each example. ``digests`` tell what each example
+    was, or are empty where that is not known.
     """
 
     ids: list[str]
@@ -33,6 +34,7 @@ class ScoreBlock:
     lengths: NDArray[np.int64]
     values: NDArray[np.float32]
     counts: NDArray[np.int64]
+    digests: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +44,9 @@ class HeadScores:
     ``values`` (examples, layers, heads, roles), float32, is NaN where an example has no score
     for a role. ``counts`` (examples, roles) is the number of tokens (syntactic roles: arcs)
     behind a score. Layers and heads count from 0.
+
+    ``digests`` (examples,) are those of `EncodedExample`: a comparison joins examples by them.
+    They are empty for scores made by hand or written before digests were kept.
     """
 
     ids: tuple[str, ...]
@@ -51,6 +56,7 @@ class HeadScores:
     values: NDArray[np.float32]
     counts: NDArray[np.int64]
     provenance: dict[str, Any] = field(default_factory=dict)
+    digests: tuple[str, ...] = ()
 
     @classmethod
     def from_blocks(
@@ -58,6 +64,7 @@ class HeadScores:
     ) -> HeadScores:
         """All of ``blocks`` in their order. ``provenance`` may still grow while they come."""
         parts = list(blocks)
+        known = all(part.digests for part in parts)
         return cls(
             ids=tuple(name for part in parts for name in part.ids),
             documents=tuple(name for part in parts for name in part.documents),
@@ -66,6 +73,7 @@ class HeadScores:
             values=np.concatenate([part.values for part in parts]),
             counts=np.concatenate([part.counts for part in parts]),
             provenance=provenance,
+            digests=tuple(name for part in parts for name in part.digests) if known else (),
         )
 
     @property
@@ -107,7 +115,12 @@ class HeadScores:
     def block(self) -> ScoreBlock:
         """The same scores as one block."""
         return ScoreBlock(
-            list(self.ids), list(self.documents), self.lengths, self.values, self.counts
+            list(self.ids),
+            list(self.documents),
+            self.lengths,
+            self.values,
+            self.counts,
+            list(self.digests),
         )
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
@@ -146,6 +159,7 @@ class HeadScores:
                 values=values,
                 counts=counts,
                 provenance=provenance,
+                digests=_known_digests(examples),
             )
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
@@ -182,13 +196,21 @@ class ScoreWriter:
 def _examples_table(block: ScoreBlock) -> pa.Table:
     import pyarrow as pa
 
+    unknown = [None] * len(block.ids)
     return pa.table(
         {
             "example": block.ids,
             "document": block.documents,
             "tokens": pa.array(block.lengths, pa.int32()),
+            "digest": pa.array(block.digests or unknown, pa.string()),
         }
     )
+
+
+def _known_digests(examples: dict[str, list[Any]]) -> tuple[str, ...]:
+    """The digests of all examples; none where some are missing, as in folders of old."""
+    digests = examples.get("digest", [])
+    return () if None in digests else tuple(digests)
 
 
 def _long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -36,7 +36,20 @@ from headroles.memory import HeldMemory
 from headroles.models import AttentionReader, LoadedEncoder, load_encoder, open_reader
 from headroles.provenance import new_provenance
 from headroles.scores import HeadScores, ScoreBlock, ScoreWriter
-from headroles.sieves import Sieves, build_sieves, role_ids
+from headroles.shared_controls import (
+    LentMeans,
+    complete_contrasts,
+    count_controls,
+    lacking_offsets,
+)
+from headroles.sieves import (
+    SCORES,
+    ExampleControls,
+    Sieves,
+    build_sieves,
+    find_controls,
+    role_ids,
+)
 from headroles.tokens import EncodedExample
 
 ALL_RELATIONS = "all"
@@ -65,8 +78,14 @@ class ScoringOptions:
     keep_subtypes: bool = False
     published_edge: bool = False
     batch_tokens: int | None = None
+    score: str = "bias"
+    beyond_offset: bool = True
 
     def __post_init__(self) -> None:
+        if self.score not in SCORES:
+            raise UsageError(f"the score is {self.score!r}; it must be one of {', '.join(SCORES)}")
+        if self.published_edge and self.score != "bias":
+            raise UsageError("published numbers are bias scores; pass score='bias' (--score bias)")
         if self.window < 0:
             raise UsageError(f"the window is {self.window}; it must be 0 or more")
         if self.pairing not in PAIRINGS:
@@ -88,6 +107,8 @@ def score_heads(
     keep_subtypes: bool = False,
     published_edge: bool = False,
     batch_tokens: int | None = None,
+    score: str = "bias",
+    beyond_offset: bool = True,
     device: str = "auto",
     dtype: str = "float32",
     revision: str | None = None,
@@ -107,6 +128,11 @@ def score_heads(
         keep_subtypes: whether ``nsubj:pass`` is a relation apart from ``nsubj``.
         published_edge: the band of the released notebooks, for comparison with them only.
         batch_tokens: most tokens in a batch, padding included.
+        score: ``"bias"``, the published one, how many times as much attention as uniform; or
+            ``"excess"``, the share of attention inside the sieve beyond uniform: 0 is uniform, 1
+            is all of it, for every role and length.
+        beyond_offset: whether each syntactic role gets its contrast with other pairs of words at
+            the same offset.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
         dtype: precision of the model; weights and scores are float32 throughout.
         revision: of the model on the hub.
@@ -130,6 +156,8 @@ def score_heads(
         keep_subtypes=keep_subtypes,
         published_edge=published_edge,
         batch_tokens=batch_tokens,
+        score=score,
+        beyond_offset=beyond_offset,
     )
     loading = {
         "device": device,
@@ -229,8 +257,9 @@ class ScoringRun:
         self._options = options
         self._skipped: Skipped = Counter(corpus.skipped)
         self._held_memory = HeldMemory(_MEMORY_SLACK)
+        self._places: Counter[str] = Counter()
         self.relations = check_relations(corpus, options)
-        self.roles = role_ids(self.relations)
+        self.roles = role_ids(self.relations, options.score, options.beyond_offset)
         self.n_sentences = corpus.n_sentences
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
         self.provenance: dict[str, Any] = new_provenance(
@@ -277,6 +306,7 @@ class ScoringRun:
         self.provenance["examples"] = n_scored
         self.provenance["scores"] = n_scores
         self.provenance["skipped"] = dict(self._skipped)
+        self.provenance["controls"] = dict(self._places)
         if not n_scored:
             raise CorpusError(
                 "no example could be scored: "
@@ -304,38 +334,77 @@ class ScoringRun:
         )
         counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
         waiting = list(reversed(batches_by_length(examples, self.batch_tokens)))
+        controls = self._find_controls(examples, waiting)
+        lacking = lacking_offsets(controls)
+        lent: list[LentMeans] = []
         done = 0
         while waiting:
             rows = waiting.pop()
             try:
-                values[rows], counts[rows] = self._score_batch([examples[row] for row in rows])
+                batch = self._score_batch(
+                    [examples[row] for row in rows],
+                    controls and [controls[row] for row in rows],
+                    lacking,
+                )
             except torch.OutOfMemoryError:
                 waiting += self._halve(rows, examples)
                 continue
+            values[rows], counts[rows] = batch.values, batch.counts
+            lent += batch.lent(rows)
             done += len(rows)
             report(done)
             self._held_memory.release()
+        complete_contrasts(values, lent)
+        counts[np.isnan(values).all(axis=(1, 2))] = 0
         return ScoreBlock(
             ids=[example.id for example in examples],
             documents=[example.document for example in examples],
             lengths=np.array([len(example) for example in examples]),
             values=values,
             counts=counts,
+            digests=[example.digest for example in examples],
         )
 
+    def _find_controls(
+        self, examples: list[EncodedExample], batches: list[list[int]]
+    ) -> list[ExampleControls]:
+        """Controls of every example, found batch by batch; [] if no contrasts are asked for."""
+        if not (self._options.beyond_offset and self.relations):
+            return []
+        found: dict[int, ExampleControls] = {}
+        for rows in batches:
+            found.update(zip(rows, find_controls([examples[row] for row in rows]), strict=True))
+        controls = [found[row] for row in range(len(examples))]
+        self._places += count_controls(controls)
+        return controls
+
     def _score_batch(
-        self, examples: list[EncodedExample]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Values (E, layers, heads, roles) and counts (E, roles) of examples run together."""
+        self,
+        examples: list[EncodedExample],
+        controls: list[ExampleControls],
+        lacking: NDArray[np.int64],
+    ) -> _BatchScores:
         device, reaches = self._encoder.device, self._reader.reaches
-        sieves = {reach: self._sieves(examples, reach) for reach in dict.fromkeys(reaches)}
+        sieves = {
+            reach: build_sieves(
+                examples,
+                len(self.relations),
+                self._options.window,
+                self._options.published_edge,
+                reach,
+                self._options.score,
+                controls or None,
+                lacking,
+            )
+            for reach in dict.fromkeys(reaches)
+        }
         tensors = {reach: SieveTensors.of(sieves[reach], device) for reach in sieves}
-        layers: list[Tensor] = []
+        layers: list[tuple[Tensor, Tensor]] = []
         self._reader.read(
             collate(examples, device, self._encoder.tokenizer.pad_token_id or 0),
             lambda layer, attention: layers.append(contract(attention, tensors[reaches[layer]])),
         )
-        values = torch.stack(layers, dim=1).cpu().numpy()
+        values = torch.stack([scores for scores, _ in layers], dim=1).cpu().numpy()
         if not np.isfinite(values).all():
             row, layer = np.argwhere(~np.isfinite(values))[0, :2]
             raise ModelError(
@@ -344,16 +413,8 @@ class ScoringRun:
             )
         for layer, reach in enumerate(reaches):
             values[:, layer].swapaxes(1, 2)[sieves[reach].counts == 0] = np.nan
-        return values, np.max([sieves[reach].counts for reach in sieves], axis=0)
-
-    def _sieves(self, examples: list[EncodedExample], reach: int | None) -> Sieves:
-        return build_sieves(
-            examples,
-            len(self.relations),
-            self._options.window,
-            self._options.published_edge,
-            reach,
-        )
+        at_lacking = torch.stack([means for _, means in layers], dim=1).cpu().numpy()
+        return _BatchScores(values, reaches, sieves, at_lacking)
 
     def _halve(self, rows: list[int], examples: list[EncodedExample]) -> list[list[int]]:
         if len(rows) == 1:
@@ -365,6 +426,33 @@ class ScoringRun:
         self.batch_tokens = max(1, self.batch_tokens // 2)
         middle = len(rows) // 2
         return [rows[middle:], rows[:middle]]
+
+
+@dataclass(frozen=True)
+class _BatchScores:
+    """Scores of E examples run together.
+
+    ``values`` (E, layers, heads, roles); ``sieves`` by the reach of a layer, ``reaches`` (layers,);
+    ``at_lacking`` (E, layers, heads, W) are the means of the controls at lacking offsets.
+    """
+
+    values: NDArray[np.float32]
+    reaches: Sequence[int | None]
+    sieves: dict[int | None, Sieves]
+    at_lacking: NDArray[np.float32]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """(E, roles): how much is behind a score, in the layers with the widest reach."""
+        return np.asarray(np.max([sieves.counts for sieves in self.sieves.values()], axis=0))
+
+    def lent(self, rows: list[int]) -> Iterator[LentMeans]:
+        """What the examples, at places ``rows``, lack or can lend."""
+        for reach, sieves in self.sieves.items():
+            if sieves.contrasts is not None and self.at_lacking.shape[-1]:
+                layers = np.flatnonzero([of == reach for of in self.reaches])
+                means = self.at_lacking[:, layers]
+                yield LentMeans(np.asarray(rows), layers, sieves.contrasts, means)
 
 
 def _refuse_repeats(examples: list[EncodedExample], seen: set[str]) -> None:

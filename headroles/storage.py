@@ -23,7 +23,17 @@ EXAMPLES_FILE = "examples.parquet"
 RUN_FILE = "run.json"
 ROLES_CSV = "roles.csv"
 ROLES_FILE = "roles.parquet"
-RESULT_FILES = (SCORES_FILE, EXAMPLES_FILE, RUN_FILE, ROLES_CSV, ROLES_FILE)
+SHIFTS_CSV = "shifts.csv"
+SHIFTS_FILE = "shifts.parquet"
+RESULT_FILES = (
+    SCORES_FILE,
+    EXAMPLES_FILE,
+    RUN_FILE,
+    ROLES_CSV,
+    ROLES_FILE,
+    SHIFTS_CSV,
+    SHIFTS_FILE,
+)
 
 
 @contextmanager

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
 
-from headroles import sample_treebank
+from headroles import HeadScores, sample_treebank
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,;:!?'-$"
 FREQUENT = "the of and to a in is it was for on with as at by from that this".split()
@@ -113,3 +116,21 @@ def treebank(tmp_path: Path) -> Path:
     ]
     file.write_text("".join(sentences), encoding="utf-8")
     return file
+
+
+def make_scores(
+    values: Any, roles: Sequence[str], documents: Sequence[str] | None = None, **provenance: Any
+) -> HeadScores:
+    """Scores made by hand from (examples, layers, heads, roles); one document if not named."""
+    table = np.asarray(values, dtype=np.float32)
+    n_examples = len(table)
+    there = ~np.isnan(table).all(axis=(1, 2))
+    return HeadScores(
+        ids=tuple(f"e{k}" for k in range(n_examples)),
+        documents=tuple(documents or ["d"] * n_examples),
+        lengths=np.full(n_examples, 12),
+        roles=tuple(roles),
+        values=table,
+        counts=9 * there.astype(np.int64),
+        provenance={"schema": 1, "model": {}, **provenance},
+    )

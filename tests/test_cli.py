@@ -11,15 +11,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import Result
 from rich.console import Console
 from transformers import BertModel
 from typer.testing import CliRunner
 
-from headroles import HeadScores, RoleTable, console
+from headroles import HeadScores, RoleTable, console, plan_examples
 from headroles.cli import app
 from headroles.export import FORMATS
+from headroles.hypotheses import (
+    DEFAULT_THRESHOLDS,
+    GROUPS,
+    INTERVALS,
+    PRESETS,
+    TEST_CORRECTIONS,
+    TEST_FAMILIES,
+    TESTS,
+)
 from headroles.models import FAMILIES, REFUSED
 from tests.conftest import conllu_sentence
 
@@ -95,9 +105,13 @@ class TestClassify:
             "skipped nothing",
             "syntactic:nsubj:to_governor",
             "mean score > 3 (alpha 0.05, fdr_bh over all tests)",
+            "t-tests of examples clustered by 2 documents",
+            "yes no undecided",
+            "warning: the scores of all roles come from fewer than 20 documents",
             f"written to {out}",
         ):
             assert part in shown
+        assert "…" not in shown  # a pipe has no width
 
     def test_is_score_and_assign(
         self, classified: Path, bert_folder: Path, corpus: Path, out: Path
@@ -217,7 +231,8 @@ class TestOptions:
     def test_single_sentences_have_no_block_scores(
         self, bert_folder: Path, treebank: Path, out: Path
     ) -> None:
-        run_well("classify", bert_folder, treebank, "--pairing", "none", "--out", out)
+        arguments = ("--pairing", "none", "--no-beyond-offset", "--out", out)
+        run_well("classify", bert_folder, treebank, *arguments)
         frame = HeadScores.load(out).to_frame()
         assert frame["example"].nunique() == 5
         assert not {"block", "block:ratio"} & set(frame["role"])
@@ -249,18 +264,92 @@ class TestOptions:
 
     def test_published_preset(self, bert_folder: Path, corpus: Path, out: Path) -> None:
         run_well("classify", bert_folder, corpus, "--preset", "published", "--out", out)
-        assert provenance(out)["options"]["published_edge"] is True
-        assert provenance(out)["tests"] == {
+        options, tests = provenance(out)["options"], provenance(out)["tests"]
+        assert (options["published_edge"], options["beyond_offset"]) == (True, False)
+        assert tests == {
             "threshold": 3.0,
             "alpha": 0.05,
+            "test": "t",
             "correction": "none",
             "family": "all",
+            "groups": "none",
+            "interval": "t",
+            "resamples": 10_000,
+            "seed": 0,
             "ddof": 0,
             "preset": "published",
+            "clustered_by": "none",
+            "n_clusters": provenance(out)["examples"],
             "left_out": [],
+            "warnings": [],
         }
         frame = RoleTable.load(out).frame.dropna(subset=["p_value"])
         assert (frame["p_adjusted"] == frame["p_value"]).all()
+
+    @pytest.mark.parametrize("command", ["classify", "score"])
+    def test_published_scores_are_bias_scores(
+        self, bert_folder: Path, treebank: Path, out: Path, command: str
+    ) -> None:
+        result = run(
+            command,
+            bert_folder,
+            treebank,
+            "--out",
+            out,
+            "--preset",
+            "published",
+            "--score",
+            "excess",
+        )
+        assert result.exit_code == 2
+        assert "published numbers are bias scores" in result.stderr
+
+    def test_excess_scores_have_a_threshold_of_their_own(
+        self, bert_folder: Path, corpus: Path, out: Path
+    ) -> None:
+        shown = run_well("classify", bert_folder, corpus, "--score", "excess", "--out", out).stdout
+        usual = DEFAULT_THRESHOLDS["excess"]
+        assert f"mean excess score > {usual:g} (alpha" in shown
+        table = RoleTable.load(out)
+        assert provenance(out)["options"]["score"] == "excess"
+        assert provenance(out)["tests"]["threshold"] == usual
+        assert "block:evenness" not in table.roles
+        assert table.frame.loc[table.frame["role"] == "block", "evenness"].between(0, 1).all()
+        result = run("assign", out, "--preset", "published")
+        assert result.exit_code == 2
+        assert "these are excess scores" in result.stderr
+
+    def test_contrasts_can_be_left_out(
+        self, bert_folder: Path, corpus: Path, tmp_path: Path
+    ) -> None:
+        arguments = ("score", bert_folder, corpus, "--relations", "nsubj", "--out")
+        contrasts = []
+        for place, option in enumerate(([], ["--beyond-offset"], ["--no-beyond-offset"])):
+            run_well(*arguments, tmp_path / str(place), *option)
+            roles = provenance(tmp_path / str(place))["roles"]
+            contrasts.append(sum(role.endswith(":beyond_offset") for role in roles))
+        assert contrasts == [4, 4, 0]
+
+    def test_help_tells_the_usual_thresholds(self) -> None:
+        shown = " ".join(run_well("assign", "--help").stdout.split())
+        usual = DEFAULT_THRESHOLDS
+        assert f"{usual['bias']:g} (bias), {usual['excess']:g} (excess)" in shown
+
+    @pytest.mark.parametrize("command", ["classify", "assign"])
+    def test_help_tells_every_choice(self, command: str) -> None:
+        shown = run_well(command, "--help").stdout
+        for choice in (*TESTS, *TEST_CORRECTIONS, *TEST_FAMILIES, *GROUPS, *INTERVALS, *PRESETS):
+            assert choice in shown
+
+    def test_one_document_is_refused_before_the_model_is_looked_for(
+        self, tmp_path: Path, out: Path
+    ) -> None:
+        file = tmp_path / "one.conllu"
+        file.write_text(conllu_sentence([("Birds", 2, "nsubj"), ("sing", 0, "root")], "1"))
+        result = run("classify", "no-such-model", file, "--groups", "document", "--out", out)
+        assert result.exit_code == 2
+        assert "all examples are of one document" in result.stderr
+        assert "--groups none" in result.stderr
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -298,8 +387,15 @@ class TestOptions:
         [
             (["--threshold", "nan"], "the threshold is nan"),
             (["--threshold", "high"], "Invalid value for '--threshold'"),
-            (["--alpha", "0"], "alpha is 0.0; it must lie between 0 and 1"),
+            (["--alpha", "0"], "alpha is 0.0; it must lie between 0 and 0.5"),
             (["--alpha", "1.5"], "alpha is 1.5"),
+            (["--test", "z"], "the test is 'z'; it must be one of t, wilcoxon"),
+            (["--test", "wilcoxon"], "(--groups none)"),
+            (["--correction", "max_t"], "(--test sign_flip)"),
+            (["--groups", "genre"], "groups is 'genre'; it must be one of auto, document, none"),
+            (["--interval", "wald"], "the interval is 'wald'"),
+            (["--resamples", "0"], "the number of resamples is 0"),
+            (["--seed", "-1"], "the seed is -1"),
             (["--correction", "sidak"], "the correction is 'sidak'; it must be one of fdr_bh"),
             (["--family", "layer"], "the family is 'layer'; it must be one of all, role"),
             (["--preset", "mine"], "the preset is 'mine'; it must be one of default, published"),
@@ -345,6 +441,12 @@ class TestAssign:
             ["--threshold", "0.9", "--alpha", "0.2"],
             ["--threshold", "1.2", "--correction", "bonferroni"],
             ["--threshold", "1.2", "--family", "role"],
+            ["--groups", "none"],
+            ["--test", "sign_flip"],
+            ["--test", "sign_flip", "--correction", "max_t", "--seed", "7", "--resamples", "500"],
+            ["--test", "bootstrap_t", "--resamples", "100"],
+            ["--test", "wilcoxon", "--groups", "none"],
+            ["--interval", "simultaneous", "--resamples", "100"],
         ],
         ids=" ".join,
     )
@@ -371,6 +473,27 @@ class TestAssign:
         run_well("assign", scored)
         assert {name: (scored / name).read_bytes() for name in RESULTS} == before
 
+    def test_resampling_is_the_same_twice(self, scored: Path) -> None:
+        options = ("--test", "sign_flip", "--correction", "max_t", "--interval", "bca")
+        run_well("assign", scored, *options)
+        before = {name: (scored / name).read_bytes() for name in RESULTS}
+        run_well("assign", scored, *options)
+        assert {name: (scored / name).read_bytes() for name in RESULTS} == before
+
+    def test_interrupted_before_its_files_are_in_place(
+        self, scored: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = {name: (scored / name).read_bytes() for name in RESULTS}
+
+        def interrupt(table: RoleTable, fmt: str) -> bytes:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(RoleTable, "export", interrupt)
+        result = run("assign", scored, "--threshold", "1")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("interrupted: nothing was written, unless")
+        assert {name: (scored / name).read_bytes() for name in names(scored)} == before
+
     def test_family_says_which_tests_share_a_correction(self, scored: Path) -> None:
         shown = run_well("assign", scored, "--family", "role").stdout
         assert "fdr_bh within each role" in shown
@@ -381,6 +504,48 @@ class TestAssign:
         result = run(command, tmp_path)
         assert result.exit_code == 1
         assert result.stderr.startswith(f"error: there is no run.json in {tmp_path}")
+
+
+class TestPower:
+    def test_tells_the_examples_of_each_role(self, classified: Path) -> None:
+        before = {name: (classified / name).read_bytes() for name in RESULTS}
+        arguments = ("power", classified, "--power", 0.9, "--threshold", 1.2)
+        shown = run_well(*arguments).stdout
+        plan = plan_examples(HeadScores.load(classified), power=0.9, threshold=1.2)
+        assert "with power 0.9 each (alpha 0.05, fdr_bh over all tests)" in shown
+        rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line}
+        for role, expected in plan.summary().iterrows():
+            share, *counts = rows[str(role)]
+            assert share == f"{expected['share']:.0%}"
+            readable = ["-" if np.isnan(n) else f"{n:,.0f}" for n in expected.drop("share")]
+            assert counts == readable
+        assert {name: (classified / name).read_bytes() for name in RESULTS} == before
+
+    def test_json(self, classified: Path) -> None:
+        options = ("--alpha", 0.01, "--correction", "holm", "--family", "role", "--groups", "none")
+        told = json.loads(run_well("power", classified, *options, "--json").stdout)
+        plan = plan_examples(
+            HeadScores.load(classified), alpha=0.01, correction="holm", family="role", groups="none"
+        )
+        assert told["plan"] == plan.provenance["plan"]
+        summary = plan.summary()
+        assert [row["role"] for row in told["roles"]] == list(summary.index)
+        for row in told["roles"]:
+            for name, value in summary.loc[row["role"]].items():
+                assert row[name] == (value if np.isfinite(value) else None)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--power", "1"], "the power is 1.0; it must lie between 0 and 1"),
+            (["--alpha", "0.6"], "alpha is 0.6"),
+            (["--correction", "sidak"], "the correction is 'sidak'"),
+        ],
+    )
+    def test_bad_values(self, classified: Path, options: list[str], message: str) -> None:
+        result = run("power", classified, *options)
+        assert result.exit_code == 2
+        assert message in result.stderr
 
 
 class TestJson:
@@ -402,6 +567,8 @@ class TestJson:
         table = RoleTable.load(folder)
         assert summary["tests"]["threshold"] == 1.2
         assert sum(summary["heads_per_role"].values()) == len(summary["assigned"]) > 0
+        assert summary["answers_per_role"] == table.answers().to_dict(orient="index")
+        assert summary["tests"]["warnings"] == list(table.warnings)
         for entry in summary["assigned"]:
             assert (entry["layer"], entry["head"]) in table.heads_with(entry["role"])
 

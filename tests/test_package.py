@@ -30,7 +30,8 @@ def test_the_check_notices_what_is_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["classify", "--help"], ["export", "--help"], ["classify"]]
+    "arguments",
+    [["--help"], ["classify", "--help"], ["power", "--help"], ["export", "--help"], ["classify"]],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = (

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from headroles.errors import StorageError, UsageError
+from headroles.hypotheses import DEFAULT_THRESHOLDS
+from headroles.inference import ANSWERS
 from headroles.roles import COLUMNS, RoleTable, assign_roles
 from headroles.scores import HeadScores
+from headroles.sieves import role_ids
+from tests.conftest import make_scores
 
 ROLES = ("local", "block", "syntactic")
 
@@ -23,17 +29,7 @@ def scores() -> HeadScores:
     values[1:, ..., 1] = np.nan  # block: one example only
     values[10:, ..., 2] = np.nan
     values[:, 1, 2, 0] = 5.0  # a constant head
-    counts = np.full((30, 3), 9)
-    counts[1:, 1] = counts[10:, 2] = 0
-    return HeadScores(
-        ids=tuple(f"e{k}" for k in range(30)),
-        documents=("d",) * 30,
-        lengths=np.full(30, 12),
-        roles=ROLES,
-        values=values,
-        counts=counts,
-        provenance={"schema": 1, "model": {}},
-    )
+    return make_scores(values, ROLES)
 
 
 def row(table: RoleTable, layer: int, head: int, role: str) -> pd.Series:
@@ -101,6 +97,12 @@ def test_published_preset(scores: HeadScores) -> None:
     assert found.p_adjusted == found.p_value
 
 
+def test_published_tests_are_of_bias_scores(scores: HeadScores) -> None:
+    scores.provenance["options"] = {"score": "excess"}
+    with pytest.raises(UsageError, match="these are excess scores; score again"):
+        assign_roles(scores, preset="published")
+
+
 def test_permuting_heads_permutes_the_table(scores: HeadScores) -> None:
     order = [2, 0, 1]
     permuted = HeadScores(
@@ -128,34 +130,168 @@ def test_views(scores: HeadScores) -> None:
     assert table.assigned["mean"].is_monotonic_decreasing
 
 
+def test_every_head_gets_one_answer_to_each_role(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    assert (table.frame["assigned"] == (table.frame["answer"] == "yes")).all()
+    answers = table.answers()
+    assert list(answers.index) == list(ROLES)
+    assert tuple(answers.columns) == ANSWERS
+    assert (answers.sum(axis=1) == 6).all()
+    assert answers.loc["block"].to_dict() == {"yes": 0, "no": 0, "undecided": 0, "untestable": 6}
+    assert answers.loc["local", "no"] > 0
+    for answer in ANSWERS:
+        rows = table.frame[table.frame["answer"] == answer]
+        counts = table.counts(answer)
+        assert counts["total"].to_dict() == answers[answer].to_dict()
+        assert counts.loc["local", 0] == len(rows[(rows.role == "local") & (rows.layer == 0)])
+    with pytest.raises(UsageError, match="the answer is 'maybe'; it must be one of yes, no"):
+        table.counts("maybe")
+
+
+def test_clusters_are_counted_and_told(scores: HeadScores) -> None:
+    documents = tuple(f"d{k // 2}" for k in range(30))
+    clustered = HeadScores(**{**vars(scores), "documents": documents})
+    table = assign_roles(clustered)
+    assert row(table, 0, 0, "local").n_clusters == 15
+    assert row(table, 0, 0, "syntactic").n_clusters == 5
+    assert row(table, 0, 0, "syntactic").n == 10
+    tests = table.provenance["tests"]
+    assert (tests["groups"], tests["clustered_by"], tests["n_clusters"]) == ("auto", "document", 15)
+    assert table.warnings == tuple(tests["warnings"])
+    assert "all roles come from fewer than 20 documents" in table.warnings[0]
+    apart = assign_roles(clustered, groups="none")
+    assert row(apart, 0, 0, "local").n_clusters == 30
+    assert apart.provenance["tests"]["clustered_by"] == "none"
+    assert apart.warnings == ()
+
+
+def test_evenness_stands_beside_block() -> None:
+    roles = role_ids([], score="excess")
+    values = np.random.default_rng(0).normal(0.4, 0.1, (20, 2, 3, len(roles)))
+    block, evenness = roles.index("block"), roles.index("block:evenness")
+    values[3:9, ..., block] = values[3:9, ..., evenness] = np.nan
+    table = assign_roles(make_scores(values, roles, options={"score": "excess"}))
+    assert "block:evenness" not in (*table.roles, *table.provenance["tests"]["left_out"])
+    expected = np.delete(values[..., evenness], np.s_[3:9], axis=0).mean(axis=0)
+    found = table.wide("evenness").set_index(["layer", "head"])
+    np.testing.assert_allclose(found["block"].to_numpy().reshape(2, 3), expected, rtol=1e-6)
+    assert found.drop(columns="block").isna().all(axis=None)
+    assert (table.frame["threshold"] == DEFAULT_THRESHOLDS["excess"]).all()
+
+
+def test_bias_scores_have_no_evenness(scores: HeadScores) -> None:
+    assert assign_roles(scores).frame["evenness"].isna().all()
+
+
+def test_the_same_twice(scores: HeadScores) -> None:
+    options = {"test": "sign_flip", "correction": "max_t", "interval": "simultaneous"}
+    one, other = (assign_roles(scores, **options, seed=3) for _ in range(2))  # type: ignore[arg-type]
+    pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
+    assert one.provenance == other.provenance
+    assert one.provenance["tests"]["seed"] == 3
+    assert one.provenance["tests"]["resamples"] == 10_000
+
+
 def test_shows_itself(scores: HeadScores) -> None:
     table = assign_roles(scores)
-    assert "18 tests" in repr(table)
+    assert "18 tests: " in repr(table)
+    assert "6 untestable" in repr(table)
     assert "<table" in table._repr_html_()
 
 
-def test_save_and_load(scores: HeadScores, tmp_path: object) -> None:
-    table = assign_roles(scores)
-    folder = table.save(f"{tmp_path}/roles")
-    loaded = RoleTable.load(folder)
-    pd.testing.assert_frame_equal(loaded.frame, table.frame, check_dtype=False)
-    assert loaded.provenance["tests"]["correction"] == "fdr_bh"
-    with pytest.raises(StorageError, match="not empty"):
-        table.save(folder)
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+FILES = {"roles.csv", "roles.parquet", "run.json"}
+
+
+class TestFiles:
+    @pytest.fixture
+    def folder(self, scores: HeadScores, tmp_path: Path) -> Path:
+        return assign_roles(scores).save(tmp_path / "roles")
+
+    def test_save_and_load(self, scores: HeadScores, folder: Path) -> None:
+        table, loaded = assign_roles(scores), RoleTable.load(folder)
+        pd.testing.assert_frame_equal(loaded.frame, table.frame, check_dtype=False)
+        assert loaded.provenance["tests"]["correction"] == "fdr_bh"
+        assert names(folder) == FILES
+        with pytest.raises(StorageError, match="not empty"):
+            table.save(folder)
+
+    @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+    @pytest.mark.parametrize("nth", [1, 2, 3])
+    def test_nothing_is_replaced_unless_all_is_written(
+        self,
+        scores: HeadScores,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        nth: int,
+        failure: type[BaseException],
+    ) -> None:
+        before = {name: (folder / name).read_bytes() for name in FILES}
+        write, written = Path.write_bytes, []
+
+        def fail(path: Path, content: bytes) -> int:
+            written.append(path)
+            if len(written) == nth:
+                raise failure
+            return write(path, content)
+
+        monkeypatch.setattr(Path, "write_bytes", fail)
+        with pytest.raises((StorageError, KeyboardInterrupt)):
+            assign_roles(scores, threshold=2).write_into(folder)
+        assert {name: (folder / name).read_bytes() for name in FILES} == before
+        assert names(folder) == FILES
+
+    @pytest.mark.parametrize("nth", [2, 3])
+    def test_a_cut_between_the_files_is_told(
+        self, scores: HeadScores, folder: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+    ) -> None:
+        """The files take their places one by one; the last is run.json."""
+        replace, replaced = Path.replace, []
+
+        def fail(path: Path, target: Path) -> Path:
+            replaced.append(target.name)
+            if len(replaced) == nth:
+                raise OSError("disk full")
+            return replace(path, target)
+
+        monkeypatch.setattr(Path, "replace", fail)
+        with pytest.raises(StorageError, match="disk full"):
+            assign_roles(scores, threshold=2).write_into(folder)
+        assert "run.json" not in replaced[:-1]
+        assert names(folder) == FILES
+        if nth == 3:  # the table is new, the record old
+            with pytest.raises(StorageError, match=r"not of the same tests.*headroles assign"):
+                RoleTable.load(folder)
+
+    def test_tables_of_an_earlier_version(self, scores: HeadScores, folder: Path) -> None:
+        table = assign_roles(scores)
+        table.frame.drop(columns="answer").to_parquet(folder / "roles.parquet")
+        with pytest.raises(StorageError, match=r"has not the columns of this version.*assign"):
+            RoleTable.load(folder)
+
+    def test_scores_of_an_earlier_version_are_bias(
+        self, scores: HeadScores, tmp_path: Path
+    ) -> None:
+        provenance = {"roles": list(ROLES), "layers": 2, "heads": 3, "options": {}}
+        scores.provenance.update(provenance)
+        loaded = HeadScores.load(scores.save(tmp_path / "scores"))
+        assert assign_roles(loaded).provenance["tests"]["threshold"] == 3.0
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 0.0}, "alpha is 0.0"),
-        ({"alpha": 1.5}, "alpha is 1.5"),
+        ({"alpha": 0.5}, "alpha is 0.5"),
         ({"threshold": float("nan")}, "threshold"),
-        ({"correction": "sidak"}, "correction is 'sidak'"),
-        ({"family": "layer"}, "family is 'layer'"),
+        ({"correction": "max_t"}, "test='sign_flip'"),
+        ({"groups": "document"}, "one document"),
         ({"preset": "best"}, "preset is 'best'"),
     ],
 )
-def test_options_outside_their_range(
+def test_options_that_cannot_be_meant(
     scores: HeadScores, options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3
         lengths=rng.integers(3, 60, examples),
         values=values,
         counts=counts,
+        digests=[f"{n:016x}" for n in numbers],
     )
 
 
@@ -50,6 +52,7 @@ def make_scores(*blocks: ScoreBlock) -> HeadScores:
 def assert_equal(left: HeadScores, right: HeadScores) -> None:
     assert left.ids == right.ids
     assert left.documents == right.documents
+    assert left.digests == right.digests
     assert left.roles == right.roles
     assert left.provenance == right.provenance
     for name in ("lengths", "values", "counts"):
@@ -78,11 +81,39 @@ def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
 def test_blocks_come_one_after_the_other() -> None:
     whole = make_block(0, 6)
     halves = [
-        ScoreBlock(whole.ids[part], whole.documents[part], *arrays)
+        ScoreBlock(whole.ids[part], whole.documents[part], *arrays, whole.digests[part])
         for part in (slice(0, 2), slice(2, 6))
         for arrays in [(whole.lengths[part], whole.values[part], whole.counts[part])]
     ]
     assert_equal(make_scores(*halves), make_scores(whole))
+
+
+def test_digests_are_kept_beside_their_examples(tmp_path: Path) -> None:
+    make_scores().save(tmp_path / "out")
+    stored = pq.read_table(tmp_path / "out" / EXAMPLES_FILE).to_pydict()
+    assert stored["example"][3] == "sätze 3"
+    assert stored["digest"][3] == "0000000000000003"
+
+
+def test_scores_of_old_have_no_digests(tmp_path: Path) -> None:
+    """Folders written before digests were kept still load."""
+    scores = make_scores()
+    scores.save(tmp_path / "out")
+    file = tmp_path / "out" / EXAMPLES_FILE
+    pq.write_table(pq.read_table(file).drop_columns(["digest"]), file)
+    assert_equal(HeadScores.load(tmp_path / "out"), replace(scores, digests=()))
+
+
+def test_blocks_without_digests_are_kept_without_them(tmp_path: Path) -> None:
+    blocks = [make_block(0, 2), replace(make_block(2, 2), digests=[])]
+    scores = make_scores(*blocks)
+    assert scores.digests == ()
+    scores.save(tmp_path / "whole")
+    with ScoreWriter(tmp_path, ROLES) as writer:
+        for block in blocks:
+            writer.write(block)
+    write_json(tmp_path / RUN_FILE, scores.provenance)
+    assert HeadScores.load(tmp_path).digests == HeadScores.load(tmp_path / "whole").digests == ()
 
 
 def test_saving_twice_asks_for_overwrite(tmp_path: Path) -> None:

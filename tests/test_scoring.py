@@ -16,9 +16,15 @@ from headroles.corpus import make_examples, prepared
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.scores import HeadScores, ScoreBlock
 from headroles.scoring import ScoringOptions, open_scoring, score_to_folder
-from headroles.sieves import role_ids
+from headroles.sieves import BEYOND_OFFSET, role_ids
 from tests.conftest import CAT, conllu_sentence, make_bert
-from tests.reference import ReferenceExample, attention_of, largest_difference, reference_scores
+from tests.reference import (
+    FLOORS,
+    ReferenceExample,
+    attention_of,
+    largest_difference,
+    reference_scores,
+)
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 
@@ -37,11 +43,17 @@ def scores(model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerB
     return run(model, sample, tokenizer)
 
 
-@pytest.mark.parametrize("pairing", ["adjacent", "none"])
+@pytest.mark.parametrize(
+    ("pairing", "score"), [("adjacent", "bias"), ("none", "bias"), ("adjacent", "excess")]
+)
 def test_equals_the_slow_reference(
-    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase, pairing: str
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    pairing: str,
+    score: str,
 ) -> None:
-    scores = run(model, sample, tokenizer, pairing=pairing)
+    scores = run(model, sample, tokenizer, pairing=pairing, score=score)
     with prepared(read_conllu(sample)) as corpus:
         examples = list(make_examples(corpus, pairing))
     assert scores.ids == tuple(example.id for example in examples)
@@ -50,8 +62,10 @@ def test_equals_the_slow_reference(
     for k, example in enumerate(examples[:25]):
         reference = ReferenceExample(example, tokenizer)
         attention = attention_of(eager, reference, token_types=True)
-        expected = reference_scores(attention, reference, RELATIONS)
-        assert largest_difference(scores.values[k], scores.roles, expected) < 1e-5
+        expected = reference_scores(attention, reference, RELATIONS, score=score)
+        difference = largest_difference(scores.values[k], scores.roles, expected, FLOORS[score])
+        assert difference < 1e-5
+        assert any(role.endswith(BEYOND_OFFSET) for role in expected)
 
 
 def assert_same(one: HeadScores, other: HeadScores, rtol: float = 1e-4) -> None:
@@ -85,11 +99,40 @@ def test_streaming_windows_do_not_matter(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """Seven examples at a time, written as they come, read back: the same as one pass."""
+    """Seven examples at a time, written as they come, read back: the same as one pass.
+
+    Only contrasts that borrow their controls from examples read together may differ.
+    """
     monkeypatch.setattr("headroles.scoring.WINDOW_EXAMPLES", 7)
     with open_scoring(model, read_conllu(sample), tokenizer) as scoring:
         score_to_folder(scoring, tmp_path)
-    assert_same(scores, HeadScores.load(tmp_path))
+    parts = HeadScores.load(tmp_path)
+    assert parts.provenance["controls"]["in the same example"] > 1000
+    alike = np.isclose(scores.values, parts.values, rtol=1e-4, atol=1e-6, equal_nan=True)
+    n_contrasts = sum(role.endswith(BEYOND_OFFSET) for role in scores.roles)
+    assert alike[..., :-n_contrasts].all()
+    borrowers = ~alike.all(axis=(1, 2))
+    assert 0 < borrowers.any(axis=1).mean() < 0.2
+
+
+def test_borrowed_controls(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    """A sentence of two words has no pair but its arc: other examples lend theirs, or none."""
+    short = conllu_sentence([("it", 2, "nsubj"), ("was", 0, "root")], "short", "a")
+    long = [("of", 3, "case"), ("the", 3, "det"), ("it", 4, "nsubj"), ("was", 0, "root")]
+    file = tmp_path / "short.conllu"
+    file.write_text(short, "utf-8")
+    alone = run(model, file, tokenizer)
+    contrast = alone.roles.index("syntactic:nsubj:to_governor:beyond_offset")
+    assert np.isnan(alone.values[..., contrast]).all()
+    assert alone.counts[0, contrast] == 0
+    assert set(alone.provenance["controls"]) == {"nowhere"}
+
+    file.write_text(short + conllu_sentence(long, "long", "b"), "utf-8")
+    both = run(model, file, tokenizer)
+    assert both.provenance["controls"]["in examples read together"] > 0
+    assert np.isfinite(both.values[0, ..., contrast]).all()
 
 
 def test_halves_merge_to_the_whole(scores: HeadScores) -> None:
@@ -172,7 +215,7 @@ def test_missing_scores_are_exactly_those_without_tokens_or_arcs(scores: HeadSco
 
 class TestRelations:
     def test_defaults(self, scores: HeadScores) -> None:
-        assert scores.roles == role_ids(RELATIONS)
+        assert scores.roles == role_ids(RELATIONS, beyond_offset=True)
 
     def test_all(
         self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
@@ -185,7 +228,7 @@ class TestRelations:
         self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
     ) -> None:
         scores = run(model, sample, tokenizer, relations=["det", "case"])
-        assert scores.roles == role_ids(["det", "case"])
+        assert scores.roles == role_ids(["det", "case"], beyond_offset=True)
 
     def test_scores_of_a_relation_do_not_depend_on_the_others(
         self,
@@ -225,7 +268,8 @@ class TestRelations:
     def test_defaults_that_the_corpus_lacks_are_left_out(
         self, model: PreTrainedModel, treebank: Path, tokenizer: PreTrainedTokenizerBase
     ) -> None:
-        assert run(model, treebank, tokenizer).roles == role_ids(["nsubj", "obj", "amod"])
+        roles = run(model, treebank, tokenizer).roles
+        assert roles == role_ids(["nsubj", "obj", "amod"], beyond_offset=True)
 
 
 class TestProvenance:
@@ -326,7 +370,8 @@ def test_attention_that_is_not_finite_is_an_error_not_a_gap(
     real = scoring.contract
 
     def broken(attention: Any, tensors: Any) -> Any:
-        return real(attention, tensors) * float("nan")
+        scores, at_offsets = real(attention, tensors)
+        return scores * float("nan"), at_offsets
 
     monkeypatch.setattr(scoring, "contract", broken)
     with pytest.raises(ModelError, match=r"attention of layer 0 is not finite for example"):
@@ -347,3 +392,17 @@ def test_absent_default_relations_are_named(
     model: PreTrainedModel, treebank: Path, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     assert run(model, treebank, tokenizer).provenance["absent_relations"] == ["advmod"]
+
+
+def test_contrasts_can_be_left_out(
+    scores: HeadScores,
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    without = run(model, sample, tokenizer, beyond_offset=False)
+    assert without.roles == role_ids(RELATIONS)
+    assert without.provenance["controls"] == {}
+    np.testing.assert_allclose(
+        without.values, scores.values[..., : len(without.roles)], rtol=1e-5, equal_nan=True
+    )

@@ -44,6 +44,22 @@ def check_share(value: float, name: str) -> None:
         raise StatisticsError(f"{name} is {value}; it must lie between 0 and 1")
 
 
+def check_thresholds(threshold: ArrayLike, n_tests: int) -> FloatArray:
+    """One finite threshold per test (tests,), from a number for all tests or one for each."""
+    try:
+        given = np.asarray(threshold, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StatisticsError(f"the threshold is {threshold!r}; give numbers") from error
+    if given.shape not in ((), (1,), (n_tests,)):
+        raise StatisticsError(
+            f"thresholds have shape {given.shape}; give one number, or one for each of the "
+            f"{n_tests} tests"
+        )
+    if not np.isfinite(given).all():
+        raise StatisticsError("a threshold is infinite or missing (NaN); give finite numbers")
+    return np.broadcast_to(given, (n_tests,))
+
+
 def check_resamples(n_resamples: int) -> None:
     """Refuse fewer than one resample."""
     if n_resamples < 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.inference._columns import FloatArray, Seed
+from headroles.inference._columns import FloatArray, Seed, check_resamples
 
 _NUMBERS_AT_ONCE = 2**20
 """Bounds a chunk of flips: arrays of 8 MiB, large enough for fast products."""
@@ -46,6 +46,7 @@ class SignFlips:
 
 def sign_flips(n_clusters: int, n_resamples: int, seed: Seed) -> SignFlips:
     """All sign vectors if they are no more than ``n_resamples``, else that many random ones."""
+    check_resamples(n_resamples)
     width = -(-n_clusters // 8)
     if 2**n_clusters <= n_resamples:
         return all_sign_flips(n_clusters)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +24,8 @@ from headroles.inference._columns import (
     Alternative,
     FloatArray,
     Seed,
-    check_alternative,
     check_groups,
     check_resamples,
-    check_share,
     check_values,
     cluster_sums,
     columns_with_the_same_gaps,
@@ -54,7 +53,7 @@ def bootstrap_t_interval(
     """Two-sided bootstrap-t (studentised) intervals of the mean of every column.
 
     mean - q_high * SE to mean - q_low * SE, with q the quantiles of (resampled mean - mean) /
-    resampled SE (Efron and Tibshirani 1993, section 12.5); the outer one of the two nearest
+    resampled SE (Efron and Tibshirani 1993, chapter 12); the outer one of the two nearest
     order statistics is taken. Resamples in which nothing varies have an infinite t, so with a
     handful of clusters a limit may be infinite: the data do not bound it.
 
@@ -72,15 +71,7 @@ def bootstrap_t_interval(
     Raises:
         StatisticsError: input that ``one_sample_t`` refuses, or fewer than one resample.
     """
-    described = _describe(values, groups, confidence, n_resamples)
-    result = open_intervals(described)
-    for columns, sample, rng in _samples(values, groups, described.status, n_resamples, seed):
-        t = _resample(sample, n_resamples, rng, _studentised)
-        mean, error = described.mean[columns], described.standard_error[columns]
-        high = np.quantile(t, (1 + confidence) / 2, axis=0, method="higher")
-        low = np.quantile(t, (1 - confidence) / 2, axis=0, method="lower")
-        result.ci_low[columns], result.ci_high[columns] = mean - high * error, mean - low * error
-    return result
+    return _intervals(_t_limits, values, confidence, n_resamples, seed, groups)
 
 
 def bca_interval(
@@ -100,19 +91,12 @@ def bca_interval(
     Args, missing values and errors are those of ``bootstrap_t_interval``. Limits are NaN where
     all resampled means lie on one side of the mean.
     """
-    described = _describe(values, groups, confidence, n_resamples)
-    result = open_intervals(described)
-    levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-    for columns, sample, rng in _samples(values, groups, described.status, n_resamples, seed):
-        means = _resample(sample, n_resamples, rng, _shifted_mean)
-        limits = _quantiles_by_column(means, _bca_levels(means, sample, levels))
-        result.ci_low[columns], result.ci_high[columns] = limits + described.mean[columns]
-    return result
+    return _intervals(_bca_limits, values, confidence, n_resamples, seed, groups)
 
 
 def bootstrap_t_test(
     values: ArrayLike,
-    threshold: float,
+    threshold: ArrayLike,
     *,
     n_resamples: int = 10_000,
     seed: Seed,
@@ -123,11 +107,11 @@ def bootstrap_t_test(
 
     The data are shifted so that H0 holds, mean = threshold, and resampled:
     p = (1 + number of resampled t that are at least the observed t) / (1 + B) (Davison and
-    Hinkley 1997, section 4.4). ``"two-sided"`` compares |t|. Unlike the sign-flip test it does
+    Hinkley 1997, chapter 4). ``"two-sided"`` compares |t|. Unlike the sign-flip test it does
     not ask for symmetry.
 
     Args are those of ``bootstrap_t_interval``, and ``threshold``, the mean under H0, at its
-    limit; ``alternative`` is ``"greater"``, ``"less"`` or ``"two-sided"``.
+    limit, a number or (tests,); ``alternative`` is ``"greater"``, ``"less"`` or ``"two-sided"``.
 
     Returns:
         p-values, NaN for columns that are untestable or degenerate in ``one_sample_t``.
@@ -135,12 +119,10 @@ def bootstrap_t_test(
     Raises:
         StatisticsError: input that ``one_sample_t`` refuses, or fewer than one resample.
     """
-    check_alternative(alternative)
-    check_resamples(n_resamples)
-    described = one_sample_t(values, threshold, groups=groups)
+    described = one_sample_t(values, threshold, groups=groups, alternative=alternative)
     p_values = np.full(described.n.shape, np.nan)
-    for columns, sample, rng in _samples(values, groups, described.status, n_resamples, seed):
-        t = _resample(sample, n_resamples, rng, _studentised)
+    for columns, sample in _samples(values, groups, described, n_resamples, seed):
+        t = sample.resampled(_studentised)
         observed = described.statistic[columns]
         if alternative == "two-sided":
             reached = np.abs(t) >= np.abs(observed)
@@ -152,66 +134,98 @@ def bootstrap_t_test(
 
 @dataclass(frozen=True)
 class _Sample:
-    """Columns with the same gaps, centred at their means: sums (clusters, tests) by cluster."""
+    """Columns with the same gaps, centred at their means, and how they are to be resampled.
+
+    ``sums`` (clusters, tests) are sums by cluster, ``sizes`` (clusters,) numbers of values, and
+    ``standard_error`` (tests,) is that of ``one_sample_t``.
+    """
 
     sums: FloatArray
     sizes: FloatArray
+    standard_error: FloatArray
+    n_resamples: int
+    seed: int
 
     @property
     def n_clusters(self) -> int:
         return len(self.sums)
 
+    def resampled(self, statistic: _Statistic) -> FloatArray:
+        """The statistic (resamples, tests) of clusters drawn with replacement.
 
-def _describe(
-    values: ArrayLike, groups: ArrayLike | None, confidence: float, n_resamples: int
-) -> OneSampleResult:
-    check_share(confidence, "confidence")
-    check_resamples(n_resamples)
-    return one_sample_t(values, 0, groups=groups)
+        The draws start afresh each time: what a column gets depends on no other column.
+        """
+        rng = np.random.default_rng(self.seed)
+        found = np.empty((self.n_resamples, self.sums.shape[1]))
+        n = self.n_clusters
+        step = max(1, _NUMBERS_AT_ONCE // n)
+        for first in range(0, self.n_resamples, step):
+            rows = min(step, self.n_resamples - first)
+            drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
+            counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+            found[first : first + rows] = statistic(self, counts.astype(np.float64))
+        return found
+
+
+_Statistic: TypeAlias = Callable[[_Sample, FloatArray], FloatArray]
+"""From a sample and numbers of draws (some resamples, clusters) to (some resamples, tests)."""
+_Limits: TypeAlias = Callable[[_Sample, FloatArray], FloatArray]
+"""From a sample and two levels to the limits (2, tests) of intervals, less the means."""
+
+
+def _intervals(
+    limits: _Limits,
+    values: ArrayLike,
+    confidence: float,
+    n_resamples: int,
+    seed: Seed,
+    groups: ArrayLike | None,
+) -> Intervals:
+    """Two-sided intervals, equally likely to miss on either side, with limits from ``limits``."""
+    described = one_sample_t(values, 0, confidence, groups=groups)
+    result = open_intervals(described)
+    levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+    for columns, sample in _samples(values, groups, described, n_resamples, seed):
+        low, high = described.mean[columns] + limits(sample, levels)
+        result.ci_low[columns], result.ci_high[columns] = low, high
+    return result
 
 
 def _samples(
     values: ArrayLike,
     groups: ArrayLike | None,
-    status: NDArray[np.str_],
+    described: OneSampleResult,
     n_resamples: int,
     seed: Seed,
-) -> Iterator[tuple[NDArray[np.intp], _Sample, np.random.Generator]]:
-    """(columns, their sums, a generator) of testable columns.
-
-    The generator starts afresh each time: what a column gets depends on no other column.
-    """
+) -> Iterator[tuple[NDArray[np.intp], _Sample]]:
+    """(columns, their sample) for all columns that can be tested."""
+    check_resamples(n_resamples)
     data = check_values(values)
     codes = check_groups(groups, len(data))
     start = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed
     step = max(1, _NUMBERS_KEPT // n_resamples)
     for columns, present in columns_with_the_same_gaps(data):
-        tested = columns[status[columns] == OK]
+        tested = columns[described.status[columns] == OK]
         for first in range(0, len(tested), step):
             block = tested[first : first + step]
             complete = data[np.ix_(present, block)].astype(np.float64)
             clusters = renumber(codes[present])
             sums = cluster_sums(complete - complete.mean(axis=0), clusters)
             sizes = np.bincount(clusters).astype(np.float64)
-            yield block, _Sample(sums, sizes), np.random.default_rng(start)
+            error = described.standard_error[block]
+            yield block, _Sample(sums, sizes, error, n_resamples, start)
 
 
-_Statistic = Callable[[_Sample, FloatArray], FloatArray]
+def _t_limits(sample: _Sample, levels: FloatArray) -> FloatArray:
+    t = sample.resampled(_studentised)
+    low = np.quantile(t, levels[0], axis=0, method="lower")
+    high = np.quantile(t, levels[1], axis=0, method="higher")
+    return np.array([-high, -low]) * sample.standard_error
 
 
-def _resample(
-    sample: _Sample, n_resamples: int, rng: np.random.Generator, statistic: _Statistic
-) -> FloatArray:
-    """The statistic (resamples, tests) of resampled clusters."""
-    found = np.empty((n_resamples, sample.sums.shape[1]))
-    n = sample.n_clusters
-    step = max(1, _NUMBERS_AT_ONCE // n)
-    for first in range(0, n_resamples, step):
-        rows = min(step, n_resamples - first)
-        drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
-        found[first : first + rows] = statistic(sample, counts.astype(np.float64))
-    return found
+def _bca_limits(sample: _Sample, levels: FloatArray) -> FloatArray:
+    means = sample.resampled(_shifted_mean)
+    return _quantiles_by_column(means, _bca_levels(means, sample, levels))
 
 
 def _shifted_mean(sample: _Sample, counts: FloatArray) -> FloatArray:

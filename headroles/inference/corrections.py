@@ -33,9 +33,10 @@ def adjust_p_values(
         p_values: (tests,), NaN for tests that were not made.
         method: ``fdr_bh`` (Benjamini and Hochberg 1995), ``fdr_by`` (Benjamini and Yekutieli
             2001, for any dependence), ``fdr_tsbh`` (two-stage Benjamini-Hochberg, which first
-            estimates how many H0 are true; Benjamini, Krieger and Yekutieli 2006), ``holm``
-            (1979), ``hochberg`` (1988, for independent or positively dependent tests),
-            ``bonferroni``, or ``none``.
+            estimates how many H0 are true: the procedure of Benjamini, Krieger and Yekutieli
+            2006, for independent tests, with both stages at ``alpha`` where they take
+            alpha / (1 + alpha)), ``holm`` (1979), ``hochberg`` (1988, for independent or
+            positively dependent tests), ``bonferroni``, or ``none``.
         families: (tests,) label of the family of each test; one family if None.
         alpha: the level at which the adjusted p-values will be read. Only ``fdr_tsbh`` needs it,
             for its first stage: its adjusted p-values answer for this level and no other.

@@ -17,6 +17,7 @@ from headroles.inference._columns import (
     check_alternative,
     check_groups,
     check_share,
+    check_thresholds,
     check_values,
     cluster_sums,
     columns_with_the_same_gaps,
@@ -54,7 +55,7 @@ class OneSampleResult:
 
 def one_sample_t(
     values: ArrayLike,
-    threshold: float,
+    threshold: ArrayLike,
     confidence: float = 0.95,
     ddof: int = 1,
     groups: ArrayLike | None = None,
@@ -74,7 +75,7 @@ def one_sample_t(
 
     Args:
         values: (examples, tests); NaN where an example has no value.
-        threshold: the mean under H0, at its limit.
+        threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         confidence: level of the two-sided confidence interval of each mean.
         ddof: 1 for the sample standard deviation; 0 for the one that the released notebooks of
             the published method use, which inflates the statistic by sqrt(n / (n - 1)).
@@ -85,7 +86,8 @@ def one_sample_t(
 
     Raises:
         StatisticsError: ``values`` is not two-dimensional, not numeric or holds an infinity;
-            ``groups`` do not fit; unknown alternative; confidence outside (0, 1).
+            ``threshold`` or ``groups`` do not fit; unknown alternative; confidence outside
+            (0, 1).
 
     >>> result = one_sample_t([[3.4], [2.9], [4.1], [3.8], [3.0]], threshold=3)
     >>> round(float(result.p_value[0]), 6)
@@ -97,7 +99,7 @@ def one_sample_t(
 
 def compute_t(
     data: NDArray[np.floating],
-    threshold: float,
+    threshold: ArrayLike,
     confidence: float,
     ddof: int,
     groups: ArrayLike | None,
@@ -114,12 +116,13 @@ def compute_t(
     check_alternative(alternative)
     check_share(confidence, "confidence")
     codes = check_groups(groups, len(data))
+    limits = check_thresholds(threshold, data.shape[1])
     result = _empty_result(data.shape[1])
     for columns, present in columns_with_the_same_gaps(data):
         complete = data[np.ix_(present, columns)].astype(np.float64)
         scale = None if magnitude is None else magnitude[columns]
         part = _describe(complete, renumber(codes[present]), ddof, resolution, scale)
-        _test(part, threshold, confidence, alternative)
+        _test(part, limits[columns], confidence, alternative)
         for field in fields(OneSampleResult):
             getattr(result, field.name)[columns] = getattr(part, field.name)
     return result
@@ -194,7 +197,7 @@ def _standard_error(
 
 
 def _test(
-    result: OneSampleResult, threshold: float, confidence: float, alternative: Alternative
+    result: OneSampleResult, threshold: FloatArray, confidence: float, alternative: Alternative
 ) -> None:
     """Fill in effect size, statistic, p-value and interval where they are defined."""
     alike = result.status == DEGENERATE

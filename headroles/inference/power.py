@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from headroles.inference._columns import OK, FloatArray, check_share
+from headroles.inference._columns import OK, FloatArray, check_share, check_thresholds
 from headroles.inference.one_sample import one_sample_t
 
 _LARGE = 1e6
@@ -45,7 +45,7 @@ def power_of(n: ArrayLike, effect_size: ArrayLike, alpha: ArrayLike) -> FloatArr
 
 def required_examples(
     pilot_values: ArrayLike,
-    threshold: float,
+    threshold: ArrayLike,
     alpha_per_test: float,
     power: float = 0.8,
     groups: ArrayLike | None = None,
@@ -61,7 +61,7 @@ def required_examples(
 
     Args:
         pilot_values: (examples, tests); NaN where an example has no value.
-        threshold: the mean under H0, at its limit.
+        threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         alpha_per_test: level of each test, for instance 0.05 divided by the number of tests.
         power: the probability to aim for.
         groups: (examples,) integer or string label of each example's cluster, or None.
@@ -77,8 +77,9 @@ def required_examples(
     check_share(alpha_per_test, "alpha_per_test")
     check_share(power, "power")
     pilot = one_sample_t(pilot_values, threshold, groups=groups)
+    limits = check_thresholds(threshold, len(pilot.n))
     needed = np.where(pilot.status == OK, np.inf, np.nan)
-    promising = (pilot.status == OK) & (pilot.mean > threshold)
+    promising = (pilot.status == OK) & (pilot.mean > limits)
     error, sd = pilot.standard_error[promising], pilot.sd[promising]
     design = pilot.n[promising] * (error / sd) ** 2
     # Rounding of a design effect of 1 must not cost an example.

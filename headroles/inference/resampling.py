@@ -3,7 +3,7 @@
 If the values of a column scatter symmetrically about the threshold under H0, and clusters are
 independent, then turning over the signs of all (value - threshold) of a cluster gives data that
 were just as likely. Where the scatter is not symmetric the level still holds for many clusters,
-because the statistic that is compared is studentised (Janssen 1999).
+because the statistic that is compared is studentised (Janssen 1999; Konietschke and Pauly 2014).
 
 How flips are made cheap. For one column let D_g be the sum of (value - threshold) in cluster g,
 n_g its number of values, n and G the numbers of values and clusters, and s_g the signs. Write
@@ -37,10 +37,8 @@ from headroles.inference._columns import (
     Alternative,
     FloatArray,
     Seed,
-    check_alternative,
     check_groups,
-    check_resamples,
-    check_share,
+    check_thresholds,
     check_values,
     cluster_sums,
 )
@@ -54,7 +52,7 @@ _TIE = 1e-12
 
 def sign_flip_test(
     values: ArrayLike,
-    threshold: float,
+    threshold: ArrayLike,
     *,
     n_resamples: int = 10_000,
     seed: Seed,
@@ -71,7 +69,7 @@ def sign_flip_test(
     Args:
         values: (examples, tests); NaN where an example has no value. Missing values are left
             out column by column.
-        threshold: the mean under H0, at its limit.
+        threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         n_resamples: number of random flips.
         seed: an integer, or a generator, which is advanced.
         groups: (examples,) integer or string label of each example's cluster; all examples of a
@@ -97,7 +95,7 @@ def sign_flip_test(
 
 def step_down_max_t(
     values: ArrayLike,
-    threshold: float,
+    threshold: ArrayLike,
     *,
     n_resamples: int = 10_000,
     seed: Seed,
@@ -106,12 +104,12 @@ def step_down_max_t(
 ) -> FloatArray:
     """Adjusted p-values (tests,) that control the family-wise error rate under dependence.
 
-    Step-down max-T of Westfall and Young (1993, algorithm 4.1; Ge, Dudoit and Speed 2003,
-    box 2): with the tests ordered by their observed t, largest first, the adjusted p-value of a
-    test is the share of sign flips in which the largest t among it and all tests after it is at
-    least its observed t, and no less than the adjusted p-value of the test before it. All tests
-    share the same flips, so what is correlated counts as less than that many tests; Holm's
-    correction, which must allow for the worst, is never told.
+    Step-down max-T of Westfall and Young (1993; as an algorithm in Ge, Dudoit and Speed 2003),
+    with sign flips for permutations: with the tests ordered by their observed t, largest first,
+    the adjusted p-value of a test is the share of flips in which the largest t among it and all
+    tests after it is at least its observed t, and no less than the adjusted p-value of the test
+    before it. All tests share the same flips, so what is correlated counts as less than that
+    many tests; Holm's correction, which must allow for the worst, is never told.
 
     Args, missing values and errors are those of ``sign_flip_test``. All columns are one family.
     Columns that are untestable or degenerate get NaN and do not count. Columns with fewer values
@@ -147,9 +145,10 @@ def simultaneous_intervals(
     """Two-sided intervals that hold all means at once with probability ``confidence``.
 
     mean +- c * SE, with the standard error of ``one_sample_t`` and one c for all columns: the
-    quantile of the largest |t| over sign flips of the data, each column centred at its mean (a
-    wild bootstrap of the maximum; Chernozhukov, Chetverikov and Kato 2013). The level holds in
-    the limit of many clusters. c is the ceil(confidence * (B + 1))-th smallest of B maxima.
+    quantile of the largest |t| over sign flips of the data, each column centred at its mean: the
+    multiplier bootstrap of a maximum (Chernozhukov, Chetverikov and Kato 2013), with random signs
+    where they have normal multipliers. The level holds in the limit of many clusters. c is the
+    ceil(confidence * (B + 1))-th smallest of B maxima.
 
     Args:
         values: (examples, tests); NaN where an example has no value.
@@ -165,29 +164,14 @@ def simultaneous_intervals(
     Raises:
         StatisticsError: input that ``one_sample_t`` refuses, or too few resamples for the level.
     """
-    check_share(confidence, "confidence")
-    data = check_values(values)
-    described = one_sample_t(data, 0, groups=groups)
-    centred = data - np.where(np.isnan(described.mean), 0, described.mean)
+    described = one_sample_t(values, 0, confidence, groups=groups)
     result = open_intervals(described)
-    tests = _Tests.of(centred, described.status == OK, check_groups(groups, len(data)))
-    check_resamples(n_resamples)
-    flips = sign_flips(tests.n_clusters, n_resamples, seed)
-    rank = math.ceil(confidence * (flips.n_flips + (0 if flips.exact else 1)))
-    if rank > flips.n_flips:
-        raise StatisticsError(
-            f"{n_resamples} resamples are too few for confidence {confidence}; "
-            f"use at least {math.ceil(confidence / (1 - confidence))}"
-        )
-    if tests.n_tests:
-        largest = [
-            _t_of(np.abs(tests.correlations(signs)), tests.n_groups).max(axis=1)
-            for signs in flips.chunks(tests.n_tests)
-        ]
-        critical = np.partition(np.concatenate(largest), rank - 1)[rank - 1]
-        reach = critical * described.standard_error[tests.columns]
-        result.ci_low[tests.columns] = described.mean[tests.columns] - reach
-        result.ci_high[tests.columns] = described.mean[tests.columns] + reach
+    centre = np.where(np.isnan(described.mean), 0, described.mean)
+    tests, flips = _flipping(values, centre, described.status, n_resamples, seed, groups)
+    columns, critical = tests.columns, _critical_value(tests, flips, confidence)
+    reach = critical * described.standard_error[columns]
+    result.ci_low[columns] = described.mean[columns] - reach
+    result.ci_high[columns] = described.mean[columns] + reach
     return result
 
 
@@ -292,19 +276,47 @@ class _Tests:
 
 def _prepare(
     values: ArrayLike,
-    threshold: float,
+    threshold: ArrayLike,
     n_resamples: int,
     seed: Seed,
     groups: ArrayLike | None,
     alternative: Alternative,
 ) -> tuple[_Tests, SignFlips]:
-    check_alternative(alternative)
-    check_resamples(n_resamples)
+    """The opening of every test: options checked, columns that can be tested, and flips."""
+    described = one_sample_t(values, threshold, groups=groups, alternative=alternative)
+    return _flipping(values, threshold, described.status, n_resamples, seed, groups)
+
+
+def _flipping(
+    values: ArrayLike,
+    centre: ArrayLike,
+    status: NDArray[np.str_],
+    n_resamples: int,
+    seed: Seed,
+    groups: ArrayLike | None,
+) -> tuple[_Tests, SignFlips]:
+    """The columns that can be tested, less the centre that they are flipped about, and flips."""
     data = check_values(values)
-    status = one_sample_t(data, threshold, groups=groups).status
-    codes = check_groups(groups, len(data))
-    tests = _Tests.of(data.astype(np.float64) - threshold, status == OK, codes)
+    differences = data.astype(np.float64) - check_thresholds(centre, data.shape[1])
+    tests = _Tests.of(differences, status == OK, check_groups(groups, len(data)))
     return tests, sign_flips(tests.n_clusters, n_resamples, seed)
+
+
+def _critical_value(tests: _Tests, flips: SignFlips, confidence: float) -> float:
+    """The largest |t| of a flip is above this with probability 1 - ``confidence`` at most."""
+    rank = math.ceil(confidence * (flips.n_flips + (0 if flips.exact else 1)))
+    if rank > flips.n_flips:
+        raise StatisticsError(
+            f"{flips.n_flips} resamples are too few for confidence {confidence}; "
+            f"use at least {math.ceil(confidence / (1 - confidence))}"
+        )
+    if not tests.n_tests:
+        return math.nan
+    largest = [
+        _t_of(np.abs(tests.correlations(signs)), tests.n_groups).max(axis=1)
+        for signs in flips.chunks(tests.n_tests)
+    ]
+    return float(np.partition(np.concatenate(largest), rank - 1)[rank - 1])
 
 
 def _fold(r: FloatArray, alternative: Alternative) -> FloatArray:

@@ -14,6 +14,7 @@ from headroles.inference._columns import (
     Alternative,
     FloatArray,
     check_alternative,
+    check_thresholds,
     check_values,
     columns_with_the_same_gaps,
 )
@@ -44,7 +45,7 @@ class WilcoxonResult:
 
 
 def wilcoxon_signed_rank(
-    values: ArrayLike, threshold: float, alternative: Alternative = "greater"
+    values: ArrayLike, threshold: ArrayLike, alternative: Alternative = "greater"
 ) -> WilcoxonResult:
     """Test whether every column is centred at the threshold, by signed ranks.
 
@@ -59,7 +60,7 @@ def wilcoxon_signed_rank(
 
     Args:
         values: (examples, tests); NaN where an example has no value.
-        threshold: the centre under H0.
+        threshold: the centre under H0: a number, or (tests,) one for each test.
         alternative: ``"greater"``, ``"less"`` or ``"two-sided"``.
 
     Raises:
@@ -72,10 +73,11 @@ def wilcoxon_signed_rank(
     data = check_values(values)
     described = one_sample_t(data, threshold)
     n_tests = data.shape[1]
+    centre = check_thresholds(threshold, n_tests)
     p_value, statistic, effect_size = (np.full(n_tests, np.nan) for _ in range(3))
     n_nonzero = np.zeros(n_tests, dtype=np.int64)
     for columns, present in columns_with_the_same_gaps(data):
-        differences = data[np.ix_(present, columns)].astype(np.float64) - threshold
+        differences = data[np.ix_(present, columns)].astype(np.float64) - centre[columns]
         n_nonzero[columns] = (differences != 0).sum(axis=0)
         ok = described.status[columns] == OK
         tested, differences = columns[ok], differences[:, ok]

@@ -13,51 +13,17 @@ from numpy.typing import NDArray
 
 from headroles.contraction import SieveTensors, contract, row_entropy
 from headroles.sieves import build_sieves, role_ids
-from headroles.tokens import SPECIAL, EncodedExample
-
-ROLES = role_ids(["r0", "r1"])
-S = SPECIAL
-
-
-def make_example(segments: list[int], arcs: list[tuple[int, ...]] = ()) -> EncodedExample:
-    n = len(segments)
-    return EncodedExample(
-        id="x",
-        document="d",
-        input_ids=np.arange(n),
-        token_type_ids=None,
-        segments=np.array(segments),
-        arcs=np.array(arcs, dtype=np.int64).reshape(-1, 5),
-    )
-
-
-def score(
-    attention: NDArray[np.float64], examples: list[EncodedExample], **options: object
-) -> NDArray[np.float64]:
-    """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
-    sieves = build_sieves(examples, 2, **options)  # type: ignore[arg-type]
-    tensors = SieveTensors.of(sieves, torch.device("cpu"))
-    values = contract(torch.tensor(attention, dtype=torch.float32), tensors).numpy().astype(float)
-    values[np.broadcast_to((sieves.counts == 0)[:, None], values.shape)] = np.nan
-    return values
-
-
-HAND = (
-    np.array(
-        [
-            [4, 2, 1, 1, 1, 1, 0],
-            [1, 2, 4, 1, 1, 1, 0],
-            [1, 4, 2, 2, 0, 0, 1],
-            [2, 0, 0, 4, 0, 0, 4],
-            [0, 1, 1, 2, 2, 2, 2],
-            [1, 0, 0, 2, 4, 2, 1],
-            [1, 1, 1, 3, 1, 1, 2],
-        ]
-    )
-    / 10
-)[None, None]
-# [CLS] a1 a2 [SEP] b1 b2 [SEP]
-HAND_SEGMENTS = [S, 0, 0, S, 1, 1, S]
+from headroles.tokens import EncodedExample
+from tests.sieves.examples import (
+    HAND,
+    HAND_SEGMENTS,
+    ROLES,
+    S,
+    examples,
+    make_example,
+    random_attention,
+    score,
+)
 
 
 class TestHandCheckedExample:
@@ -99,26 +65,6 @@ class TestHandCheckedExample:
     def test_row_entropies(self) -> None:
         expected = [1.609438, 1.609438, 1.470808, 1.054920, 1.748067, 1.470808, 1.834372]
         assert row_entropy(torch.tensor(HAND)).numpy()[0, 0] == pytest.approx(expected, abs=1e-6)
-
-
-@st.composite
-def examples(draw: st.DrawFn) -> EncodedExample:
-    first, second = draw(st.integers(1, 8)), draw(st.integers(0, 8))
-    segments = [S] + [0] * first + [S] + ([1] * second + [S] if second else [])
-    words = [i for i, segment in enumerate(segments) if segment != S]
-    arcs = []
-    for _ in range(draw(st.integers(0, 6))):
-        a, b = draw(st.sampled_from(words)), draw(st.sampled_from(words))
-        sizes = [1 + (i + 1 in words and draw(st.booleans())) for i in (a, b)]
-        arcs.append((a, sizes[0], b, sizes[1], draw(st.integers(0, 1))))
-    return make_example(segments, arcs)
-
-
-def random_attention(n: int, seed: int, heads: int = 2) -> NDArray[np.float64]:
-    logits = np.random.default_rng(seed).normal(scale=3, size=(1, heads, n, n))
-    weights = np.exp(logits)
-    attention: NDArray[np.float64] = weights / weights.sum(-1, keepdims=True)
-    return attention
 
 
 def by_definition(attention: NDArray[np.float64], example: EncodedExample) -> dict[str, float]:
@@ -301,7 +247,7 @@ class TestReach:
         attention = (allowed / allowed.sum(1, keepdims=True))[None, None]
         sieves = build_sieves([example], 2, reach=reach)
         tensors = SieveTensors.of(sieves, torch.device("cpu"))
-        values = contract(torch.tensor(attention).float(), tensors).numpy()[0, 0]
+        values = contract(torch.tensor(attention).float(), tensors)[0].numpy()[0, 0]
         for role, value, count in zip(ROLES, values, sieves.counts[0], strict=True):
             if count and role != "block":
                 assert value == pytest.approx(1, rel=1e-5), role

@@ -1,0 +1,334 @@
+"""Tests in both directions against scipy, statsmodels and going through all sign flips."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from headroles.evidence import FEW_CLUSTERS, Evidence, notes, warnings, weigh
+from headroles.hypotheses import TESTS, Hypotheses, TestOptions
+from headroles.inference import ANSWERS, CORRECTIONS, bca_interval, simultaneous_intervals
+from tests.conftest import make_scores
+
+FloatArray = NDArray[np.float64]
+STATSMODELS_NAMES = {"hochberg": "simes-hochberg"}
+
+
+def values_of(
+    n: int = 24, layers: int = 2, heads: int = 3, n_roles: int = 3, seed: int = 0
+) -> NDArray[np.float32]:
+    """Skewed scores, some of them missing; heads differ in strength, some are near 3."""
+    rng = np.random.default_rng(seed)
+    means = rng.choice([2.0, 2.6, 3.0, 3.4, 4.5], (layers, heads, n_roles))
+    values = means * rng.gamma(9, 1 / 9, (n, layers, heads, n_roles))
+    values[n // 2 :, ..., -1] = np.nan
+    values[::7, ..., 0] = np.nan
+    return values.astype(np.float32)
+
+
+def question(values: Any, documents: list[str] | None = None, **options: Any) -> Hypotheses:
+    roles = [f"r{role}" for role in range(np.shape(values)[-1])]
+    return Hypotheses.of(make_scores(values, roles, documents), TestOptions(**options))
+
+
+def columns_of(asked: Hypotheses) -> list[FloatArray]:
+    """The values of each test that are there."""
+    table = asked.values.astype(float)
+    return [column[~np.isnan(column)] for column in table.T]
+
+
+DOCUMENTS = [f"d{k // 3}" for k in range(24)]
+
+
+class TestOracles:
+    def test_t(self) -> None:
+        asked = question(values_of(), threshold=2.9, alpha=0.1)
+        found = weigh(asked)
+        for test, column in enumerate(columns_of(asked)):
+            above = stats.ttest_1samp(column, 2.9, alternative="greater")
+            below = stats.ttest_1samp(column, 2.9, alternative="less")
+            interval = stats.ttest_1samp(column, 2.9).confidence_interval(0.9)
+            assert found.statistic[test] == pytest.approx(above.statistic)
+            assert found.p_above[test] == pytest.approx(above.pvalue)
+            assert found.p_below[test] == pytest.approx(below.pvalue)
+            assert found.ci_low[test] == pytest.approx(interval.low)
+            assert found.ci_high[test] == pytest.approx(interval.high)
+
+    def test_t_with_clusters(self) -> None:
+        asked = question(values_of(), DOCUMENTS)
+        found = weigh(asked)
+        table = asked.values.astype(float)
+        for test in range(asked.n_tests):
+            there = ~np.isnan(table[:, test])
+            clusters = np.unique(np.array(DOCUMENTS)[there], return_inverse=True)[1]
+            # The small-sample factor of a mean is G / (G - 1), which is that of statsmodels for
+            # one coefficient: G / (G - 1) * (n - 1) / (n - 1).
+            fit = sm.OLS(table[there, test] - 3, np.ones(there.sum())).fit(
+                cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True
+            )
+            above = stats.t.sf(fit.tvalues[0], clusters.max())
+            assert found.described.n_groups[test] == clusters.max() + 1
+            assert found.statistic[test] == pytest.approx(fit.tvalues[0])
+            assert found.p_above[test] == pytest.approx(above)
+            assert found.p_below[test] == pytest.approx(1 - above)
+            low, high = fit.conf_int()[0] + 3
+            assert (found.ci_low[test], found.ci_high[test]) == pytest.approx((low, high))
+
+    def test_wilcoxon(self) -> None:
+        asked = question(values_of(), test="wilcoxon", groups="none")
+        found = weigh(asked)
+        for test, column in enumerate(columns_of(asked)):
+            for p, alternative in ((found.p_above, "greater"), (found.p_below, "less")):
+                expected = stats.wilcoxon(column.astype(float) - 3, alternative=alternative)
+                assert p[test] == pytest.approx(expected.pvalue)
+            ranks = stats.rankdata(np.abs(column - 3))
+            assert found.statistic[test] == pytest.approx(ranks[column > 3].sum())
+
+    def test_sign_flips(self) -> None:
+        """All flips of 8 examples, the statistic being scipy's t."""
+        values = values_of(n=8, layers=1, heads=4, n_roles=1)[1:, :, :, :]
+        values[:] = np.nan_to_num(values, nan=2.5)
+        asked = question(values, test="sign_flip", correction="max_t")
+        found = weigh(asked)
+        above, above_adjusted = all_flips(asked.values.astype(float) - 3)
+        below, below_adjusted = all_flips(3 - asked.values.astype(float))
+        np.testing.assert_allclose(found.p_above, above)
+        np.testing.assert_allclose(found.p_above_adjusted, above_adjusted)
+        np.testing.assert_allclose(found.p_below, below)
+        np.testing.assert_allclose(found.p_below_adjusted, below_adjusted)
+
+    def test_bootstrap_t_is_near_the_t_test_where_data_are_normal(self) -> None:
+        values = np.random.default_rng(1).normal(3.1, 1, (200, 1, 6, 1))
+        found = weigh(question(values, test="bootstrap_t", resamples=4000))
+        t = weigh(question(values))
+        np.testing.assert_allclose(found.p_above, t.p_above, atol=0.02)
+        np.testing.assert_allclose(found.p_below, t.p_below, atol=0.02)
+        np.testing.assert_array_equal(found.statistic, t.statistic)
+
+    @pytest.mark.parametrize("family", ["all", "role"])
+    @pytest.mark.parametrize("correction", CORRECTIONS)
+    def test_corrections(self, correction: str, family: str) -> None:
+        values = values_of(heads=5)
+        values[1:, 0, 0] = np.nan  # untestable: these do not count
+        asked = question(values, correction=correction, family=family)
+        found = weigh(asked)
+        families = asked.role if family == "role" else np.zeros(asked.n_tests)
+        for p, adjusted in (
+            (found.p_above, found.p_above_adjusted),
+            (found.p_below, found.p_below_adjusted),
+        ):
+            assert np.isnan(p).sum() == 3
+            np.testing.assert_array_equal(np.isnan(p), np.isnan(adjusted))
+            for label in np.unique(families):
+                here = (families == label) & ~np.isnan(p)
+                expected = p[here]
+                if correction != "none":
+                    method = STATSMODELS_NAMES.get(correction, correction)
+                    expected = multipletests(p[here], alpha=0.05, method=method)[1]
+                np.testing.assert_allclose(adjusted[here], np.maximum(expected, p[here]))
+
+
+def all_flips(differences: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """p-values of every test, and step-down max-T, by the definition."""
+
+    def t(data: FloatArray) -> FloatArray:
+        return np.asarray(stats.ttest_1samp(data, 0).statistic)
+
+    observed = t(differences)
+    flipped = np.array(
+        [
+            t(np.array(signs)[:, None] * differences)
+            for signs in product((1, -1), repeat=len(differences))
+        ]
+    )
+    least = observed - 1e-9
+    single = (flipped >= least).mean(axis=0)
+    adjusted = np.empty_like(single)
+    order, before = np.argsort(-observed), 0.0
+    for place, test in enumerate(order):
+        largest = flipped[:, order[place:]].max(axis=1)
+        before = max(before, float((largest >= least[test]).mean()))
+        adjusted[test] = before
+    return single, adjusted
+
+
+class TestFamiliesOfResampling:
+    def test_max_t_within_each_role(self) -> None:
+        values = values_of()
+        apart = weigh(question(values, test="sign_flip", correction="max_t", family="role"))
+        for role in range(3):
+            alone = weigh(question(values[..., [role]], test="sign_flip", correction="max_t"))
+            here = slice(6 * role, 6 * role + 6)
+            np.testing.assert_array_equal(apart.p_above_adjusted[here], alone.p_above_adjusted)
+            np.testing.assert_array_equal(apart.p_below_adjusted[here], alone.p_below_adjusted)
+
+    def test_intervals(self) -> None:
+        asked = question(values_of(), DOCUMENTS, interval="bca", resamples=500, seed=5)
+        found = weigh(asked)
+        expected = bca_interval(asked.values, n_resamples=500, seed=5, groups=asked.groups)
+        np.testing.assert_array_equal(found.ci_low, expected.ci_low)
+        np.testing.assert_array_equal(found.ci_high, expected.ci_high)
+
+    @pytest.mark.parametrize("family", ["all", "role"])
+    def test_simultaneous_intervals(self, family: str) -> None:
+        asked = question(
+            values_of(), DOCUMENTS, interval="simultaneous", alpha=0.2, family=family, seed=5
+        )
+        found = weigh(asked)
+        for part in asked.columns_by_family():
+            expected = simultaneous_intervals(
+                asked.values[:, part], confidence=0.8, seed=5, groups=asked.groups
+            )
+            np.testing.assert_array_equal(found.ci_low[part], expected.ci_low)
+            np.testing.assert_array_equal(found.ci_high[part], expected.ci_high)
+
+
+class TestAnswers:
+    @given(
+        seed=st.integers(0, 2**20),
+        test=st.sampled_from(["t", "sign_flip"]),
+        correction=st.sampled_from(CORRECTIONS),
+        clustered=st.booleans(),
+        alpha=st.floats(0.01, 0.49),
+    )
+    @settings(max_examples=40, deadline=None)
+    def test_follow_from_the_p_values(
+        self, seed: int, test: str, correction: str, clustered: bool, alpha: float
+    ) -> None:
+        values = values_of(seed=seed)
+        values[1:, 0, 0] = np.nan
+        found = weigh(
+            question(
+                values,
+                DOCUMENTS if clustered else None,
+                test=test,
+                correction=correction,
+                alpha=alpha,
+                resamples=99,
+            )
+        )
+        yes, no, undecided, untestable = (found.answer == answer for answer in ANSWERS)
+        assert (yes.astype(int) + no + undecided + untestable == 1).all()
+        np.testing.assert_array_equal(yes, found.p_above_adjusted <= alpha)
+        np.testing.assert_array_equal(no, found.p_below_adjusted <= alpha)
+        np.testing.assert_array_equal(untestable, np.isnan(found.p_above))
+        assert (found.described.mean[yes] > 3).all()
+        assert (found.described.mean[no] < 3).all()
+        assert untestable.sum() == 3
+
+    @pytest.mark.parametrize("test", TESTS)
+    def test_mirrored_scores_get_the_opposite_answers(self, test: str) -> None:
+        values = values_of()
+        options = {"test": test, "groups": "none", "resamples": 999}
+        there = weigh(question(values, threshold=3, **options))
+        back = weigh(question(-values, threshold=-3, **options))
+        np.testing.assert_allclose(back.p_above, there.p_below)
+        np.testing.assert_allclose(back.p_below_adjusted, there.p_above_adjusted)
+        opposite = {"yes": "no", "no": "yes", "undecided": "undecided"}
+        assert back.answer.tolist() == [opposite[answer] for answer in there.answer]
+        assert len(set(there.answer)) == 3
+
+    def test_where_nothing_varies_the_mean_decides(self) -> None:
+        values = np.broadcast_to(
+            np.array([0.1, 0.2, 0.3, 0.2 * (1 + 1e-7)]).reshape(1, 4, 1), (5, 1, 4, 1)
+        )
+        found = weigh(question(values, threshold=0.2))
+        assert found.answer.tolist() == ["no", "undecided", "yes", "undecided"]
+        assert np.isnan(found.p_above).all()
+
+    def test_two_stages_reject_nothing_that_speaks_for_the_other_side(self) -> None:
+        """With 49 of 50 heads far above, plain two-stage would reject the 50th too."""
+        values = np.random.default_rng(0).normal(9, 1, (20, 1, 50, 1))
+        values[:, 0, 0] -= 8
+        asked = question(values, correction="fdr_tsbh")
+        found = weigh(asked)
+        plain = multipletests(found.p_above, alpha=0.05, method="fdr_tsbh")[1]
+        assert plain[0] <= 0.05  # that is why
+        assert found.answer.tolist() == ["no"] + ["yes"] * 49
+
+
+def test_the_seed_decides() -> None:
+    values = values_of()
+
+    def p_values(seed: int) -> Evidence:
+        return weigh(question(values, test="sign_flip", interval="bca", resamples=200, seed=seed))
+
+    one, again, other = p_values(1), p_values(1), p_values(2)
+    np.testing.assert_array_equal(one.p_above_adjusted, again.p_above_adjusted)
+    np.testing.assert_array_equal(one.ci_low, again.ci_low)
+    assert (one.p_above != other.p_above).any()
+    assert (one.ci_low != other.ci_low).any()
+
+
+def test_notes() -> None:
+    values = np.full((4, 1, 4, 1), np.nan)
+    values[:1, 0, 0] = 4
+    values[:2, 0, 1, 0] = [4, 5]  # of one document
+    values[:, 0, 2, 0] = [4, 6, 4, 6]  # both documents have the same mean
+    values[:, 0, 3] = 4
+    found = weigh(question(values, ["a", "a", "b", "b"]))
+    assert notes(found.described).tolist() == [
+        "untestable: fewer than two examples",
+        "untestable: fewer than two clusters",
+        "untestable: the clusters cancel",
+        "degenerate: zero variance, decided by the mean",
+    ]
+    assert found.answer.tolist() == ["untestable"] * 3 + ["yes"]
+
+
+class TestWarnings:
+    def told(self, values: Any, documents: list[str] | None = None, **options: Any) -> list[str]:
+        asked = question(values, documents, **options)
+        return warnings(asked, weigh(asked))
+
+    @pytest.mark.parametrize("n_documents", [FEW_CLUSTERS - 1, FEW_CLUSTERS])
+    def test_few_clusters(self, n_documents: int) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (n_documents, 1, 2, 1))
+        told = self.told(values, [f"d{k}" for k in range(n_documents)])
+        assert len(told) == (n_documents < FEW_CLUSTERS)
+        assert all("all roles come from fewer than 20 documents" in text for text in told)
+        assert not self.told(values)  # independent examples are no clusters
+
+    def test_few_clusters_of_some_roles(self) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (FEW_CLUSTERS, 1, 2, 3))
+        values[9:, ..., 1] = np.nan
+        documents = [f"d{k}" for k in range(FEW_CLUSTERS)]
+        (told,) = self.told(values, documents)
+        assert "1 of 3 roles (r1) come from" in told
+        assert "--test sign_flip" in told
+        (told,) = self.told(values, documents, test="sign_flip")
+        assert "--test" not in told
+
+    @pytest.mark.parametrize(
+        ("options", "reachable"),
+        [
+            ({"test": "sign_flip", "correction": "holm"}, False),  # 12 * 1 / 100 > 0.05
+            ({"test": "bootstrap_t", "correction": "bonferroni"}, False),
+            ({"test": "bootstrap_t", "correction": "holm", "family": "role"}, True),
+            ({"test": "sign_flip", "correction": "max_t"}, True),
+            ({"test": "sign_flip", "correction": "fdr_bh"}, True),
+            ({"test": "t", "correction": "holm"}, True),
+        ],
+    )
+    def test_p_values_that_no_resamples_reach(
+        self, options: dict[str, Any], reachable: bool
+    ) -> None:
+        values = np.random.default_rng(0).normal(9, 1, (30, 1, 4, 3))
+        asked = question(values, resamples=99, **options)
+        evidence = weigh(asked)
+        assert (evidence.answer == "yes").any() == reachable
+        assert len(warnings(asked, evidence)) == (not reachable)
+
+    def test_p_values_that_few_documents_do_not_reach(self) -> None:
+        values = np.random.default_rng(0).normal(9, 1, (8, 1, 2, 1))
+        told = self.told(values, list("aabbccdd"), test="sign_flip", correction="none")
+        assert any("the smallest p-value that sign_flip can give here is 0.062" in t for t in told)
