@@ -1,0 +1,172 @@
+"""RoleShifts: what it shows, exports and stores, and where it came from."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headroles.classification import Classification
+from headroles.comparison import VIEWS, RoleShifts, compare_roles
+from headroles.errors import StorageError, UsageError
+from headroles.export import FORMATS
+from headroles.roles import assign_roles
+from headroles.scores import HeadScores
+from headroles.storage import RUN_FILE, SHIFTS_CSV, SHIFTS_FILE
+from tests.comparison.made import random_scores, reordered, shifted
+
+
+@pytest.fixture(scope="module")
+def before() -> HeadScores:
+    return random_scores(documents=6)
+
+
+@pytest.fixture(scope="module")
+def shifts(before: HeadScores) -> RoleShifts:
+    """Heads gained and lost at two checkpoints, one head that stands still."""
+    by = 2 * (3 - np.nanmean(before.values, axis=0))  # to the other side of the threshold
+    after = shifted(before, by, noise=0.3)
+    after.values[:, 0, 0] = before.values[:, 0, 0]
+    found = compare_roles(before, after, shifted(after, -by, noise=0.3))
+    assert found.frame.p_value.isna().any()
+    return found
+
+
+class TestViews:
+    def test_by_status(self, shifts: RoleShifts) -> None:
+        lost = shifts.with_status("lost")
+        assert len(lost) == shifts.counts()["lost"].sum() > 0
+        assert lost.effect_size.abs().is_monotonic_decreasing
+        with pytest.raises(UsageError, match="status is 'gone'; it must be one of kept, gained"):
+            shifts.with_status("gone")
+
+    def test_unknown_view(self, shifts: RoleShifts) -> None:
+        with pytest.raises(UsageError, match="view is 'heads'; it must be one of long, counts"):
+            shifts.export("csv", "heads")
+
+    def test_shows_itself(self, shifts: RoleShifts) -> None:
+        frame = shifts.frame
+        shown = repr(shifts)
+        assert f"36 tests at 2 checkpoints: {frame.changed.sum()} changed" in shown
+        assert f"{(frame.status == 'lost').sum()} lost" in shown
+        assert "<table" in shifts._repr_html_()
+        counts = shifts.counts()
+        row = counts[counts.gained > 0].iloc[0]
+        assert f"+{row.gained}" in shown
+
+    def test_shows_that_nothing_changed(self, before: HeadScores) -> None:
+        shown = compare_roles(before, before)
+        assert repr(shown).count("\n") == 0
+        assert "18 tests: 0 changed, 18 equivalent, 0 gained, 0 lost" in repr(shown)
+        assert "<table" not in shown._repr_html_()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+class TestExport:
+    def test_csv(self, shifts: RoleShifts, view: str) -> None:
+        read = pd.read_csv(io.BytesIO(shifts.export("csv", view)), dtype={"checkpoint": str})
+        expected = shifts.view(view)
+        if "note" in read:
+            read["note"] = read["note"].fillna("")
+        pd.testing.assert_frame_equal(read, expected, check_dtype=False, check_exact=True)
+
+    def test_parquet(self, shifts: RoleShifts, view: str) -> None:
+        table = pq.read_table(pa.BufferReader(shifts.export("parquet", view)))
+        pd.testing.assert_frame_equal(table.to_pandas(), shifts.view(view), check_exact=True)
+        assert json.loads(table.schema.metadata[b"headroles"]) == shifts.provenance
+
+    def test_json(self, shifts: RoleShifts, view: str) -> None:
+        content = json.loads(
+            shifts.export("json", view), parse_constant=lambda name: pytest.fail(name)
+        )
+        assert len(content["rows"]) == len(shifts.view(view))
+        assert content["provenance"] == shifts.provenance
+
+    @pytest.mark.parametrize("fmt", FORMATS)
+    def test_every_format(self, shifts: RoleShifts, view: str, fmt: str) -> None:
+        content = shifts.export(fmt, view)
+        assert len(content) > 100
+        assert content == shifts.export(fmt, view)
+
+
+class TestFiles:
+    def test_save_and_load(self, shifts: RoleShifts, tmp_path: Path) -> None:
+        folder = shifts.save(tmp_path / "out")
+        assert {file.name for file in folder.iterdir()} == {SHIFTS_CSV, SHIFTS_FILE, RUN_FILE}
+        loaded = RoleShifts.load(folder)
+        pd.testing.assert_frame_equal(loaded.frame, shifts.frame, check_exact=True)
+        assert loaded.provenance == shifts.provenance
+        for view in VIEWS:
+            pd.testing.assert_frame_equal(loaded.view(view), shifts.view(view))
+
+    def test_saving_twice_asks_for_overwrite(self, shifts: RoleShifts, tmp_path: Path) -> None:
+        shifts.save(tmp_path)
+        with pytest.raises(StorageError, match="overwrite"):
+            shifts.save(tmp_path)
+        shifts.save(tmp_path, overwrite=True)
+
+    def test_scores_in_its_place_leave_no_shifts(
+        self, shifts: RoleShifts, before: HeadScores, tmp_path: Path
+    ) -> None:
+        shifts.save(tmp_path)
+        before.save(tmp_path, overwrite=True)
+        assert not (tmp_path / SHIFTS_FILE).exists()
+        with pytest.raises(StorageError, match="scores of one model; compare them"):
+            RoleShifts.load(tmp_path)
+
+    def test_no_folder_of_ours(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageError, match=r"there is no run\.json"):
+            RoleShifts.load(tmp_path)
+
+    def test_files_of_two_comparisons(
+        self, shifts: RoleShifts, before: HeadScores, tmp_path: Path
+    ) -> None:
+        shifts.save(tmp_path / "one")
+        compare_roles(before, before).save(tmp_path / "two")
+        (tmp_path / "two" / RUN_FILE).replace(tmp_path / "one" / RUN_FILE)
+        with pytest.raises(StorageError, match=r"does not belong to run\.json.*compare again"):
+            RoleShifts.load(tmp_path / "one")
+
+
+class TestProvenance:
+    def test_both_sides_and_all_options(self, shifts: RoleShifts, before: HeadScores) -> None:
+        provenance = shifts.provenance
+        assert list(provenance["sets"]) == ["before", "1", "2"]
+        assert provenance["sets"]["before"] == before.provenance
+        expected: dict[str, Any] = {
+            "threshold": 3.0,
+            "margin": 0.5,
+            "alpha": 0.05,
+            "test": "t",
+            "correction": "fdr_bh",
+            "family": "all",
+            "groups": "auto",
+            "on_mismatch": "error",
+        }
+        assert {key: provenance["options"][key] for key in expected} == expected
+        assert (provenance["examples"], provenance["n_clusters"]) == (40, 6)
+        assert provenance["clustered_by"] == "document"
+
+    def test_what_was_dropped(self, before: HeadScores) -> None:
+        after = reordered(before, np.arange(30))
+        shifts = compare_roles(before, after, on_mismatch="intersect")
+        assert shifts.provenance["dropped_examples"] == {"before": 10, "after": 0}
+        assert shifts.provenance["dropped_roles"] == {"before": [], "after": []}
+        assert set(shifts.frame.n) <= {30, 15}
+
+    def test_few_clusters_are_told(self, shifts: RoleShifts) -> None:
+        assert any("fewer than 20 documents" in warning for warning in shifts.warnings)
+
+
+def test_classifications_are_compared_by_their_scores(before: HeadScores) -> None:
+    after = shifted(before, 0.5, noise=0.3)
+    classified = [Classification(scores, assign_roles(scores)) for scores in (before, after)]
+    expected = compare_roles(before, after).frame
+    pd.testing.assert_frame_equal(compare_roles(*classified).frame, expected)
