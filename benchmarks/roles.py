@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.corpus import Corpus, Skipped, read_conllu
-from headroles.corpus.sentence import Sentence
+from headroles.corpus import DEFAULT_RELATIONS, Corpus, Skipped, fold_subtype, read_conllu
+from headroles.corpus.sentence import ROOT, Sentence
 from headroles.inference import adjust_p_values, one_sample_t
 from headroles.roles import RoleTable, assign_roles
 from headroles.scores import HeadScores
@@ -35,7 +35,7 @@ from headroles.sieves import BEYOND_OFFSET, EVENNESS, SCORES
 
 CORRECTIONS = ("none", "fdr_bh", "fdr_tsbh", "fdr_by", "hochberg", "holm", "bonferroni", "max_t")
 THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
-SWAPS_PER_WORD = 20
+SCORED = DEFAULT_RELATIONS["ud"]
 
 
 def main() -> None:
@@ -196,23 +196,25 @@ def permuted_row(model: str, corpus: Corpus, seed: int) -> dict[str, object]:
 
 
 def move_arcs(sentence: Sentence, generator: np.random.Generator) -> Sentence:
-    """The same words with the arcs moved: relations and offsets change places among the words.
+    """The same words with the scored arcs moved, each to a random place that its offset allows.
 
-    Words swap what they have at random, wherever both governors stay within the sentence; after
-    many swaps every allowed arrangement is as likely as any other. It need not be a tree.
+    Arcs are moved one after the other, in random order, to dependents that are still free. Other
+    arcs are left out: were every word to have a governor, arcs could no longer lie anywhere.
     """
     n = len(sentence.words)
-    offsets = [0 if g < 0 else g - d for d, g in enumerate(sentence.governors)]
-    arcs = list(zip(offsets, sentence.relations, strict=True))
-    for first, second in generator.integers(0, n, (SWAPS_PER_WORD * n, 2)).tolist():
-        moved = (first + arcs[second][0], second + arcs[first][0])
-        if 0 <= moved[0] < n and 0 <= moved[1] < n:
-            arcs[first], arcs[second] = arcs[second], arcs[first]
-    return replace(
-        sentence,
-        governors=tuple(d + offset if offset else -1 for d, (offset, _) in enumerate(arcs)),
-        relations=tuple(relation for _, relation in arcs),
-    )
+    arcs = [
+        (governor - dependent, sentence.relations[dependent])
+        for dependent, governor in enumerate(sentence.governors)
+        if governor >= 0 and fold_subtype(sentence.relations[dependent]) in SCORED
+    ]
+    governors, relations = [ROOT] * n, ["root"] * n
+    for k in generator.permutation(len(arcs)).tolist():
+        offset, relation = arcs[k]
+        free = [d for d in range(max(0, -offset), min(n, n - offset)) if governors[d] == ROOT]
+        if free:
+            dependent = free[generator.integers(len(free))]
+            governors[dependent], relations[dependent] = dependent + offset, relation
+    return replace(sentence, governors=tuple(governors), relations=tuple(relations))
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def contract(attention: Tensor, sieves: SieveTensors) -> tuple[Tensor, Tensor]:
     keys; rows of padding may hold anything finite. Scores of roles that an example does not have
     mean nothing.
 
-    The second result (batch, heads, offsets) is the mean attention of the controls at each offset
-    at which some example lacks them.
+    The second result (batch, heads, offsets) is what the controls get, in sum, at each offset at
+    which some sentence lacks them.
     """
     batch, heads, width, _ = attention.shape
     attention = attention.float()

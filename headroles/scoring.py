@@ -37,7 +37,7 @@ from headroles.models import AttentionReader, LoadedEncoder, load_encoder, open_
 from headroles.provenance import new_provenance
 from headroles.scores import HeadScores, ScoreBlock, ScoreWriter
 from headroles.shared_controls import (
-    LentMeans,
+    Lent,
     complete_contrasts,
     count_controls,
     lacking_offsets,
@@ -336,7 +336,8 @@ class ScoringRun:
         waiting = list(reversed(batches_by_length(examples, self.batch_tokens)))
         controls = self._find_controls(examples, waiting)
         lacking = lacking_offsets(controls)
-        lent: list[LentMeans] = []
+        lent: list[Lent] = []
+        lengths = np.array([len(example) for example in examples])
         done = 0
         while waiting:
             rows = waiting.pop()
@@ -354,12 +355,12 @@ class ScoringRun:
             done += len(rows)
             report(done)
             self._held_memory.release()
-        complete_contrasts(values, lent)
+        complete_contrasts(values, lengths, lent)
         counts[np.isnan(values).all(axis=(1, 2))] = 0
         return ScoreBlock(
             ids=[example.id for example in examples],
             documents=[example.document for example in examples],
-            lengths=np.array([len(example) for example in examples]),
+            lengths=lengths,
             values=values,
             counts=counts,
             digests=[example.digest for example in examples],
@@ -375,7 +376,7 @@ class ScoringRun:
         for rows in batches:
             found.update(zip(rows, find_controls([examples[row] for row in rows]), strict=True))
         controls = [found[row] for row in range(len(examples))]
-        self._places += count_controls(controls)
+        self._places += count_controls(controls, np.array([len(example) for example in examples]))
         return controls
 
     def _score_batch(
@@ -433,7 +434,7 @@ class _BatchScores:
     """Scores of E examples run together.
 
     ``values`` (E, layers, heads, roles); ``sieves`` by the reach of a layer, ``reaches`` (layers,);
-    ``at_lacking`` (E, layers, heads, W) are the means of the controls at lacking offsets.
+    ``at_lacking`` (E, layers, heads, W) is what controls get in sum at lacking offsets.
     """
 
     values: NDArray[np.float32]
@@ -446,13 +447,13 @@ class _BatchScores:
         """(E, roles): how much is behind a score, in the layers with the widest reach."""
         return np.asarray(np.max([sieves.counts for sieves in self.sieves.values()], axis=0))
 
-    def lent(self, rows: list[int]) -> Iterator[LentMeans]:
+    def lent(self, rows: list[int]) -> Iterator[Lent]:
         """What the examples, at places ``rows``, lack or can lend."""
         for reach, sieves in self.sieves.items():
             if sieves.contrasts is not None and self.at_lacking.shape[-1]:
                 layers = np.flatnonzero([of == reach for of in self.reaches])
-                means = self.at_lacking[:, layers]
-                yield LentMeans(np.asarray(rows), layers, sieves.contrasts, means)
+                sums = self.at_lacking[:, layers]
+                yield Lent(np.asarray(rows), layers, sieves.contrasts, sums)
 
 
 def _refuse_repeats(examples: list[EncodedExample], seen: set[str]) -> None:

@@ -1,4 +1,8 @@
-"""Controls lent by other examples, where an example has none of its own at some offset."""
+"""Controls lent by other sentences, where a sentence has none of its own at some offset.
+
+Only examples of the same length lend to each other: in a longer one attention is spread over more
+keys, and a head that looks at nothing in particular would seem to avoid the borrowed pairs.
+"""
 
 from __future__ import annotations
 
@@ -14,65 +18,74 @@ from headroles.tokens import IntArray
 
 FloatArray = NDArray[np.float32]
 
-IN_EXAMPLE = "in the same example"
-IN_OTHERS = "in examples read together"
+IN_SENTENCE = "in the same sentence"
+IN_OTHERS = "in sentences read together"
 NOWHERE = "nowhere"
 
 
 def lacking_offsets(controls: Sequence[ExampleControls]) -> IntArray:
-    """(W,): the offsets at which some example has arcs but no control, in ascending order."""
+    """(W,): the offsets at which some sentence has arcs but no control, in ascending order."""
     found = [of_one.lacking for of_one in controls]
     return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
 
-def count_controls(controls: Sequence[ExampleControls]) -> Counter[str]:
-    """Number of pairs of pieces of arcs by where, among examples read together, controls are."""
-    there = {int(o) for of_one in controls for o in of_one.offsets[of_one.totals > 0]}
+def count_controls(controls: Sequence[ExampleControls], lengths: IntArray) -> Counter[str]:
+    """Number of pairs of pieces of arcs by where, among examples read together, controls are.
+
+    ``lengths`` (E,) are the numbers of tokens of the examples.
+    """
+    lacking = lacking_offsets(controls)
+    totals = np.zeros((len(controls), len(lacking)))
+    wanted = np.zeros_like(totals)
     places: Counter[str] = Counter()
-    for of_one in controls:
-        for offset, total, n in zip(
-            of_one.offsets.tolist(), of_one.totals, of_one.n_arc_pairs.tolist(), strict=True
-        ):
-            elsewhere = IN_OTHERS if offset in there else NOWHERE
-            places[IN_EXAMPLE if total else elsewhere] += n
-    return places
+    for row, of_one in enumerate(controls):
+        cell, column = np.nonzero(of_one.offsets[:, None] == lacking)
+        np.add.at(totals[row], column, of_one.totals[cell])
+        np.add.at(wanted[row], column, of_one.n_arc_pairs[cell] * (of_one.totals[cell] == 0))
+        places[IN_SENTENCE] += int(of_one.n_arc_pairs[of_one.totals > 0].sum())
+    can_borrow = (lengths[:, None] == lengths) @ totals > 0
+    places[IN_OTHERS] = int(wanted[can_borrow].sum())
+    places[NOWHERE] = int(wanted[~can_borrow].sum())
+    return +places
 
 
 @dataclass(frozen=True)
-class LentMeans:
+class Lent:
     """What B examples lack, and what they can lend to others.
 
     ``rows`` (B,) are the places of the examples among those read together, ``layers`` those that
-    share these ``contrasts``, and ``means`` (B, layers, heads, W) their mean attention at the
-    offsets at which some example lacks controls.
+    share these ``contrasts``, and ``sums`` (B, layers, heads, W) what the controls get in sum at
+    the offsets at which some sentence lacks them.
     """
 
     rows: IntArray
     layers: IntArray
     contrasts: ContrastWeights
-    means: FloatArray
+    sums: FloatArray
 
 
-def complete_contrasts(values: FloatArray, lent: Sequence[LentMeans]) -> None:
-    """Take away from contrasts what their examples had no control for, in place.
+def complete_contrasts(values: FloatArray, lengths: IntArray, lent: Sequence[Lent]) -> None:
+    """Take away from contrasts what their sentences had no control for, in place.
 
     ``values`` (E, layers, heads, roles), contrasts last, are those of the examples read together,
-    and ``lent`` is what all of them can lend. The mean at an offset is taken over all examples,
-    a pair of words counting once; a contrast for which there is none becomes NaN.
+    ``lengths`` (E,) their numbers of tokens, and ``lent`` is what all of them can lend. What an
+    example lacks is the mean over those of its length, a pair of words counting once; a contrast
+    for which there is none becomes NaN.
     """
     for layers in {tuple(part.layers.tolist()) for part in lent}:
         alike = [part for part in lent if tuple(part.layers.tolist()) == layers]
-        totals = sum(part.contrasts.totals.sum(axis=0) for part in alike)
-        sums = sum(np.einsum("bw,blhw->wlh", p.contrasts.totals, p.means) for p in alike)
-        with np.errstate(invalid="ignore"):
-            shared = sums / np.asarray(totals)[:, None, None]
-        for part in alike:
-            _complete(values, part, shared)
+        rows = np.concatenate([part.rows for part in alike])
+        totals = np.concatenate([part.contrasts.totals for part in alike])
+        sums = np.concatenate([part.sums for part in alike])
+        lacks = np.concatenate([part.contrasts.lacks for part in alike])
+        lenders = lengths[rows, None] == lengths[rows]
+        there = lenders @ totals
+        means = np.tensordot(lenders.astype(np.float64), sums, axes=1)
+        means /= np.where(there > 0, there, 1)[:, None, None]
+        missing = np.einsum("ewr,ew->er", lacks, there == 0) > 0
 
-
-def _complete(values: FloatArray, part: LentMeans, shared: NDArray[np.float64]) -> None:
-    lacks = part.contrasts.lacks
-    first_contrast = values.shape[-1] - lacks.shape[-1]
-    for example, offset, role in np.argwhere(lacks):
-        contrast = values[part.rows[example], :, :, first_contrast + role]
-        contrast[part.layers] -= lacks[example, offset, role] * shared[offset]
+        n_contrasts, heads = lacks.shape[-1], np.arange(values.shape[2])
+        last = np.arange(values.shape[-1] - n_contrasts, values.shape[-1])
+        place = np.ix_(rows, layers, heads, last)
+        contrasts = values[place] - np.einsum("ewr,elhw->elhr", lacks, means)
+        values[place] = np.where(missing[:, None, None], np.nan, contrasts)

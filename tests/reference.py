@@ -150,12 +150,16 @@ def _block_excess(attention: Attention, rows: list[tuple[int, list[int]]]) -> di
 BLOCK_SCORES = {"bias": _block_bias, "excess": _block_excess}
 
 
+_Arc = tuple[int, list[int], list[int]]
+
+
 def _directed_arcs(
     reference: ReferenceExample, relations: Sequence[str], direction: str
-) -> dict[str, list[tuple[list[int], list[int]]]]:
-    """(queries, keys) of the arcs of every relation."""
-    by_relation: dict[str, list[tuple[list[int], list[int]]]] = {r: [] for r in relations}
-    for sentence, pieces in zip(reference.example.sentences, reference.pieces, strict=True):
+) -> dict[str, list[_Arc]]:
+    """(sentence, queries, keys) of the arcs of every relation."""
+    by_relation: dict[str, list[_Arc]] = {r: [] for r in relations}
+    for k, sentence in enumerate(reference.example.sentences):
+        pieces = reference.pieces[k]
         for dependent, governor in enumerate(sentence.governors):
             relation = sentence.relations[dependent].split(":")[0]
             if governor < 0 or relation not in by_relation:
@@ -163,7 +167,7 @@ def _directed_arcs(
             ends = (pieces[dependent], pieces[governor])
             queries, keys = ends if direction == "to_governor" else ends[::-1]
             if queries and keys:
-                by_relation[relation].append((queries, keys))
+                by_relation[relation].append((k, queries, keys))
     return by_relation
 
 
@@ -176,9 +180,9 @@ def _contrasts(
         by_relation: dict[str, list[Any]] = {}
         for relation, arcs in _directed_arcs(reference, relations, direction).items():
             by_relation[relation] = []
-            for queries, keys in arcs:
+            for k, queries, keys in arcs:
                 cells = [
-                    attention[..., i, j] - _control(attention, reference, j - i)
+                    attention[..., i, j] - _control(attention, reference, k, j - i)
                     for i in queries
                     for j in keys
                 ]
@@ -196,20 +200,19 @@ def _contrasts(
     return scores
 
 
-def _control(attention: Attention, reference: ReferenceExample, offset: int) -> Any:
-    """Mean over pairs of words of a sentence, NaN if there is none at the offset."""
+def _control(attention: Attention, reference: ReferenceExample, k: int, offset: int) -> Any:
+    """Mean over pairs of words of sentence ``k``, NaN if there is none at the offset."""
+    governors, pieces = reference.example.sentences[k].governors, reference.pieces[k]
     total, weight = 0.0, 0.0
-    for sentence, pieces in zip(reference.example.sentences, reference.pieces, strict=True):
-        governors = sentence.governors
-        for x in range(len(pieces)):
-            for y in range(len(pieces)):
-                if x == y or governors[x] == y or governors[y] == x:
-                    continue
-                for i in pieces[x]:
-                    if i + offset in pieces[y]:
-                        share = 1 / (len(pieces[x]) * len(pieces[y]))
-                        total = total + share * attention[..., i, i + offset]
-                        weight += share
+    for x in range(len(pieces)):
+        for y in range(len(pieces)):
+            if x == y or governors[x] == y or governors[y] == x:
+                continue
+            for i in pieces[x]:
+                if i + offset in pieces[y]:
+                    share = 1 / (len(pieces[x]) * len(pieces[y]))
+                    total = total + share * attention[..., i, i + offset]
+                    weight += share
     return total / weight if weight else np.nan
 
 
@@ -218,8 +221,8 @@ def _syntactic_scores(
 ) -> dict[str, Any]:
     """An arc is the mean of its rows, a role the mean of its arcs."""
 
-    def mean_of(arcs: list[tuple[list[int], list[int]]]) -> Any:
-        values = [row_mean(attention, [(i, keys) for i in queries]) for queries, keys in arcs]
+    def mean_of(arcs: list[_Arc]) -> Any:
+        values = [row_mean(attention, [(i, keys) for i in queries]) for _, queries, keys in arcs]
         return np.mean(values, axis=0) if values else None
 
     scores: dict[str, Any] = {}

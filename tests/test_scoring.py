@@ -107,7 +107,7 @@ def test_streaming_windows_do_not_matter(
     with open_scoring(model, read_conllu(sample), tokenizer) as scoring:
         score_to_folder(scoring, tmp_path)
     parts = HeadScores.load(tmp_path)
-    assert parts.provenance["controls"]["in the same example"] > 1000
+    assert parts.provenance["controls"]["in the same sentence"] > 1000
     alike = np.isclose(scores.values, parts.values, rtol=1e-4, atol=1e-6, equal_nan=True)
     n_contrasts = sum(role.endswith(BEYOND_OFFSET) for role in scores.roles)
     assert alike[..., :-n_contrasts].all()
@@ -118,7 +118,7 @@ def test_streaming_windows_do_not_matter(
 def test_borrowed_controls(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
 ) -> None:
-    """A sentence of two words has no pair but its arc: other examples lend theirs, or none."""
+    """A sentence of two words has no pair but its arc: another sentence lends its own, or none."""
     short = conllu_sentence([("it", 2, "nsubj"), ("was", 0, "root")], "short", "a")
     long = [("of", 3, "case"), ("the", 3, "det"), ("it", 4, "nsubj"), ("was", 0, "root")]
     file = tmp_path / "short.conllu"
@@ -129,9 +129,9 @@ def test_borrowed_controls(
     assert alone.counts[0, contrast] == 0
     assert set(alone.provenance["controls"]) == {"nowhere"}
 
-    file.write_text(short + conllu_sentence(long, "long", "b"), "utf-8")
+    file.write_text(short + conllu_sentence(long, "long"), "utf-8")
     both = run(model, file, tokenizer)
-    assert both.provenance["controls"]["in examples read together"] > 0
+    assert both.provenance["controls"]["in sentences read together"] > 0
     assert np.isfinite(both.values[0, ..., contrast]).all()
 
 

@@ -32,7 +32,7 @@ class Sieves:
     the number of query tokens (syntactic roles: of arcs) behind a score; where it is 0 the
     example has no score for the role.
 
-    Where examples lack controls at some offset (`find_controls`), ``contrasts`` tells what is
+    Where sentences lack controls at some offset (`find_controls`), ``contrasts`` tells what is
     missing, and R includes a column for each such offset, which is no role.
     """
 
@@ -69,7 +69,7 @@ def build_sieves(
     tokens. ``reach`` is how far the attention of the layer can reach to either side: keys beyond
     it are no part of any row or sieve. ``score`` is that of `role_ids`; contrasts are made from
     the ``controls`` of the examples, if given, and ``lacking`` (W,) are the offsets at which
-    these or other examples have none.
+    some sentence of these or other examples has none.
     """
     batch = Batch.of(examples, reach, score)
     local = local_role(batch, window, published_edge)

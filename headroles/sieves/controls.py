@@ -2,16 +2,16 @@
 
 Most arcs are short, so a head that only looks a position back or ahead scores high on syntax. The
 contrast of a syntactic role takes from every pair of pieces (i, j) of an arc what the same head
-gives, on average, to pairs at the same offset j - i between words that no arc joins, of one
-sentence, in the same example:
+gives, on average, to pairs at the same offset j - i of the same sentence, between words that no
+arc joins:
 
     contrast = sum over pairs of w_ij * (A[i, j] - C[j - i])
 
 with the weights w of the role itself. Attention that depends on the offset alone scores exactly 0.
 The contrast is a difference of two sieves, and so a sieve with negative weights.
 
-An example may have no control at some offset: in a sentence of five words nothing compares with an
-arc from the last to the first. Its contrast then lacks a part that other examples may lend.
+A sentence may have no control at some offset: in one of five words nothing compares with an arc
+from the last to the first. The contrast then lacks a part that other sentences may lend.
 """
 
 from __future__ import annotations
@@ -24,58 +24,78 @@ from numpy.typing import NDArray
 
 from headroles.sieves.batch import PADDING, pad
 from headroles.sieves.pairs import ArcPairs
-from headroles.sieves.rows import FloatArray, expand
+from headroles.sieves.rows import FloatArray, divide, expand
 from headroles.tokens import SPECIAL, EncodedExample, IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleControls:
-    """The controls of one example, at the S offsets that its arcs have, in ascending order.
+    """The controls of one example, for each of the S offsets that the arcs of a sentence have.
 
-    ``offsets`` (S,); ``n_arc_pairs`` (S,) counts the pairs of pieces of arcs at each. Control
-    pairs (P,): ``queries``, ``keys``, the ``places`` of their offsets, and their ``shares``,
-    which sum to 1 at each offset. Two words count once, in however many pieces: ``totals`` (S,)
-    are the numbers of pairs of words, 0 at an offset without controls.
+    ``sentences`` (S,) are 0 or 1 and ``offsets`` (S,) ascend within them; the second sentence
+    begins at token ``boundary``. ``n_arc_pairs`` (S,) counts the pairs of pieces of arcs. Control
+    pairs (P,): ``queries``, ``keys``, their ``places`` among the S, and their ``weights``. Two
+    words count once, in however many pieces: ``totals`` (S,) are the numbers of pairs of words,
+    0 where there are no controls.
     """
 
+    boundary: int
+    sentences: IntArray
     offsets: IntArray
     n_arc_pairs: IntArray
     totals: NDArray[np.float64]
     queries: IntArray
     keys: IntArray
     places: IntArray
-    shares: NDArray[np.float64]
+    weights: NDArray[np.float64]
 
     @property
     def lacking(self) -> IntArray:
-        """The offsets without controls."""
+        """Offsets at which a sentence has no controls."""
         return np.asarray(self.offsets[self.totals == 0])
 
 
 def find_controls(examples: Sequence[EncodedExample]) -> list[ExampleControls]:
     """Controls of each of ``examples``; fastest if their lengths are alike."""
-    owner, offset, n_arc_pairs = _offsets_of_arcs(examples)
-    which, query, key, weight = _control_pairs(examples, owner, offset)
+    boundaries = np.array([_boundary(example) for example in examples])
+    owner, sentence, offset, n_arc_pairs = _cells_of_arcs(examples, boundaries)
+    which, query, key, weight = _control_pairs(examples, owner, sentence, offset)
     totals = np.bincount(which, weights=weight, minlength=len(owner)).astype(np.float64)
-    shares = weight / totals[which]
     first = np.searchsorted(owner, np.arange(len(examples) + 1))
     first_pair = np.searchsorted(which, first)
     return [
         ExampleControls(
+            boundary=int(boundary),
+            sentences=sentence[a:b],
             offsets=offset[a:b],
             n_arc_pairs=n_arc_pairs[a:b],
             totals=totals[a:b],
             queries=query[c:d],
             keys=key[c:d],
             places=which[c:d] - a,
-            shares=shares[c:d],
+            weights=weight[c:d],
         )
-        for a, b, c, d in zip(first, first[1:], first_pair, first_pair[1:], strict=False)
+        for boundary, a, b, c, d in zip(
+            boundaries, first, first[1:], first_pair, first_pair[1:], strict=False
+        )
     ]
 
 
-def _offsets_of_arcs(examples: Sequence[EncodedExample]) -> tuple[IntArray, IntArray, IntArray]:
-    """Distinct offsets of the arcs of each example, in both directions: owner, offset, count."""
+def _boundary(example: EncodedExample) -> int:
+    """The first token of the second sentence, or the number of tokens."""
+    in_second = example.segments == 1
+    return int(in_second.argmax()) if in_second.any() else len(example)
+
+
+def _cell_ids(owner: IntArray, sentence: IntArray, offset: IntArray, width: int) -> IntArray:
+    """A number for each example, sentence and offset, ascending in this order."""
+    return (2 * owner + sentence) * (2 * width) + offset + width
+
+
+def _cells_of_arcs(
+    examples: Sequence[EncodedExample], boundaries: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Owner, sentence and offset that arcs have, in either direction, and how many pairs have."""
     width = max(len(example) for example in examples)
     arcs = np.concatenate([example.arcs for example in examples])
     owner = np.repeat(np.arange(len(examples)), [len(example.arcs) for example in examples])
@@ -83,15 +103,17 @@ def _offsets_of_arcs(examples: Sequence[EncodedExample]) -> tuple[IntArray, IntA
     arc, within = expand(dependent_size * governor_size)
     offset = governor[arc] + within % governor_size[arc]
     offset -= dependent[arc] + within // governor_size[arc]
-    both = np.concatenate([offset, -offset])
-    ids, n_pairs = np.unique((2 * np.tile(owner[arc], 2) + 1) * width + both, return_counts=True)
-    return ids // (2 * width), ids % (2 * width) - width, n_pairs
+    sentence = (dependent >= boundaries[owner]).astype(np.int64)
+    both = [_cell_ids(owner[arc], sentence[arc], o, width) for o in (offset, -offset)]
+    ids, n_pairs = np.unique(np.concatenate(both), return_counts=True)
+    sentences, offsets = ids // (2 * width), ids % (2 * width) - width
+    return sentences // 2, sentences % 2, offsets, n_pairs
 
 
 def _control_pairs(
-    examples: Sequence[EncodedExample], owner: IntArray, offset: IntArray
+    examples: Sequence[EncodedExample], owner: IntArray, sentence: IntArray, offset: IntArray
 ) -> tuple[IntArray, IntArray, IntArray, NDArray[np.float64]]:
-    """For offsets (S,), each of one example: which of them, query, key and weight of all pairs."""
+    """For offsets (S,), each of one sentence: which of them, query, key and weight of all pairs."""
     words = pad([example.words for example in examples], PADDING)
     segments = pad([example.segments for example in examples], PADDING)
     governors = pad([_governors_of_pieces(example) for example in examples], PADDING)
@@ -104,7 +126,8 @@ def _control_pairs(
         (beyond == key)
         & (words[row, query] >= 0)
         & (words[row, key] >= 0)
-        & (segments[row, query] == segments[row, key])
+        & (segments[row, query] == sentence[:, None])
+        & (segments[row, key] == sentence[:, None])
         & (words[row, query] != words[row, key])
         & (governors[row, query] != words[row, key])
         & (governors[row, key] != words[row, query])
@@ -131,9 +154,9 @@ class ContrastWeights:
     """What contrasts take away, for B examples with R syntactic roles.
 
     ``pairs`` (B, P), as query * N + key, with ``weights`` (B, P, R + W): the last W columns give
-    the mean attention of the controls at each of W offsets at which some example lacks them.
-    ``totals`` (B, W) are the numbers of pairs of words behind these means; ``lacks`` (B, W, R) is
-    the weight that each contrast still has to take of the mean at each of these offsets.
+    what the example can lend at each of W offsets at which some sentence lacks controls, the
+    attention summed over ``totals`` (B, W) pairs of words. ``lacks`` (B, W, R) is the weight with
+    which each contrast has still to take away the mean at each of these offsets.
     """
 
     pairs: IntArray
@@ -150,34 +173,39 @@ def contrast_weights(
     sizes = np.array([len(of_one.offsets) for of_one in controls])
     owner, _ = expand(sizes)
     offset = np.concatenate([of_one.offsets for of_one in controls])
-    taken = _weights_at_offsets(arcs, owner, offset, width)
+    taken = _weights_of_cells(arcs, controls, width)
+    found = np.concatenate([of_one.totals for of_one in controls])
     is_lacking = offset[:, None] == lacking
-    pairs, weights = _padded_pairs(
-        controls, np.cumsum(sizes) - sizes, np.hstack([-taken, is_lacking]), width
-    )
+    columns = np.hstack([-divide(taken, found[:, None]), is_lacking])
+    pairs, weights = _padded_pairs(controls, np.cumsum(sizes) - sizes, columns, width)
     totals = np.zeros((n_examples, len(lacking)))
     lacks = np.zeros((n_examples, len(lacking), n_roles), dtype=np.float32)
     cell, column = np.nonzero(is_lacking)
-    found = np.concatenate([of_one.totals for of_one in controls])[cell]
-    totals[owner[cell], column] = found
-    lacks[owner[cell], column] = taken[cell] * (found == 0)[:, None]
+    np.add.at(totals, (owner[cell], column), found[cell])
+    np.add.at(lacks, (owner[cell], column), taken[cell] * (found[cell] == 0)[:, None])
     return ContrastWeights(pairs, weights, totals, lacks)
 
 
-def _weights_at_offsets(
-    arcs: ArcPairs, owner: IntArray, offset: IntArray, width: int
+def _weights_of_cells(
+    arcs: ArcPairs, controls: Sequence[ExampleControls], width: int
 ) -> NDArray[np.float64]:
-    """(S, R): summed weights of the arcs' pairs at S offsets, each of one example."""
-    # owners ascend, and within them offsets: a pair's place can be searched for
-    ids = (2 * owner + 1) * width + offset
-    place = np.searchsorted(ids, (2 * arcs.example + 1) * width + arcs.key - arcs.query)
+    """(S, R): summed weights of the arcs' pairs at each offset of each sentence."""
+    owner, _ = expand(np.array([len(of_one.offsets) for of_one in controls]))
+    sentence = np.concatenate([of_one.sentences for of_one in controls])
+    offset = np.concatenate([of_one.offsets for of_one in controls])
+    boundary = np.array([of_one.boundary for of_one in controls])[arcs.example]
+    own_sentence = (arcs.query >= boundary).astype(np.int64)
+    place = np.searchsorted(
+        _cell_ids(owner, sentence, offset, width),
+        _cell_ids(arcs.example, own_sentence, arcs.key - arcs.query, width),
+    )
     n_roles = arcs.counts.shape[1]
     sums = np.bincount(
         (place[:, None] * n_roles + arcs.roles).ravel(),
         weights=arcs.weights.ravel(),
-        minlength=len(ids) * n_roles,
+        minlength=len(offset) * n_roles,
     )
-    return sums.astype(np.float64).reshape(len(ids), n_roles)
+    return sums.astype(np.float64).reshape(len(offset), n_roles)
 
 
 def _padded_pairs(
@@ -186,13 +214,13 @@ def _padded_pairs(
     columns: NDArray[np.float64],
     width: int,
 ) -> tuple[IntArray, FloatArray]:
-    """Pairs (B, P), and weights (B, P, C): shares times the ``columns`` (S, C) of the offset."""
+    """Pairs (B, P), and weights (B, P, C): those of pairs times ``columns`` (S, C) of places."""
     sizes = np.array([len(of_one.queries) for of_one in controls])
     owner, slot = expand(sizes)
     place = np.concatenate([of_one.places for of_one in controls]) + first_cells[owner]
     pairs = np.zeros((len(controls), int(sizes.max(initial=0))), dtype=np.int64)
     pairs[owner, slot] = np.concatenate([c.queries * width + c.keys for c in controls])
     weights = np.zeros((*pairs.shape, columns.shape[1]), dtype=np.float32)
-    shares = np.concatenate([of_one.shares for of_one in controls])
-    weights[owner, slot] = shares[:, None] * columns[place]
+    own_weights = np.concatenate([of_one.weights for of_one in controls])
+    weights[owner, slot] = own_weights[:, None] * columns[place]
     return pairs, weights

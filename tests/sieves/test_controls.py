@@ -51,8 +51,10 @@ def parsed(draw: st.DrawFn, min_words: int = 2) -> EncodedExample:
     return make_parsed(segments, words, governors, scored)
 
 
-def control_mean(attention: NDArray[np.float64], example: EncodedExample, offset: int) -> float:
-    """Mean attention at the offset between words of a sentence that no arc joins."""
+def control_mean(
+    attention: NDArray[np.float64], example: EncodedExample, segment: int, offset: int
+) -> float:
+    """Mean attention at the offset between words of the sentence that no arc joins."""
     words, segments = example.words.tolist(), example.segments.tolist()
     governors = example.governors.tolist()
     found, weights = [], []
@@ -61,7 +63,12 @@ def control_mean(attention: NDArray[np.float64], example: EncodedExample, offset
         if not 0 <= j < len(words) or words[i] < 0 or words[j] < 0:
             continue
         x, y = words[i], words[j]
-        if segments[i] == segments[j] and x != y and governors[x] != y and governors[y] != x:
+        if (
+            segments[i] == segments[j] == segment
+            and x != y
+            and governors[x] != y
+            and governors[y] != x
+        ):
             found.append(attention[i, j])
             weights.append(1 / (words.count(x) * words.count(y)))
     return float(np.average(found, weights=weights)) if found else float("nan")
@@ -76,7 +83,7 @@ def by_definition(attention: NDArray[np.float64], example: EncodedExample) -> li
             spans = [range(dep, dep + dep_size), range(gov, gov + gov_size)]
             queries, keys = spans[::-1] if direction else spans
             cells = [
-                attention[i, j] - control_mean(attention, example, j - i)
+                attention[i, j] - control_mean(attention, example, int(example.segments[i]), j - i)
                 for i in queries
                 for j in keys
             ]
@@ -174,7 +181,7 @@ def test_pieces_of_long_words_do_not_outvote_short_ones() -> None:
     (controls,) = find_controls([example])
     (place,) = np.flatnonzero(controls.offsets == 2)
     # word pairs (0, 1) by pieces (1, 3) and (1, 2) by pieces (3, 5): a third each; (2, 3) is at 1
-    assert controls.shares[controls.places == place].tolist() == pytest.approx([0.5, 0.5])
+    assert controls.weights[controls.places == place].tolist() == pytest.approx([1 / 3, 1 / 3])
     assert controls.totals[place] == pytest.approx(2 / 3)
 
 
