@@ -15,10 +15,10 @@ from headroles.roles import RoleTable
 ROLES = {
     "local": "local",
     "delimiter:cls": "delimiter: classifier",
-    "block": "block",
+    "syntactic:amod:to_dependent": "amod: noun to adjective",
     "syntactic": "syntactic: to governor",
-    "syntactic:to_dependent": "syntactic: to dependent",
-    "syntactic:amod:to_governor": "amod: adjective to noun",
+    "syntactic:beyond_offset": "the same beyond position",
+    "syntactic:amod:to_dependent:beyond_offset": "noun to adjective, beyond position",
 }
 CELL, GAP, LEFT, TOP, PER_ROW = 16, 40, 34, 46, 3
 STRONG = (31, 87, 141)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headroles.classification import Classification, classify_heads
+    from headroles.comparison import RoleShifts, compare_roles
     from headroles.corpus import read_conllu, read_pairs, read_text
     from headroles.errors import HeadRolesError
     from headroles.planning import PowerPlan, plan_examples
@@ -23,9 +24,11 @@ __all__ = [
     "HeadRolesError",
     "HeadScores",
     "PowerPlan",
+    "RoleShifts",
     "RoleTable",
     "assign_roles",
     "classify_heads",
+    "compare_roles",
     "demo_model",
     "plan_examples",
     "read_conllu",
@@ -40,9 +43,11 @@ _HOMES = {
     "HeadRolesError": "errors",
     "HeadScores": "scores",
     "PowerPlan": "planning",
+    "RoleShifts": "comparison",
     "RoleTable": "roles",
     "assign_roles": "roles",
     "classify_heads": "classification",
+    "compare_roles": "comparison",
     "demo_model": "sample",
     "plan_examples": "planning",
     "read_conllu": "corpus",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headroles import console
 from headroles.console import reports_errors
-from headroles.errors import UsageError
+from headroles.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from headroles.comparison import RoleShifts
+    from headroles.scores import HeadScores
 
 app = typer.Typer(
     name="headroles",
@@ -131,6 +135,52 @@ Resamples = Annotated[
     int, typer.Option("--resamples", help="Number of sign flips or bootstrap samples.")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Of the resamples.")]
+PairedTest = Annotated[
+    str, typer.Option("--test", help="Of the differences, and of the roles: t or sign_flip.")
+]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        "--margin", help="Difference that would matter; left out: 0.5 (bias), 0.025 (excess)."
+    ),
+]
+Names = Annotated[
+    str | None,
+    typer.Option("--names", help="What to call AFTER and those that follow, separated by commas."),
+]
+OnMismatch = Annotated[
+    str,
+    typer.Option(
+        "--on-mismatch",
+        help="Examples or roles that not all have: error, or intersect to leave them out.",
+    ),
+]
+AreModels = Annotated[
+    bool, typer.Option("--models", help="BEFORE, AFTER, ... are models: score them first.")
+]
+ModelCorpus = Annotated[
+    list[Path] | None,
+    typer.Option("--corpus", metavar="FILE", help="To score models over; repeat it for each file."),
+]
+_OF_MODELS = (
+    "corpus",
+    "tokenizer",
+    "parser",
+    "text_columns",
+    "header",
+    "on_bad_sentence",
+    "relations",
+    "window",
+    "pairing",
+    "keep_subtypes",
+    "score",
+    "beyond_offset",
+    "device",
+    "dtype",
+    "batch_tokens",
+    "trust_remote_code",
+)
+"""Parameters of ``compare`` that say how models are scored."""
 Preset = Annotated[
     str,
     typer.Option(
@@ -174,7 +224,7 @@ def classify(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score the heads of MODEL over CORPUS, test them, and write both tables."""
+    """Score the heads of MODEL over CORPUS and test them. Writes the scores and the role table."""
     from headroles.classification import classify_heads
     from headroles.corpus import open_corpus
     from headroles.storage import check_result_folder
@@ -239,7 +289,7 @@ def score(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score the heads of MODEL over CORPUS and write the scores; for corpora of any size."""
+    """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
     from headroles.corpus import open_corpus
     from headroles.hypotheses import PUBLISHED, check_preset
     from headroles.scoring import ScoringOptions, open_scoring, score_to_folder
@@ -288,7 +338,7 @@ def assign(
     preset: Preset = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Test the scores in DIR (again), without the model, and write the role table there."""
+    """Test the scores in DIR again, without the model. Writes the role table there."""
     from headroles.hypotheses import PUBLISHED
     from headroles.roles import assign_roles
     from headroles.scores import HeadScores
@@ -315,6 +365,116 @@ def assign(
 
 @app.command()
 @reports_errors
+def compare(
+    context: typer.Context,
+    sides: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BEFORE AFTER...",
+            help="Folders that score or classify wrote; with --models, hub ids or model folders.",
+        ),
+    ],
+    out: Out,
+    names: Names = None,
+    threshold: Threshold = None,
+    margin: Margin = None,
+    alpha: Alpha = 0.05,
+    test: PairedTest = "t",
+    correction: Correction = "fdr_bh",
+    family: Family = "all",
+    groups: Groups = "auto",
+    resamples: Resamples = 10_000,
+    seed: Seed = 0,
+    on_mismatch: OnMismatch = "error",
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    models: AreModels = False,
+    corpus: ModelCorpus = None,
+    tokenizer: Tokenizer = None,
+    parser: Parser = None,
+    text_columns: TextColumns = None,
+    header: Header = True,
+    on_bad_sentence: OnBadSentence = "error",
+    relations: Relations = None,
+    window: Window = 2,
+    pairing: Pairing = "adjacent",
+    keep_subtypes: KeepSubtypes = False,
+    score: Score = "bias",
+    beyond_offset: BeyondOffset = True,
+    device: Device = "auto",
+    dtype: Dtype = "float32",
+    batch_tokens: BatchTokens = None,
+    trust_remote_code: RemoteCode = False,
+) -> None:
+    """Test what changed in the heads, as by fine-tuning. Each AFTER is compared with BEFORE.
+
+    Of stored scores: headroles compare BEFORE AFTER... --out DIR
+
+    Of models: headroles compare --models BEFORE AFTER... --corpus FILE --out DIR
+
+    Models are scored first, into the folders DIR/before and DIR/after (of several DIR/1, DIR/2,
+    or as --names says). If one fails, the scores of those before it stay there. The options from
+    --corpus on are for models only, and hold for all of them.
+    """
+    from headroles.comparison import check_comparison_folder, compare_roles
+
+    _check_form(context, sides, models)
+    check_comparison_folder(out, overwrite)
+    how: dict[str, Any] = {
+        "names": None if names is None else _split(names),
+        "threshold": threshold,
+        "margin": margin,
+        "alpha": alpha,
+        "test": test,
+        "correction": correction,
+        "family": family,
+        "groups": groups,
+        "resamples": resamples,
+        "seed": seed,
+        "on_mismatch": on_mismatch,
+    }
+    with console.telling_what_is_kept() as scored:
+        if models:
+            from headroles.checkpoints import score_checkpoints
+            from headroles.comparison import name_sides
+            from headroles.corpus import open_corpus
+            from headroles.scoring import ScoringOptions
+
+            options = ScoringOptions(
+                relations=_relations(relations),
+                window=window,
+                pairing=pairing,
+                keep_subtypes=keep_subtypes,
+                batch_tokens=batch_tokens,
+                score=score,
+                beyond_offset=beyond_offset,
+            )
+            named = dict(zip(name_sides(len(sides), score=score, **how), sides, strict=True))
+            source = open_corpus(
+                corpus or (), parser, _columns(text_columns), header, on_bad_sentence
+            )
+            for folder in score_checkpoints(
+                named,
+                source,
+                out,
+                options,
+                lambda name: console.progress_bar(f"scoring {name}"),
+                tokenizer=tokenizer,
+                by_document=groups == "document",
+                overwrite=overwrite,
+                device=device,
+                dtype=dtype,
+                trust_remote_code=trust_remote_code,
+            ):
+                scored.append(folder)
+        sets = [_load_scores(folder) for folder in scored or map(Path, sides)]
+        shifts = compare_roles(*sets, **how)
+        shifts.save(out, overwrite or models)
+    _show_shifts(out, as_json, shifts)
+
+
+@app.command()
+@reports_errors
 def power(
     scored: Scored,
     target: Annotated[
@@ -327,7 +487,7 @@ def power(
     groups: Groups = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Tell from the scores in DIR, a pilot, how many examples it takes to decide each role."""
+    """Tell how many examples it takes to decide each role. The scores in DIR are the pilot."""
     from headroles.planning import plan_examples
     from headroles.scores import HeadScores
 
@@ -349,31 +509,70 @@ def power(
 @app.command()
 @reports_errors
 def export(
-    scored: Scored,
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder that holds a role table or a comparison.")
+    ],
     fmt: Annotated[
         str, typer.Option("--format", help="csv, parquet, json, markdown, latex or html.")
     ] = "csv",
     shape: Annotated[
-        str, typer.Option("--shape", help="long (a row per test) or wide (a row per head).")
-    ] = "long",
+        str | None,
+        typer.Option(
+            "--shape",
+            help="Of a role table: long (a row per test, the default) or wide (per head).",
+        ),
+    ] = None,
     value: Annotated[
-        str, typer.Option("--value", help="Column of the long table that the wide one shows.")
-    ] = "assigned",
+        str | None,
+        typer.Option("--value", help="What a wide role table shows: a column of the long one."),
+    ] = None,
+    view: Annotated[
+        str | None,
+        typer.Option(
+            "--view",
+            help="Of a comparison: long (a row per test, the default), counts, layers, agreement "
+            "or moved.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="File to write; standard output if left out.")
     ] = None,
 ) -> None:
-    """Print the role table in DIR, or write it to a file, in another format."""
+    """Print the role table or comparison in DIR. With --out it is written to a file instead."""
     import sys
 
     from headroles import storage
-    from headroles.roles import RoleTable
 
-    content = RoleTable.load(scored).export(fmt, shape, value)
+    is_comparison = (folder / storage.SHIFTS_FILE).is_file()
+    _check_export(folder, is_comparison, shape, value, view)
+    if is_comparison:
+        from headroles.comparison import RoleShifts
+
+        content = RoleShifts.load(folder).export(fmt, view or "long")
+    else:
+        from headroles.roles import RoleTable
+
+        content = RoleTable.load(folder).export(fmt, shape or "long", value or "assigned")
     if out is None:
         sys.stdout.buffer.write(content)
     else:
         storage.write_bytes(out, content)
+
+
+@app.command()
+@reports_errors
+def models(as_json: AsJson = False) -> None:
+    """List the encoder families. Those that cannot be scored come with the reason."""
+    from headroles.models import FAMILIES, REFUSED
+
+    if as_json:
+        supported = {
+            kind: {"name": family.name, "read_through": family.read_through, "note": family.note}
+            for kind, family in FAMILIES.items()
+        }
+        console.print_json({"supported": supported, "refused": REFUSED})
+        return
+    console.print_families(FAMILIES.values(), REFUSED)
 
 
 @app.command()
@@ -383,7 +582,7 @@ def demo(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run classify on the bundled sample treebank and the demonstration model."""
+    """Run classify on the bundled treebank and model."""
     from headroles.classification import classify_heads
     from headroles.corpus import read_conllu
     from headroles.sample import demo_model, sample_treebank
@@ -397,20 +596,73 @@ def demo(
     _show(out, as_json, result.roles.provenance, result.roles)
 
 
-@app.command()
-@reports_errors
-def models(as_json: AsJson = False) -> None:
-    """List the encoder families that can be scored, and those that cannot, with the reason."""
-    from headroles.models import FAMILIES, REFUSED
-
-    if as_json:
-        supported = {
-            kind: {"name": family.name, "read_through": family.read_through, "note": family.note}
-            for kind, family in FAMILIES.items()
-        }
-        console.print_json({"supported": supported, "refused": REFUSED})
+def _check_form(context: typer.Context, sides: list[str], models: bool) -> None:
+    """Raise UsageError for arguments of neither form of ``compare``, or of both."""
+    if len(sides) < 2:
+        raise UsageError(f"there is nothing to compare {sides[0]} with; name two or more")
+    if models:
+        _check_models(sides, corpus=context.params["corpus"])
         return
-    console.print_families(FAMILIES.values(), REFUSED)
+    given = [f"--{name.replace('_', '-')}" for name in _OF_MODELS if _was_given(context, name)]
+    if given:
+        raise UsageError(
+            "without --models stored scores are compared, as they are: leave out "
+            f"{', '.join(given)}; or pass --models, with models in the place of folders"
+        )
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
+    from headroles.storage import RUN_FILE
+
+    if not corpus:
+        raise UsageError("name what the models are to be scored over: --corpus FILE")
+    for side in sides:
+        if Path(side).is_file():
+            raise UsageError(
+                f"{side} is a file and no model; give each file of the corpus its own --corpus"
+            )
+        if (Path(side) / RUN_FILE).is_file():
+            raise UsageError(
+                f"{side} holds results and no model; to compare stored scores leave --models out, "
+                "and score what is still a model with: headroles score"
+            )
+
+
+def _load_scores(folder: Path) -> HeadScores:
+    from headroles.scores import HeadScores
+    from headroles.storage import RUN_FILE, SHIFTS_FILE
+
+    if (folder / SHIFTS_FILE).is_file():
+        raise StorageError(
+            f"{folder} holds a comparison and no scores; name folders that score or classify wrote"
+        )
+    if not (folder / RUN_FILE).is_file():
+        raise StorageError(
+            f"there are no scores in {folder}; name folders that score or classify wrote, "
+            "or pass --models to score models first"
+        )
+    return HeadScores.load(folder)
+
+
+def _check_export(
+    folder: Path, is_comparison: bool, shape: str | None, value: str | None, view: str | None
+) -> None:
+    """Raise UsageError for options of ``export`` that do not fit what the folder holds."""
+    if is_comparison and (shape or value):
+        raise UsageError(
+            f"{folder} holds a comparison: --shape and --value are for role tables; use --view"
+        )
+    if view and not is_comparison:
+        raise UsageError(
+            f"{folder} holds no comparison: --view is for one; use --shape and --value"
+        )
+    if value and shape != "wide":
+        raise UsageError("--value is what a wide table shows; pass --shape wide with it")
 
 
 def _columns(text: str | None) -> list[str | int] | None:
@@ -438,6 +690,16 @@ def _show(out: Path, as_json: bool, provenance: dict[str, Any], table: Any = Non
     console.print_run(provenance)
     if table is not None:
         console.print_roles(table)
+    console.print_written(out)
+
+
+def _show_shifts(out: Path, as_json: bool, shifts: RoleShifts) -> None:
+    from headroles.shift_report import print_shifts, shift_summary
+
+    if as_json:
+        console.print_json({"out": str(out), **shift_summary(shifts)})
+        return
+    print_shifts(shifts)
     console.print_written(out)
 
 

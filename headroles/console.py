@@ -32,7 +32,7 @@ err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 _STRONGEST = 3
 _PIPE_WIDTH = 200
-_TEST_NAMES = {
+TEST_NAMES = {
     "t": "t-tests",
     "wilcoxon": "Wilcoxon signed-rank tests",
     "sign_flip": "sign-flip tests",
@@ -57,11 +57,33 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
         except HeadRolesError as error:
             err.print(f"error: {error}", style="red", soft_wrap=True)
             raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
-            err.print(f"interrupted: {_INTERRUPTED}", style="red", soft_wrap=True)
+        except KeyboardInterrupt as stop:
+            kept = stop.args[0] if stop.args else _INTERRUPTED
+            err.print(f"interrupted: {kept}", style="red", soft_wrap=True)
             raise typer.Exit(1) from None
 
     return guarded
+
+
+@contextmanager
+def telling_what_is_kept() -> Iterator[list[Path]]:
+    """A list for the folders of scores that the block completed, told if it fails after that."""
+    folders: list[Path] = []
+    try:
+        yield folders
+    except HeadRolesError:
+        if folders:
+            warn(_kept(folders))
+        raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(folders) if folders else _INTERRUPTED) from None
+
+
+def _kept(folders: list[Path]) -> str:
+    return (
+        f"the scores in {', '.join(map(str, folders))} are complete and stay there; "
+        "headroles compare takes them as they are"
+    )
 
 
 @contextmanager
@@ -129,7 +151,7 @@ def print_roles(table: RoleTable) -> None:
     tests = table.provenance["tests"]
     out.print(_title(table), soft_wrap=True)
     for grid in (_answers_grid(table), _strongest_grid(table)):
-        _print_grid(grid)
+        print_grid(grid)
     if left_out := tests["left_out"]:
         out.print(f"left out, as no example has them: {', '.join(left_out)}")
     untested = int((table.frame["answer"] == "untestable").sum())
@@ -139,14 +161,15 @@ def print_roles(table: RoleTable) -> None:
         out.print(f"warning: {warning}", soft_wrap=True)
 
 
-def _print_grid(grid: Table) -> None:
+def print_grid(grid: Table) -> None:
+    """A table and an empty line."""
     if not out.is_terminal:
         out.width = _PIPE_WIDTH  # a pipe has no width: let the table be as wide as it is
     out.print(grid)
     out.print()
 
 
-def _new_grid(*columns: str) -> Table:
+def new_grid(*columns: str) -> Table:
     """A grid whose first column is text, the others numbers."""
     grid = Table(box=None, padding=(0, 1, 0, 0))
     grid.add_column(columns[0], overflow="fold")
@@ -165,7 +188,7 @@ def _answers_grid(table: RoleTable) -> Table:
     sizes = {"examples": table.frame.groupby("role")["n"].max()}
     if table.provenance["tests"]["clustered_by"] != "none":
         sizes["clusters"] = table.frame.groupby("role")["n_clusters"].max()
-    grid = _new_grid("role", *sizes, *map(str, per_layer.columns), *answers.columns)
+    grid = new_grid("role", *sizes, *map(str, per_layer.columns), *answers.columns)
     for role in table.roles:
         layers = [str(n) if n else "." for n in per_layer.loc[role]]
         counts = [str(column.loc[role]) for column in sizes.values()]
@@ -195,15 +218,15 @@ def print_plan(plan: PowerPlan) -> None:
     documents = f", {asked['n_clusters']} documents" if asked["clustered_by"] != "none" else ""
     out.print(
         f"examples of a corpus that decide half, nine tenths and all of a role's heads\n"
-        f"with power {asked['power']:g} each (alpha {asked['alpha']:g}, {_correction(asked)}); "
-        f"the pilot had {asked['examples']} examples{documents}\n",
+        f"with power {asked['power']:g} each (alpha {asked['alpha']:g}, "
+        f"{describe_correction(asked)}); the pilot had {asked['examples']} examples{documents}\n",
         soft_wrap=True,
     )
-    grid = _new_grid("role", *(name.replace("_", " ") for name in summary.columns))
+    grid = new_grid("role", *(name.replace("_", " ") for name in summary.columns))
     for role, row in zip(summary.index, summary.to_dict(orient="records"), strict=True):
         shown = [f"{row.pop('share'):.0%}", *map(_whole, row.values())]
         grid.add_row(role, *shown)
-    _print_grid(grid)
+    print_grid(grid)
     out.print("the pilot's means are uncertain: take these numbers as lower bounds")
 
 
@@ -219,11 +242,12 @@ def plan_summary(plan: PowerPlan) -> dict[str, Any]:
     rows = plan.summary().reset_index().to_dict(orient="records")
     return {
         "plan": plan.provenance["plan"],
-        "roles": [{name: _finite(value) for name, value in row.items()} for row in rows],
+        "roles": [{name: finite(value) for name, value in row.items()} for row in rows],
     }
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """``value``, or None for a number that JSON does not have."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -256,12 +280,13 @@ def _title(table: RoleTable) -> str:
     )
     return (
         f"\nheads per layer with mean {excess}score > {tests['threshold']:g} "
-        f"(alpha {tests['alpha']:g}, {_correction(tests)})\n"
-        f"{_TEST_NAMES[tests['test']]} of {units}"
+        f"(alpha {tests['alpha']:g}, {describe_correction(tests)})\n"
+        f"{TEST_NAMES[tests['test']]} of {units}"
     )
 
 
-def _correction(tests: dict[str, Any]) -> str:
+def describe_correction(tests: dict[str, Any]) -> str:
+    """The correction and its families, from the options of tests."""
     if tests["correction"] == "none":
         return "no correction"
     within = "over all tests" if tests["family"] == "all" else "within each role"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.hypotheses import MAX_T, FloatArray, Hypotheses
+from headroles.hypotheses import MAX_T, FloatArray, Hypotheses, IntArray
 from headroles.inference import (
     ANSWERS,
     DEGENERATE,
@@ -27,11 +27,16 @@ from headroles.inference import (
 )
 
 YES, NO, UNDECIDED, NO_ANSWER = ANSWERS
-FEW_CLUSTERS = 20
-"""With fewer clusters than this, tests are told to be unreliable."""
+FEW = 20
+"""With fewer clusters, or examples if they are independent, tests are told to be unreliable."""
+FEWEST_TO_FLIP = 6
+"""Below, sign flips have so few outcomes that hardly any hypothesis can be rejected."""
+ROUNDING = 1e-5
+"""What differs by less, in units of the score, is the same: float32 scores of uniform attention
+over 145 tokens, which are 1 (bias) or 0 (excess), were found to deviate by up to 1.3e-6."""
 _SHOWN = 3
-_ROUNDING = 8 * float(np.finfo(np.float32).eps)
-"""Scores are float32: what differs by no more than this, relatively, is the same."""
+_RESOLUTION = 8 * float(np.finfo(np.float32).eps)
+"""The same, relatively."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,10 @@ class Evidence:
 def weigh(hypotheses: Hypotheses) -> Evidence:
     """Test all hypotheses as their options say.
 
-    Resampling starts from the same seed for both directions and for the intervals.
+    Columns that vary by less than ``ROUNDING`` do not vary: the mean decides. Resampling starts
+    from the same seed for both directions and for the intervals.
     """
+    hypotheses = settled(hypotheses)
     options = hypotheses.options
     described = one_sample_t(
         hypotheses.values,
@@ -83,6 +90,22 @@ def weigh(hypotheses: Hypotheses) -> Evidence:
         p_below_adjusted=below,
         answer=_answers(hypotheses, described, above, below),
     )
+
+
+def settled(hypotheses: Hypotheses) -> Hypotheses:
+    """The same hypotheses with the mean for all values of columns that vary by rounding alone.
+
+    The procedures of `headroles.inference` know no unit and take rounding relative to the mean.
+    Scores less uniform attention, and contrasts, are rounding around 0 where there is nothing
+    else, which relatively is much.
+    """
+    described = one_sample_t(hypotheses.values, hypotheses.threshold)
+    alike = described.sd < ROUNDING  # false for NaN: single examples
+    if not alike.any():
+        return hypotheses
+    values = hypotheses.values.copy()
+    values[:, alike] = np.where(np.isnan(values[:, alike]), np.nan, described.mean[alike])
+    return replace(hypotheses, values=values)
 
 
 def _test(hypotheses: Hypotheses, alternative: Alternative) -> tuple[FloatArray, FloatArray]:
@@ -159,7 +182,7 @@ def _answers(
 ) -> NDArray[np.str_]:
     """Those of `decide`; where nothing varies the mean decides."""
     mean, threshold = described.mean, hypotheses.threshold
-    at_threshold = np.isclose(mean, threshold, rtol=_ROUNDING, atol=0)
+    at_threshold = np.isclose(mean, threshold, rtol=_RESOLUTION, atol=ROUNDING)
     by_mean = np.select([at_threshold, mean > threshold], [UNDECIDED, YES], NO)
     tested = decide(above, below, hypotheses.options.alpha)
     return np.where(described.status == DEGENERATE, by_mean, tested)
@@ -187,29 +210,47 @@ def notes(described: OneSampleResult) -> NDArray[np.str_]:
 
 def warnings(hypotheses: Hypotheses, evidence: Evidence) -> list[str]:
     """What to know before relying on the tests: sentences for people."""
-    found = (_few_clusters(hypotheses, evidence), _out_of_reach(hypotheses, evidence))
+    found = (_few(hypotheses, evidence), _out_of_reach(hypotheses, evidence))
     return [warning for warning in found if warning]
 
 
-def _few_clusters(hypotheses: Hypotheses, evidence: Evidence) -> str:
-    if hypotheses.groups is None:
-        return ""
-    n_clusters = evidence.described.n_groups
-    few = [
-        name
-        for role, name in enumerate(hypotheses.roles)
-        if n_clusters[hypotheses.role == role].max() < FEW_CLUSTERS
-    ]
-    if not few:
-        return ""
-    shown = ", ".join(few[:_SHOWN]) + (", ..." if len(few) > _SHOWN else "")
-    n_roles = len(hypotheses.roles)
-    which = "all roles" if len(few) == n_roles else f"{len(few)} of {n_roles} roles ({shown})"
-    cure = "" if hypotheses.options.test == "sign_flip" else "; --test sign_flip is safer"
-    return (
-        f"the scores of {which} come from fewer than {FEW_CLUSTERS} documents: "
-        f"so few clusters make tests unreliable{cure}"
+def _few(hypotheses: Hypotheses, evidence: Evidence) -> str:
+    n_units = np.array(
+        [
+            evidence.described.n_groups[hypotheses.role == role].max()
+            for role in range(len(hypotheses.roles))
+        ]
     )
+    few = np.flatnonzero(n_units < FEW)
+    if not len(few):
+        return ""
+    return (
+        f"the scores of {_named(hypotheses.roles, few)} come from fewer than {FEW} "
+        f"{_units(hypotheses)}: so few make tests unreliable; "
+        f"{_cure_of_few(hypotheses, int(n_units[few].min()))}"
+    )
+
+
+def _named(roles: tuple[str, ...], few: IntArray) -> str:
+    if len(few) == len(roles):
+        return "all roles"
+    shown = ", ".join(roles[role] for role in few[:_SHOWN]) + (", ..." if len(few) > _SHOWN else "")
+    return f"{len(few)} of {len(roles)} roles ({shown})"
+
+
+def _units(hypotheses: Hypotheses) -> str:
+    return "examples" if hypotheses.groups is None else "documents"
+
+
+def _cure_of_few(hypotheses: Hypotheses, n_units: int) -> str:
+    more = f"more {_units(hypotheses)} are the cure"
+    if hypotheses.groups is None:
+        return more
+    if hypotheses.n_clusters < FEWEST_TO_FLIP:
+        return f"{more}, or --groups none if you can defend that examples are independent"
+    if n_units < FEWEST_TO_FLIP or hypotheses.options.test == "sign_flip":
+        return more
+    return f"{more}; --test sign_flip is safer unless scores are skewed"
 
 
 def _out_of_reach(hypotheses: Hypotheses, evidence: Evidence) -> str:
@@ -219,15 +260,19 @@ def _out_of_reach(hypotheses: Hypotheses, evidence: Evidence) -> str:
     sizes = [int(made[columns].sum()) for columns in hypotheses.columns_by_family()]
     if options.test not in ("sign_flip", "bootstrap_t") or not any(sizes):
         return ""
-    smallest = 1 / (options.resamples + 1)
-    if options.test == "sign_flip":  # of few clusters all flips are gone through
-        smallest = max(smallest, 0.5 ** int(evidence.described.n_groups.max()))
+    flips = 2 ** int(evidence.described.n_groups.max())
+    # Of few clusters all flips are gone through, the one that changes nothing among them.
+    exhausted = options.test == "sign_flip" and flips <= options.resamples
+    smallest = 1 / flips if exhausted else 1 / (options.resamples + 1)
     counts_all = options.correction in ("bonferroni", "holm")
     n_tests = min(size for size in sizes if size) if counts_all else 1
     if smallest * n_tests <= options.alpha:
         return ""
+    cures = [f"more {_units(hypotheses)}"] if exhausted else ["more --resamples"]
+    if smallest <= options.alpha:  # it is the correction that puts it out of reach
+        cures.append(f"--correction {MAX_T if options.test == 'sign_flip' else 'fdr_bh'}")
     return (
         f"no hypothesis can be rejected: the smallest p-value that {options.test} can give here "
-        f"is {smallest:.2g}, too large for {n_tests} tests at alpha {options.alpha:g}; "
-        "more --resamples or --correction max_t may help, or more examples"
+        f"is {smallest:.2g}, too large {'' if n_tests == 1 else f'for {n_tests} tests '}"
+        f"at alpha {options.alpha:g}; {' or '.join(cures)} may help"
     )

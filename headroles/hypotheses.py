@@ -26,6 +26,9 @@ DEFAULT_THRESHOLDS = {"bias": 3.0, "excess": 0.1}
 """By score, the mean that a head has to exceed to have a role."""
 CONTRAST_THRESHOLD = 0.0
 """The same for contrasts with other words at the same offset: 0 is no difference."""
+CONTRAST_ROUNDING = 1e-5
+"""Contrasts are 0 where they are smaller than this, relative to the scores they come from: sums of
+some hundred float32 products were found to be off by up to half of it."""
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -131,10 +134,10 @@ def kind_of(scores: HeadScores) -> str:
 class Hypotheses:
     """For every role, layer and head, in this order, H0: mean score <= threshold.
 
-    ``values`` (examples, tests) is NaN where an example has no score. Of each test, ``role``
-    (tests,) is the place in ``roles``, ``layer`` and ``head`` (tests,) count from 0, and
-    ``threshold`` (tests,) is in units of the score. ``groups`` (examples,) are the clusters of
-    the examples, numbered from 0; None if examples are independent.
+    ``values`` (examples, tests), those of `values_to_test`, is NaN where an example has no score.
+    Of each test, ``role`` (tests,) is the place in ``roles``, ``layer`` and ``head`` (tests,)
+    count from 0, and ``threshold`` (tests,) is in units of the score. ``groups`` (examples,) are
+    the clusters of the examples, numbered from 0; None if examples are independent.
 
     ``options`` are those asked for, with the threshold that None stood for.
     """
@@ -174,7 +177,7 @@ class Hypotheses:
             role=role,
             layer=layer,
             head=head,
-            values=np.moveaxis(scores.values[..., there], -1, 1).reshape(scores.n_examples, -1),
+            values=_side_by_side(scores, roles),
             threshold=by_role[role],
             groups=_groups(scores, options.groups),
         )
@@ -208,6 +211,36 @@ class Hypotheses:
 def is_contrast(role: str) -> bool:
     """Whether a role is the contrast of another with words at the same offset."""
     return role.endswith(f":{BEYOND_OFFSET}")
+
+
+def values_to_test(scores: HeadScores, role: str) -> NDArray[np.float32]:
+    """The scores (examples, layers * heads) of one role as they are tested.
+
+    A contrast is the difference of two float32 means. Of a head that looks at positions alone only
+    their rounding is left, which would be tested as if it varied. A contrast is 0 where it is below
+    ``CONTRAST_ROUNDING`` of the score that it is the contrast of, of the same example and head.
+    """
+    values = _column(scores, role)
+    compared = role.removesuffix(f":{BEYOND_OFFSET}")
+    if not is_contrast(role) or compared not in scores.roles:
+        return values
+    size = np.abs(_column(scores, compared))
+    if kind_of(scores) == "excess":  # what was taken off, uniform attention, has its rounding too
+        size = size + 1 / scores.lengths[:, None]
+    return np.where(np.abs(values) < CONTRAST_ROUNDING * size, np.float32(0), values)
+
+
+def _column(scores: HeadScores, role: str) -> NDArray[np.float32]:
+    return scores.values[..., scores.roles.index(role)].reshape(scores.n_examples, -1)
+
+
+def _side_by_side(scores: HeadScores, roles: tuple[str, ...]) -> NDArray[np.float32]:
+    """The scores (examples, roles * layers * heads) of all ``roles``, as they are tested."""
+    n_heads = scores.n_layers * scores.n_heads
+    values = np.empty((scores.n_examples, len(roles), n_heads), dtype=np.float32)
+    for place, role in enumerate(roles):
+        values[:, place] = values_to_test(scores, role)
+    return values.reshape(scores.n_examples, -1)
 
 
 def _groups(scores: HeadScores, asked: str) -> IntArray | None:

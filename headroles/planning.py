@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
-from scipy.optimize import elementwise
 
 from headroles.errors import UsageError
-from headroles.evidence import NO, YES, notes
+from headroles.evidence import NO, YES, notes, settled
 from headroles.export import export_frame
 from headroles.hypotheses import MAX_T, FloatArray, Hypotheses, IntArray, TestOptions
-from headroles.inference import OK, OneSampleResult, one_sample_t, power_of
+from headroles.inference import OK, one_sample_t
+from headroles.inference.power import design_effect, smallest_n
 from headroles.scores import HeadScores
 
 COLUMNS = (
@@ -35,8 +34,6 @@ COLUMNS = (
 )
 SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
 """The shares of a role's heads that a summary tells the examples for."""
-_LARGEST_EFFECT = 1e4
-"""A larger one is a head that hardly varies; a few examples do, and its power has no digits."""
 _AT_THRESHOLD = "the pilot mean is at the threshold: no number of examples decides it"
 
 
@@ -49,8 +46,8 @@ class PowerPlan:
     threshold and ``"no"`` for those below; to be shown, both need examples.
     ``examples_with_score`` is the number of examples with a score for the role at which the test
     has the power asked for, and ``corpus_examples`` the number of all examples that have so
-    many. Infinity is for a mean at the threshold, NaN for what cannot be planned; ``note`` says
-    why.
+    many, in documents like those of the pilot where they are clusters. Infinity is for a mean at
+    the threshold, NaN for what cannot be planned; ``note`` says why.
     """
 
     frame: pd.DataFrame
@@ -128,13 +125,18 @@ def plan_examples(
     * ``fdr_bh``: alpha * (expected rejections) / m. With so many examples that the k-th easiest
       head of a direction has the power asked for, at least power * k rejections are expected;
       with the examples of a harder head, whose level is higher, the easier ones are decided too.
-      The same for ``fdr_tsbh``, whose second stage needs no more, and divided by
-      1 + 1/2 + ... + 1/m for ``fdr_by``.
+      That takes the number of rejections for its expectation: of few heads the power is roughly
+      what was asked for. The same for ``fdr_tsbh``, whose second stage needs no more, and divided
+      by 1 + 1/2 + ... + 1/m for ``fdr_by``.
 
-    With clusters, the design effect of the pilot multiplies the examples (`required_examples`);
-    plans of fewer than about 20 clusters are too small. The means of a pilot are themselves
-    uncertain, and heads that were picked for their large means will have smaller ones: take the
-    answer as a lower bound.
+    With clusters, the documents to come are taken to be like those of the pilot: as many examples
+    each, and as much alike within (`required_examples`). A larger corpus is one of more documents,
+    not of longer ones.
+
+    The power is that of t-tests of normal scores; for skewed ones, of few documents or of
+    documents of very different sizes it is off. The means of a pilot are themselves uncertain,
+    and heads that were picked for their large means will have smaller ones: take the answer as a
+    lower bound.
 
     Args:
         scores: from `score_heads`, of a corpus like the one to be planned.
@@ -158,7 +160,7 @@ def plan_examples(
         family=family,
         groups=groups,
     )
-    hypotheses = Hypotheses.of(scores, options)
+    hypotheses = settled(Hypotheses.of(scores, options))
     plan = {
         "power": power,
         "threshold": hypotheses.options.threshold,
@@ -191,7 +193,7 @@ def _frame(hypotheses: Hypotheses, power: float) -> pd.DataFrame:
             "threshold": hypotheses.threshold,
             "direction": direction.astype(object),
             "alpha_per_test": np.nan,
-            "design_effect": _design_effect(pilot),
+            "design_effect": design_effect(pilot),
             "examples_with_score": np.where(ok, np.inf, np.nan),
             "corpus_examples": np.where(ok, np.inf, np.nan),
             "note": np.where(ok & (direction == ""), _AT_THRESHOLD, notes(pilot)).astype(object),
@@ -200,18 +202,10 @@ def _frame(hypotheses: Hypotheses, power: float) -> pd.DataFrame:
     for family in hypotheses.columns_by_family():
         for wanted in (YES, NO):
             columns = family[direction[family] == wanted]
-            levels = _levels(hypotheses.options, int(ok[family].sum()), len(columns), power)
-            _plan(frame, columns, levels, power, len(hypotheses.values))
+            if len(columns):
+                levels = _levels(hypotheses.options, int(ok[family].sum()), len(columns), power)
+                _plan(frame, columns, levels, power, len(hypotheses.values))
     return frame[list(COLUMNS)]
-
-
-def _design_effect(pilot: OneSampleResult) -> FloatArray:
-    """How many times the examples of a simple random sample clusters ask for, (tests,)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = pilot.n * (pilot.standard_error / pilot.sd) ** 2
-    # Below 1 it is chance; rounding of 1 must not cost an example.
-    found = np.where(np.isclose(found, 1, rtol=1e-9), 1, np.maximum(found, 1))
-    return np.where(pilot.status == OK, found, np.nan)
 
 
 def _levels(options: TestOptions, n_tests: int, n_heads: int, power: float) -> FloatArray:
@@ -229,40 +223,33 @@ def _plan(
     frame: pd.DataFrame, columns: IntArray, levels: FloatArray, power: float, n_examples: int
 ) -> None:
     """Fill in level and examples of the tests ``columns``, those of a direction of a family."""
-    if not len(columns):
-        return
     rows = frame.loc[columns]
-    ease = rows["effect_size"] ** 2 * rows["n"] / rows["design_effect"]
-    rows = rows.loc[ease.sort_values(ascending=False, kind="stable").index]
-    effect = rows["effect_size"].abs().clip(upper=_LARGEST_EFFECT).to_numpy()
-    design, n = rows["design_effect"].to_numpy(), rows["n"].to_numpy()
-
-    def examples(level: FloatArray) -> tuple[FloatArray, FloatArray]:
-        with_score = np.ceil(_smallest_n(effect, level, power) * design)
-        return with_score, np.ceil(with_score * n_examples / n)
-
-    with_score, in_corpus = examples(levels)
+    # What is easy is easy at any level: the order at the strictest serves for all.
+    order = np.argsort(_examples(rows, levels[:1], power, n_examples)[1], kind="stable")
+    rows = rows.iloc[order]
+    with_score, in_corpus = _examples(rows, levels, power, n_examples)
     # With the corpus of a harder head, at its higher level, the easier ones are decided too.
     least = np.minimum.accumulate(in_corpus[::-1])[::-1]
-    levels = levels[np.searchsorted(least, least, side="right") - 1]
-    in_corpus = np.maximum(least, examples(levels)[1])
-    with_score = np.minimum(with_score, np.ceil(in_corpus * n / n_examples))
+    last = np.searchsorted(least, least, side="right") - 1
+    levels = levels[last]
+    # Those up to the last count as rejections at its level: the corpus must do for all of them.
+    in_corpus = np.maximum.accumulate(_examples(rows, levels, power, n_examples)[1])[last]
+    in_corpus_with_score = np.ceil(in_corpus * rows["n"].to_numpy() / n_examples)
     frame.loc[rows.index, "alpha_per_test"] = levels
-    frame.loc[rows.index, "examples_with_score"] = with_score
+    frame.loc[rows.index, "examples_with_score"] = np.minimum(with_score, in_corpus_with_score)
     frame.loc[rows.index, "corpus_examples"] = in_corpus
 
 
-def _smallest_n(effect_size: FloatArray, alpha: FloatArray, power: float) -> FloatArray:
-    """Smallest n of independent examples with enough power (tests,), for effects above 0."""
-
-    def surplus(n: FloatArray, effect_size: FloatArray, alpha: FloatArray) -> FloatArray:
-        return power_of(n, effect_size, alpha) - power
-
-    least = np.full(len(effect_size), 2.0)
-    # Beyond what the normal test needs there are the heavier tails of t with few examples.
-    normal = ((stats.norm.isf(alpha) + stats.norm.ppf(power)) / effect_size) ** 2
-    most = 4 * normal + 200
-    enough = surplus(least, effect_size, alpha) >= 0
-    low = np.where(enough, most, least)  # nothing to search where two examples do
-    root = elementwise.find_root(surplus, (low, most), args=(effect_size, alpha)).x
-    return np.where(enough, 2, np.ceil(root))
+def _examples(
+    rows: pd.DataFrame, levels: FloatArray, power: float, n_examples: int
+) -> tuple[FloatArray, FloatArray]:
+    """Examples with a score, and in the corpus, that decide each test at its level."""
+    n = rows["n"].to_numpy()
+    with_score = smallest_n(
+        rows["effect_size"].abs(),
+        levels,
+        power,
+        design_effect=rows["design_effect"],
+        cluster_size=n / rows["n_clusters"],
+    )
+    return with_score, np.ceil(with_score * n_examples / n)

@@ -16,7 +16,15 @@ from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.evidence import YES, Evidence, notes, warnings, weigh
 from headroles.export import export_frame
-from headroles.hypotheses import DEFAULT, PUBLISHED, FloatArray, Hypotheses, TestOptions, kind_of
+from headroles.hypotheses import (
+    DEFAULT,
+    PUBLISHED,
+    FloatArray,
+    Hypotheses,
+    TestOptions,
+    is_contrast,
+    kind_of,
+)
 from headroles.inference import ANSWERS, one_sample_t
 from headroles.scores import HeadScores
 from headroles.sieves import EVENNESS
@@ -206,12 +214,18 @@ def assign_roles(
     number of tests by itself. The answer is ``yes`` if the mean is shown to be above (adjusted
     p <= alpha), ``no`` if it is shown to be below, ``undecided`` if the data show neither: not to
     have shown a role is not to have shown that there is none. A role goes to the heads with
-    ``yes``.
+    ``yes``. "Yes" and "no" keep ``alpha`` each: with a correction that controls it, the chance of
+    any wrong answer of either kind is up to 2 * ``alpha``.
 
-    ``untestable`` are roles with fewer than two examples, or clusters. With zero variance the
-    mean decides. Neither enters the correction. Contrasts (``...:beyond_offset``) are tested
-    against 0. ``block:evenness`` is no role: its mean is the column ``evenness`` of ``block``. A
-    role that no example has (``block`` without pairs) is left out; the provenance names it.
+    With few examples or clusters of right-skewed scores, as most are, wrong "no" are more frequent
+    than ``alpha`` says and wrong "yes" less: of t-tests, sign flips and max-T alike, and a little
+    less so of ``bootstrap_t``.
+
+    ``untestable`` are roles with fewer than two examples, or clusters. With zero variance, or
+    only that of rounding, the mean decides. Neither enters the correction. Contrasts
+    (``...:beyond_offset``) are tested against 0. ``block:evenness`` is no role: its mean is the
+    column ``evenness`` of ``block``. A role that no example has (``block`` without pairs) is left
+    out; the provenance names it.
 
     Args:
         scores: from `score_heads`.
@@ -220,8 +234,11 @@ def assign_roles(
         alpha: level of the tests of each direction, below 0.5; confidence intervals have level
             ``1 - alpha``.
         test: ``"t"``, one-sample t-test, cluster-robust with clusters; ``"sign_flip"``, by
-            flipping signs of clusters, safer if they are few; ``"bootstrap_t"``, by resampling
-            clusters; ``"wilcoxon"``, signed ranks, for ``groups="none"`` only.
+            flipping signs of clusters, which takes scores to be symmetric instead of normal;
+            ``"bootstrap_t"``, by resampling clusters; ``"wilcoxon"``, signed ranks, for
+            ``groups="none"`` only. Wilcoxon's test is of the pseudo-median, the center of
+            symmetric scores, not of the mean: a head with skewed scores and a mean above the
+            threshold can get "no".
         correction: ``fdr_bh``, ``fdr_by``, ``fdr_tsbh``, ``holm``, ``hochberg``,
             ``bonferroni``, ``none``, or ``max_t`` (step-down max-T, for sign flips only).
             Adjusted p-values are never below those of the single tests.
@@ -297,7 +314,7 @@ def _frame(hypotheses: Hypotheses, evidence: Evidence, scores: HeadScores) -> pd
             "note": notes(described).astype(object),
         }
     )
-    _note_windows(frame, scores.provenance.get("reaches", ()))
+    _note_windows(frame, scores)
     return frame[list(COLUMNS)]
 
 
@@ -311,11 +328,17 @@ def _evenness(hypotheses: Hypotheses, scores: HeadScores) -> FloatArray:
     return evenness
 
 
-def _note_windows(frame: pd.DataFrame, reaches: Sequence[int | None]) -> None:
-    """Note where a layer sees a window only, which makes its heads local by construction."""
+def _note_windows(frame: pd.DataFrame, scores: HeadScores) -> None:
+    """Note what it does to roles that a layer sees only a window of the longest examples."""
+    reaches: Sequence[int | None] = scores.provenance.get("reaches", ())
+    farthest = int(scores.lengths.max()) - 1
     for layer, reach in enumerate(reaches):
-        if reach is not None:
-            here = (frame["layer"] == layer) & (frame["role"] == "local") & (frame["note"] == "")
-            frame.loc[here, "note"] = (
-                f"attention of this layer reaches {reach} positions: partly architecture"
-            )
+        if reach is None or reach >= farthest:
+            continue
+        here = (frame["layer"] == layer) & (frame["note"] == "")
+        seen = f"attention of this layer reaches {reach} positions"
+        frame.loc[here & (frame["role"] == "local"), "note"] = f"{seen}: partly architecture"
+        # Near an end of the example a window is cut short, and each key in it gets more.
+        frame.loc[here & frame["role"].map(is_contrast), "note"] = (
+            f"{seen}, fewer at the ends: contrasts are approximate"
+        )

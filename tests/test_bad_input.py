@@ -308,6 +308,169 @@ def test_byte_level_words_begin_with_their_space(tmp_path: Path) -> None:
     np.testing.assert_array_equal(right.values, mended.values)
 
 
+class TestCompare:
+    @pytest.fixture
+    def scored(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> Path:
+        out = tmp_path / "scored"
+        assert run("score", bert_folder, treebank, "--out", out).exit_code == 0
+        return out
+
+    def test_one_folder(self, scored: Path, tmp_path: Path) -> None:
+        for options in ([], ["--models", "--corpus", "small.conllu"]):
+            result = run("compare", scored, *options, "--out", tmp_path / PLACE)
+            assert_refused(result, f"there is nothing to compare {scored} with", tmp_path, 2)
+
+    def test_a_folder_without_scores(self, bert_folder: Path, scored: Path, tmp_path: Path) -> None:
+        compared = tmp_path / "compared"
+        assert run("compare", scored, scored, "--out", compared).exit_code == 0
+        for other, named in (
+            (tmp_path, f"there are no scores in {tmp_path}; name folders that score or classify"),
+            (bert_folder, "or pass --models to score models first"),
+            (tmp_path / "none", "there are no scores in"),
+            (compared, f"{compared} holds a comparison and no scores"),
+        ):
+            for sides in ((scored, other), (other, scored), (scored, scored, other)):
+                result = run("compare", *sides, "--out", tmp_path / PLACE)
+                assert_refused(result, named, tmp_path)
+
+    @pytest.mark.parametrize(
+        ("found", "instead", "why"),
+        [
+            ("a-2", "z-2", "'after' lacks it"),
+            ("\tDogs\t", "\tCats\t", "its tokens or its tree differ"),
+            ("\t3\tnsubj\t", "\t4\tnsubj\t", "its tokens or its tree differ"),
+        ],
+    )
+    def test_another_corpus(
+        self, bert_folder: Path, tmp_path: Path, found: str, instead: str, why: str
+    ) -> None:
+        dogs = [("Old", 2, "amod"), ("Dogs", 3, "nsubj"), ("eat", 0, "root"), ("it", 3, "obj")]
+        text = conllu_sentence(CAT, "a-1") + conllu_sentence(dogs, "a-2")
+        assert text.count(found) == 1
+        for name, content in (("one", text), ("other", text.replace(found, instead))):
+            corpus = tmp_path / f"{name}.conllu"
+            corpus.write_text(content)
+            arguments = ("score", bert_folder, corpus, "--pairing", "none", "--out")
+            assert run(*arguments, tmp_path / name).exit_code == 0
+        result = run("compare", tmp_path / "one", tmp_path / "other", "--out", tmp_path / PLACE)
+        named = f"1 of the 2 of 'before' have no match, first 'a-2' ({why})"
+        assert_refused(result, named, tmp_path, 2)
+        assert "--on-mismatch intersect" in result.stderr
+
+    def test_another_pairing(self, bert_folder: Path, scored: Path, tmp_path: Path) -> None:
+        arguments = ("score", bert_folder, tmp_path / "small.conllu", "--pairing", "none")
+        assert run(*arguments, "--out", tmp_path / "single").exit_code == 0
+        result = run("compare", scored, tmp_path / "single", "--out", tmp_path / PLACE)
+        assert_refused(result, "differ in their pairing of sentences", tmp_path, 2)
+
+    def test_another_architecture(self, scored: Path, treebank: Path, tmp_path: Path) -> None:
+        deeper = tmp_path / "deeper"
+        make_bert(layers=4).save_pretrained(deeper)
+        make_tokenizer().save_pretrained(deeper)
+        assert run("score", deeper, treebank, "--out", tmp_path / "deep").exit_code == 0
+        result = run("compare", scored, tmp_path / "deep", "--out", tmp_path / PLACE)
+        named = "'before' and 'after' differ in their number of layers: 3 and 4"
+        assert_refused(result, named, tmp_path, 2)
+
+    @pytest.mark.parametrize(
+        ("options", "named"),
+        [
+            (["--corpus", "small.conllu"], "leave out --corpus; or pass --models"),
+            (["--window", "2"], "leave out --window; or pass --models"),
+            (
+                ["--no-beyond-offset", "--no-header", "--text-columns", "0"],
+                "leave out --text-columns, --header, --beyond-offset; or",
+            ),
+            (["--margin", "0"], "the margin is 0.0; it must be a number above 0"),
+            (["--test", "wilcoxon", "--groups", "none"], "for differences it must be one of t,"),
+            (["--correction", "max_t"], "(--test sign_flip)"),
+            (["--alpha", "0.5"], "alpha is 0.5"),
+            (["--on-mismatch", "ignore"], "on_mismatch is 'ignore'; it must be one of error"),
+            (["--names", "a,b"], "names are ['a', 'b'] for 1 score sets"),
+            (["--names", "before"], "give each one of its own, other than 'before'"),
+            (["--names", ","], "names are [] for 1 score sets"),
+        ],
+    )
+    def test_options_of_stored_scores(
+        self, scored: Path, tmp_path: Path, options: list[str], named: str
+    ) -> None:
+        result = run("compare", scored, scored, "--out", tmp_path / PLACE, *options)
+        assert_refused(result, named, tmp_path, 2)
+
+    @pytest.mark.parametrize(
+        ("options", "named"),
+        [
+            (["--margin", "0"], "the margin is 0.0"),
+            (["--test", "bootstrap_t"], "for differences it must be one of t, sign_flip"),
+            (["--on-mismatch", "ignore"], "on_mismatch is 'ignore'"),
+            (["--names", "a,b"], "names are ['a', 'b'] for 1 score sets"),
+            (["--names", "../a"], "'../a' cannot be the name of a folder"),
+            (["--names", ".."], "'..' cannot be the name of a folder"),
+            (["--names", "run.json"], "'run.json' cannot be the name of a folder"),
+            (["--score", "share"], "the score is 'share'; it must be one of bias, excess"),
+            (["--pairing", "random"], "the pairing is 'random'"),
+            (["--text-columns", "0"], "--parser"),
+            (["--relations", ","], "--relations names no relation"),
+            (["--groups", "document"], "all examples are of one document"),
+        ],
+    )
+    def test_options_of_models_before_any_is_looked_for(
+        self, tmp_path: Path, options: list[str], named: str
+    ) -> None:
+        corpus = tmp_path / "one.conllu"
+        corpus.write_text(GOOD)
+        models = ("--models", "no-such-model", "no-other-model", "--corpus", corpus)
+        result = run("compare", *models, "--out", tmp_path / PLACE, *options)
+        assert_refused(result, named, tmp_path, 2)
+
+    def test_what_is_no_model(
+        self, bert_folder: Path, scored: Path, treebank: Path, tmp_path: Path
+    ) -> None:
+        for sides, named in (
+            ((bert_folder, scored), f"{scored} holds results and no model; to compare stored"),
+            ((bert_folder, bert_folder, treebank), f"{treebank} is a file and no model"),
+        ):
+            arguments = ("compare", "--models", *sides, "--corpus", treebank)
+            assert_refused(run(*arguments, "--out", tmp_path / PLACE), named, tmp_path, 2)
+        result = run("compare", "--models", bert_folder, bert_folder, "--out", tmp_path / PLACE)
+        assert_refused(result, "--corpus FILE", tmp_path, 2)
+
+    def test_name_of_either_model(
+        self, bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        for sides in ((bert_folder, "no-such-model"), ("no-such-model", bert_folder)):
+            arguments = ("compare", "--models", *sides, "--corpus", treebank)
+            result = run(*arguments, "--out", tmp_path / PLACE)
+            assert_refused(result, "there is no folder no-such-model", tmp_path)
+
+    def test_defect_of_the_corpus(self, tmp_path: Path) -> None:
+        content, named = CORPORA["cycle"]
+        (tmp_path / "bad.conllu").write_bytes(content)
+        models = ("--models", "no-model", "no-model", "--corpus", tmp_path / "bad.conllu")
+        assert_refused(run("compare", *models, "--out", tmp_path / PLACE), named, tmp_path)
+
+    def test_scores_are_never_in_the_way(
+        self, bert_folder: Path, scored: Path, treebank: Path, tmp_path: Path
+    ) -> None:
+        held = {file: file.read_bytes() for file in scored.iterdir()}
+        stored = ("compare", scored, scored)
+        models = ("compare", "--models", bert_folder, bert_folder, "--corpus", treebank)
+        for arguments in (stored, models):
+            for options in ([], ["--overwrite"]):
+                result = run(*arguments, "--out", scored, *options)
+                named = f"{scored} holds scores, which a comparison would replace"
+                assert_refused(result, named, tmp_path)
+        assert {file: file.read_bytes() for file in scored.iterdir()} == held
+
+    def test_a_folder_with_files(self, scored: Path, tmp_path: Path) -> None:
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes" / "mine.txt").touch()
+        result = run("compare", scored, scored, "--out", tmp_path / "notes")
+        assert_refused(result, "is not empty", tmp_path)
+        assert [file.name for file in (tmp_path / "notes").iterdir()] == ["mine.txt"]
+
+
 class TestInterrupt:
     """Ctrl-C, sent when the process itself shows how far it is."""
 

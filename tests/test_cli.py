@@ -262,8 +262,8 @@ class TestOptions:
         assert "skipped defective sentences: 1" in shown
         assert provenance(out)["skipped"] == {"defective sentences": 1}
 
-    def test_published_preset(self, bert_folder: Path, corpus: Path, out: Path) -> None:
-        run_well("classify", bert_folder, corpus, "--preset", "published", "--out", out)
+    def test_published_preset(self, bert_folder: Path, sample: Path, out: Path) -> None:
+        run_well("classify", bert_folder, sample, "--preset", "published", "--out", out)
         options, tests = provenance(out)["options"], provenance(out)["tests"]
         assert (options["published_edge"], options["beyond_offset"]) == (True, False)
         assert tests == {
@@ -615,6 +615,9 @@ class TestExport:
             (["--format", "xlsx"], "unknown format 'xlsx'"),
             (["--shape", "tall"], "the shape is 'tall'"),
             (["--shape", "wide", "--value", "size"], "the value is 'size'"),
+            (["--value", "mean"], "pass --shape wide with it"),
+            (["--shape", "long", "--value", "mean"], "pass --shape wide with it"),
+            (["--view", "counts"], "holds no comparison: --view is for one"),
         ],
     )
     def test_bad_values(
@@ -640,6 +643,13 @@ class TestExport:
         result = run("export", folder)
         assert result.exit_code == 1
         assert "roles.parquet cannot be read" in result.stderr
+
+
+def test_help_lists_all_commands_in_the_order_of_work() -> None:
+    lines = run_well("--help").stdout.split("Commands:\n")[1].splitlines()
+    listed = [line.split()[0] for line in lines]
+    assert listed == "classify score assign compare power export models demo".split()
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
 class TestTerminal:

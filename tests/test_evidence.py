@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from headroles.evidence import FEW_CLUSTERS, Evidence, notes, warnings, weigh
+from headroles.evidence import FEW, Evidence, notes, settled, warnings, weigh
 from headroles.hypotheses import TESTS, Hypotheses, TestOptions
 from headroles.inference import ANSWERS, CORRECTIONS, bca_interval, simultaneous_intervals
 from tests.conftest import make_scores
@@ -245,6 +245,39 @@ class TestAnswers:
         assert found.answer.tolist() == ["no", "undecided", "yes", "undecided"]
         assert np.isnan(found.p_above).all()
 
+    @pytest.mark.parametrize("value", [2e-9, -2e-9, 9e-6])
+    def test_rounding_is_not_above_a_threshold_of_zero(self, value: float) -> None:
+        found = weigh(question(np.full((5, 1, 1, 1), value), threshold=0))
+        assert found.answer.tolist() == ["undecided"]
+        assert weigh(question(np.full((5, 1, 1, 1), 2e-5), threshold=0)).answer == "yes"
+
+    @pytest.mark.parametrize("documents", [None, DOCUMENTS])
+    @pytest.mark.parametrize("test", TESTS)
+    def test_rounding_around_zero_does_not_vary(
+        self, test: str, documents: list[str] | None
+    ) -> None:
+        """A uniform head has no excess but that of float32 sums; its neighbour is tested."""
+        rng = np.random.default_rng(0)
+        values = rng.normal([1.2e-8, 0.1], [2e-8, 2e-5], (24, 1, 1, 2)).transpose(0, 1, 3, 2)
+        values[3] = np.nan
+        options = {"groups": "none"} if test == "wilcoxon" else {}
+        for threshold, answer in ((0.1, "no"), (0.0, "undecided"), (-0.1, "yes")):
+            asked = question(values, documents, test=test, threshold=threshold, **options)
+            found = weigh(asked)
+            assert found.answer[0] == answer
+            assert notes(found.described).tolist() == [
+                "degenerate: zero variance, decided by the mean",
+                "",
+            ]
+            assert np.isnan([found.p_above, found.p_below]).tolist() == [[True, False]] * 2
+            assert found.ci_low[0] == found.ci_high[0] == found.described.mean[0]
+            np.testing.assert_allclose(found.described.mean[0], np.nanmean(asked.values[:, 0]))
+            assert found.described.n[0] == 23
+
+    def test_columns_that_vary_are_what_they_were(self) -> None:
+        asked = question(values_of())
+        assert settled(asked) is asked
+
     def test_two_stages_reject_nothing_that_speaks_for_the_other_side(self) -> None:
         """With 49 of 50 heads far above, plain two-stage would reject the 50th too."""
         values = np.random.default_rng(0).normal(9, 1, (20, 1, 50, 1))
@@ -290,18 +323,36 @@ class TestWarnings:
         asked = question(values, documents, **options)
         return warnings(asked, weigh(asked))
 
-    @pytest.mark.parametrize("n_documents", [FEW_CLUSTERS - 1, FEW_CLUSTERS])
+    @pytest.mark.parametrize("n_documents", [FEW - 1, FEW])
     def test_few_clusters(self, n_documents: int) -> None:
         values = np.random.default_rng(0).normal(3, 1, (n_documents, 1, 2, 1))
         told = self.told(values, [f"d{k}" for k in range(n_documents)])
-        assert len(told) == (n_documents < FEW_CLUSTERS)
+        assert len(told) == (n_documents < FEW)
         assert all("all roles come from fewer than 20 documents" in text for text in told)
-        assert not self.told(values)  # independent examples are no clusters
+        told = self.told(values)
+        assert len(told) == (n_documents < FEW)
+        assert all("all roles come from fewer than 20 examples" in text for text in told)
+        assert all("document" not in text and "--test" not in text for text in told)
+
+    @pytest.mark.parametrize("test", ["t", "sign_flip"])
+    @pytest.mark.parametrize("n_documents", [2, 5, 6])
+    def test_the_cure_of_few_clusters(self, n_documents: int, test: str) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 1))
+        told = self.told(values, [f"d{k % n_documents}" for k in range(30)], test=test)[0]
+        assert "more documents are the cure" in told
+        assert ("--groups none" in told) == (n_documents < 6)
+        assert ("--test sign_flip" in told) == (n_documents == 6 and test == "t")
+
+    def test_the_cure_of_few_clusters_of_a_rare_role(self) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 2))
+        values[3:, ..., 1] = np.nan
+        (told,) = self.told(values, [f"d{k}" for k in range(30)])
+        assert told.endswith("more documents are the cure")
 
     def test_few_clusters_of_some_roles(self) -> None:
-        values = np.random.default_rng(0).normal(3, 1, (FEW_CLUSTERS, 1, 2, 3))
+        values = np.random.default_rng(0).normal(3, 1, (FEW, 1, 2, 3))
         values[9:, ..., 1] = np.nan
-        documents = [f"d{k}" for k in range(FEW_CLUSTERS)]
+        documents = [f"d{k}" for k in range(FEW)]
         (told,) = self.told(values, documents)
         assert "1 of 3 roles (r1) come from" in told
         assert "--test sign_flip" in told
@@ -328,7 +379,41 @@ class TestWarnings:
         assert (evidence.answer == "yes").any() == reachable
         assert len(warnings(asked, evidence)) == (not reachable)
 
-    def test_p_values_that_few_documents_do_not_reach(self) -> None:
-        values = np.random.default_rng(0).normal(9, 1, (8, 1, 2, 1))
-        told = self.told(values, list("aabbccdd"), test="sign_flip", correction="none")
-        assert any("the smallest p-value that sign_flip can give here is 0.062" in t for t in told)
+    @pytest.mark.parametrize(
+        ("n_documents", "options", "expected"),
+        [
+            (4, {"correction": "none"}, "0.062, too large at alpha 0.05; more documents may help"),
+            (4, {"correction": "max_t"}, "0.062, too large at alpha 0.05; more documents may help"),
+            (
+                6,
+                {"correction": "holm"},
+                "0.016, too large for 4 tests at alpha 0.05; "
+                "more documents or --correction max_t may help",
+            ),
+            (
+                12,
+                {"correction": "none", "resamples": 9},
+                "0.1, too large at alpha 0.05; more --resamples may help",
+            ),
+            (
+                12,
+                {"correction": "holm", "resamples": 59},
+                "0.017, too large for 4 tests at alpha 0.05; "
+                "more --resamples or --correction max_t may help",
+            ),
+            (
+                12,
+                {"correction": "holm", "resamples": 59, "test": "bootstrap_t"},
+                "0.017, too large for 4 tests at alpha 0.05; "
+                "more --resamples or --correction fdr_bh may help",
+            ),
+        ],
+    )
+    def test_the_cure_of_p_values_out_of_reach(
+        self, n_documents: int, options: dict[str, Any], expected: str
+    ) -> None:
+        values = np.random.default_rng(0).normal(9, 1, (2 * n_documents, 1, 4, 1))
+        documents = [f"d{k // 2}" for k in range(2 * n_documents)]
+        told = self.told(values, documents, **{"test": "sign_flip", **options})
+        assert told[-1].startswith("no hypothesis can be rejected: the smallest p-value that ")
+        assert told[-1].endswith(f"can give here is {expected}")

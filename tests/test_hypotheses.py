@@ -16,6 +16,7 @@ from headroles.hypotheses import (
     TestOptions,
 )
 from headroles.inference import CORRECTIONS
+from headroles.roles import assign_roles
 from headroles.scores import HeadScores
 from headroles.sieves import SCORES, role_ids
 from tests.conftest import make_scores
@@ -156,3 +157,58 @@ class TestGroups:
     def test_one_document_cannot_be_clustered(self) -> None:
         with pytest.raises(UsageError, match=r"all examples are of one document.*groups='none'"):
             hypotheses(make_scores(self.VALUES, ["local"]), groups="document")
+
+
+class TestRoundingOfContrasts:
+    """Contrasts of a head that looks at positions alone are 0 but for rounding."""
+
+    ROLES = ("syntactic", "syntactic:beyond_offset")
+
+    def scores(self, sizes: Any, contrasts: Any, **options: str) -> HeadScores:
+        """Scores (examples, heads) of the role and of its contrast, of one layer."""
+        values = np.stack([sizes, contrasts], axis=-1)[:, None]
+        return make_scores(values, self.ROLES, options=options)
+
+    @pytest.mark.parametrize(("score", "size"), [("bias", 4.0), ("bias", -4.0), ("excess", 0.5)])
+    @pytest.mark.parametrize("test", ["t", "sign_flip", "bootstrap_t"])
+    def test_rounding_is_degenerate_and_no_role(self, score: str, size: float, test: str) -> None:
+        sizes = size + np.zeros((30, 2))
+        rounding = RNG.uniform(0.1, 1, sizes.shape) * 1e-6 * [1, -1]  # each head to one side
+        table = assign_roles(self.scores(sizes, rounding, score=score), test=test, resamples=200)
+        found = table.frame[table.frame["role"] == self.ROLES[1]]
+        assert found["note"].str.startswith("degenerate: zero variance").all()
+        assert (found["mean"] == 0).all()
+        assert (found["answer"] == "undecided").all()
+        assert found["p_value"].isna().all()
+        assert not found["assigned"].any()
+
+    def test_uniform_attention_has_no_excess_and_rounding_still(self) -> None:
+        """Excess scores of uniform attention are 0 themselves: what was taken off is the size."""
+        rounding = RNG.normal(2e-8, 1e-8, (30, 2))
+        found = hypotheses(self.scores(rounding, rounding, score="excess"))
+        assert (found.values[:, 2:] == 0).all()
+        assert (found.values[:, :2] != 0).all()
+
+    def test_what_is_larger_stays_as_it_is(self) -> None:
+        sizes = RNG.uniform(0.1, 4, (30, 2))
+        contrasts = RNG.choice([-1, 1], sizes.shape) * RNG.uniform(2e-5, 2, sizes.shape) * sizes
+        scores = self.scores(sizes, contrasts)
+        np.testing.assert_array_equal(hypotheses(scores).values[:, 2:], scores.values[:, 0, :, 1])
+
+    def test_size_is_that_of_the_same_example_and_head(self) -> None:
+        contrasts = np.full((3, 2), 1e-6)
+        found = hypotheses(self.scores([[1.0, 0.01], [0.01, 1.0], [1.0, np.nan]], contrasts))
+        expected = np.array([[0, 1e-6], [1e-6, 0], [0, 1e-6]], dtype=np.float32)
+        np.testing.assert_array_equal(found.values[:, 2:], expected)
+
+    def test_missing_stays_missing(self) -> None:
+        found = hypotheses(self.scores([[1.0], [1.0]], [[np.nan], [1e-8]]))
+        np.testing.assert_array_equal(found.values[:, 1], [np.nan, 0])
+
+    def test_only_contrasts_are_rounded(self) -> None:
+        values = RNG.normal(0, 1e-9, (4, 1, 2, 2))
+        roles = ("syntactic", "syntactic:obj:to_governor:beyond_offset")
+        scores = make_scores(values, roles)  # nothing is there that the contrast is one of
+        np.testing.assert_array_equal(
+            hypotheses(scores).values, np.moveaxis(scores.values, -1, 1).reshape(4, -1)
+        )

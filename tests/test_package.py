@@ -31,7 +31,15 @@ def test_the_check_notices_what_is_loaded() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["classify", "--help"], ["power", "--help"], ["export", "--help"], ["classify"]],
+    [
+        ["--help"],
+        ["classify", "--help"],
+        ["compare", "--help"],
+        ["power", "--help"],
+        ["export", "--help"],
+        ["classify"],
+        ["compare"],
+    ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = (

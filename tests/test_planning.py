@@ -15,6 +15,7 @@ from statsmodels.stats.power import TTestPower
 
 from headroles import PowerPlan, assign_roles, plan_examples
 from headroles.errors import UsageError
+from headroles.evidence import FEW
 from headroles.hypotheses import TEST_CORRECTIONS
 from headroles.inference import power_of, required_examples
 from headroles.planning import COLUMNS
@@ -113,6 +114,25 @@ class TestFalseDiscoveryRate:
             ordered = heads.sort_values("effect_size", key=abs, ascending=False)
             assert ordered["corpus_examples"].is_monotonic_increasing
 
+    def test_the_rejections_counted_on_are_there(self) -> None:
+        """With clusters, heads of a rare role and of a common one have no order in their effect."""
+        values = np.repeat(self.VALUES[::4], 4, axis=0) + self.VALUES[::-1] - 3
+        values[::4, ..., 1] = values[:30, ..., 1] = np.nan
+        found = plan_for(values, [f"d{k // 4}" for k in range(80)]).frame
+        for _, heads in found.groupby("direction"):
+            corpus = heads["corpus_examples"].to_numpy()[:, None]
+            level = heads["alpha_per_test"].to_numpy()[:, None]
+            power = power_of(
+                corpus * heads["n"].to_numpy() / 80,
+                heads["effect_size"].abs(),
+                level,
+                design_effect=heads["design_effect"],
+                cluster_size=heads["n"] / heads["n_clusters"],
+            )
+            decided = (power >= 0.8).sum(axis=1)
+            assert (level[:, 0] <= 0.05 * np.maximum(1, 0.8 * decided) / 96 + 1e-12).all()
+            assert (np.diag(power) >= 0.8).all()
+
     def test_stricter_corrections_need_more(self) -> None:
         needed = {
             name: plan_for(self.VALUES, correction=name).frame["corpus_examples"]
@@ -174,6 +194,23 @@ class TestSimulation:
         error = np.sqrt(0.8 * 0.2 / self.N_CORPORA)
         assert table.frame["assigned"].mean() == pytest.approx(0.8, abs=4 * error)
 
+    @pytest.mark.parametrize("correction", ["none", "bonferroni", "fdr_bh"])
+    def test_few_clusters_at_a_strict_level(self, correction: str) -> None:
+        """Four independent examples a document: the degrees of freedom are those of documents."""
+        options = {"correction": correction, "alpha": 0.001}
+        pilot = pilot_with(np.full(5, 0.8), n=40_000)
+        plan = plan_for(pilot, [f"d{k // 4}" for k in range(len(pilot))], **options).frame
+        n_documents = int(np.ceil(plan["corpus_examples"].max() / 4))
+        assert n_documents < FEW
+        shape = (4 * n_documents, 1, 5, self.N_CORPORA)
+        values = 3.8 + np.random.default_rng(1).normal(size=shape)
+        roles = [f"c{k}" for k in range(self.N_CORPORA)]
+        scores = make_scores(values, roles, [f"d{k // 4}" for k in range(len(values))])
+        share = assign_roles(scores, family="role", **options).frame["assigned"].mean()
+        exact = power_of(4 * n_documents, 0.8, plan["alpha_per_test"].max(), cluster_size=4)
+        assert 0.8 < exact < 0.88  # whole documents are a little more than the plan
+        assert share == pytest.approx(float(exact), abs=0.02)
+
 
 class TestWhatCannotBePlanned:
     @pytest.fixture
@@ -213,6 +250,23 @@ class TestWhatCannotBePlanned:
         row = plan_for(values).summary().loc["r1"]
         assert row[["half", "nine_tenths", "all"]].isna().all()
         assert row["unplanned"] == 2
+
+    @pytest.mark.parametrize("family", ["all", "role"])
+    @pytest.mark.parametrize("correction", TEST_CORRECTIONS)
+    def test_a_family_without_a_test(self, correction: str, family: str) -> None:
+        values = np.random.default_rng(0).normal(4, 1, (9, 1, 2, 2))
+        values[1:, ..., 1] = np.nan  # one example
+        frame = plan_for(values, correction=correction, family=family).frame
+        assert np.isfinite(frame["corpus_examples"]).tolist() == [True, True, False, False]
+        assert frame["alpha_per_test"].isna().tolist() == [False, False, True, True]
+        alone = plan_for(values[:1], correction=correction, family=family).frame
+        assert alone["corpus_examples"].isna().all()
+
+    def test_rounding_around_zero(self) -> None:
+        values = 1e-8 * np.random.default_rng(0).normal(size=(30, 1, 2, 1))
+        frame = plan_for(values, threshold=0.1).frame
+        assert frame["note"].str.startswith("degenerate").all()
+        assert frame["corpus_examples"].isna().all()
 
     def test_json_has_no_infinity(self, plan: PowerPlan) -> None:
         def refuse(constant: str) -> None:

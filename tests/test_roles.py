@@ -162,7 +162,7 @@ def test_clusters_are_counted_and_told(scores: HeadScores) -> None:
     apart = assign_roles(clustered, groups="none")
     assert row(apart, 0, 0, "local").n_clusters == 30
     assert apart.provenance["tests"]["clustered_by"] == "none"
-    assert apart.warnings == ()
+    assert "2 of 3 roles (block, syntactic) come from fewer than 20 examples" in apart.warnings[0]
 
 
 def test_evenness_stands_beside_block() -> None:
@@ -306,10 +306,19 @@ def test_a_role_that_no_example_has_is_left_out(scores: HeadScores) -> None:
     assert table.provenance["tests"]["left_out"] == ["block"]
 
 
-def test_local_in_a_layer_with_a_window_is_noted(scores: HeadScores) -> None:
-    scores.provenance["reaches"] = [None, 64]
-    table = assign_roles(scores)
-    assert row(table, 1, 0, "local").note == (
-        "attention of this layer reaches 64 positions: partly architecture"
-    )
-    assert row(table, 0, 0, "local").note == row(table, 1, 0, "syntactic").note == ""
+@pytest.mark.parametrize("reach", [10, 11])
+def test_layers_with_a_window_are_noted(reach: int) -> None:
+    """Of 12 tokens the last is 11 positions from the first."""
+    roles = ("local", "syntactic", "syntactic:beyond_offset")
+    values = np.random.default_rng(0).normal(3, 1, (20, 2, 3, 3))
+    values[:, 1, 2] = 5  # another note comes first
+    notes = assign_roles(make_scores(values, roles, reaches=[None, reach])).wide("note")
+    of_layers = notes.drop(columns=["layer", "head"]).to_numpy().reshape(2, 3, 3)
+    assert (of_layers[0] == "").all()
+    assert [note.split(":")[0] for note in of_layers[1, 2]] == ["degenerate"] * 3
+    expected = ["", "", ""]
+    if reach == 10:
+        seen = "attention of this layer reaches 10 positions"
+        expected[0] = f"{seen}: partly architecture"
+        expected[2] = f"{seen}, fewer at the ends: contrasts are approximate"
+    assert of_layers[1, :2].tolist() == [expected] * 2

@@ -4,9 +4,9 @@ Needs the scores only, no model.
 """
 
 from headroles.comparison.answers import CHANGES, STATUSES, describe_change, role_status
-from headroles.comparison.compare import compare_roles
+from headroles.comparison.compare import compare_roles, name_sides
 from headroles.comparison.joining import ON_MISMATCH
-from headroles.comparison.result import VIEWS, RoleShifts
+from headroles.comparison.result import VIEWS, RoleShifts, check_comparison_folder
 from headroles.comparison.shifts import COLUMNS, DEFAULT_MARGINS, PAIRED_TESTS
 
 __all__ = [
@@ -18,7 +18,9 @@ __all__ = [
     "STATUSES",
     "VIEWS",
     "RoleShifts",
+    "check_comparison_folder",
     "compare_roles",
     "describe_change",
+    "name_sides",
     "role_status",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from headroles.comparison.joining import JoinedScores, join_scores
+from headroles.comparison.joining import JoinedScores, check_on_mismatch, join_scores
 from headroles.comparison.result import RoleShifts
 from headroles.comparison.shifts import DEFAULT_MARGINS, ShiftOptions, shift_frame
 from headroles.errors import UsageError
@@ -89,8 +89,7 @@ def compare_roles(
         resamples=resamples,
         seed=seed,
     )
-    usual = DEFAULT_MARGINS[kind_of(named[BEFORE])]
-    options = ShiftOptions(usual if margin is None else margin, tests)
+    options = _shift_options(kind_of(named[BEFORE]), margin, tests)
     joined = join_scores(named, on_mismatch)
     tables = {name: _assign(scores, tests) for name, scores in joined.sets.items()}
     answers = {name: table.frame for name, table in tables.items()}
@@ -98,18 +97,44 @@ def compare_roles(
     return RoleShifts(frame, _provenance(joined, tables, options, on_mismatch))
 
 
-def _name(sets: Sequence[Scored], names: Sequence[str] | None) -> dict[str, HeadScores]:
-    """The score sets by name, the first as ``BEFORE``."""
-    n_after = len(sets) - 1
+def name_sides(
+    n: int,
+    *,
+    names: Sequence[str] | None = None,
+    score: str = "bias",
+    margin: float | None = None,
+    on_mismatch: str = "error",
+    **tests: Any,
+) -> tuple[str, ...]:
+    """What `compare_roles` would call ``n`` score sets, to be asked before there are any.
+
+    Raises UsageError for options that it would refuse whatever the scores; ``score`` is their
+    kind, and ``tests`` are fields of `TestOptions`.
+    """
+    check_on_mismatch(on_mismatch)
+    _shift_options(score, margin, TestOptions(**tests))
+    return (BEFORE, *_name_checkpoints(n - 1, names))
+
+
+def _shift_options(score: str, margin: float | None, tests: TestOptions) -> ShiftOptions:
+    return ShiftOptions(DEFAULT_MARGINS[score] if margin is None else margin, tests)
+
+
+def _name_checkpoints(n: int, names: Sequence[str] | None) -> tuple[str, ...]:
     if names is None:
-        names = ["after"] if n_after == 1 else [str(place + 1) for place in range(n_after)]
-    if len(names) != n_after or len({BEFORE, *names}) != len(sets):
+        names = ["after"] if n == 1 else [str(place + 1) for place in range(n)]
+    if len(names) != n or len({BEFORE, *names}) != n + 1:
         raise UsageError(
-            f"names are {list(names)} for {n_after} score sets; "
+            f"names are {list(names)} for {n} score sets; "
             f"give each one of its own, other than {BEFORE!r}"
         )
+    return tuple(names)
+
+
+def _name(sets: Sequence[Scored], names: Sequence[str] | None) -> dict[str, HeadScores]:
+    """The score sets by name, the first as ``BEFORE``."""
     scores = (one if isinstance(one, HeadScores) else one.scores for one in sets)
-    return dict(zip((BEFORE, *names), scores, strict=True))
+    return dict(zip((BEFORE, *_name_checkpoints(len(sets) - 1, names)), scores, strict=True))
 
 
 def _assign(scores: HeadScores, tests: TestOptions) -> RoleTable:

@@ -65,10 +65,7 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> 
         UsageError: models of another shape, scores that mean something else, sets that differ
             (``"error"``) or have nothing in common, or that do not tell what their examples were.
     """
-    if on_mismatch not in ON_MISMATCH:
-        raise UsageError(
-            f"on_mismatch is {on_mismatch!r}; it must be one of {', '.join(ON_MISMATCH)}"
-        )
+    check_on_mismatch(on_mismatch)
     for name, scores in named.items():
         _check_digests(name, scores)
     (first_name, first), *others = named.items()
@@ -93,6 +90,14 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = "error") -> 
             for name, scores in named.items()
         },
     )
+
+
+def check_on_mismatch(on_mismatch: str) -> None:
+    """Raise UsageError for anything that is not one of ``ON_MISMATCH``."""
+    if on_mismatch not in ON_MISMATCH:
+        raise UsageError(
+            f"on_mismatch is {on_mismatch!r}; it must be one of {', '.join(ON_MISMATCH)}"
+        )
 
 
 def _cure(rather: str) -> str:

@@ -20,7 +20,7 @@ from headroles.comparison.summaries import (
 )
 from headroles.errors import StorageError, UsageError
 from headroles.export import export_frame
-from headroles.storage import RUN_FILE, SHIFTS_CSV, SHIFTS_FILE
+from headroles.storage import RUN_FILE, SCORES_FILE, SHIFTS_CSV, SHIFTS_FILE
 
 VIEWS = ("long", "counts", "layers", "agreement", "moved")
 
@@ -99,8 +99,10 @@ class RoleShifts:
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write ``shifts.csv``, ``shifts.parquet`` and ``run.json`` into ``folder``.
 
-        Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set, and if
+        it holds scores, which cost more than a comparison: they are never replaced by one.
         """
+        _refuse_scores(folder)
         with storage.result_folder(folder, overwrite) as staging:
             for name, fmt in ((SHIFTS_CSV, "csv"), (SHIFTS_FILE, "parquet")):
                 storage.write_bytes(staging / name, self.export(fmt))
@@ -112,7 +114,7 @@ class RoleShifts:
         """Read back what `save` wrote. Raises StorageError where that is not possible."""
         folder = Path(folder)
         provenance = storage.read_json(folder / RUN_FILE)
-        if not (folder / SHIFTS_FILE).is_file() and (folder / storage.SCORES_FILE).is_file():
+        if not (folder / SHIFTS_FILE).is_file() and (folder / SCORES_FILE).is_file():
             raise StorageError(
                 f"{folder} holds the scores of one model; compare them with those of another"
             )
@@ -166,3 +168,16 @@ class RoleShifts:
             sort=False,
         ).rename_axis(columns=None)
         return wide[(wide != "").any(axis=1)]
+
+
+def check_comparison_folder(folder: str | Path, overwrite: bool = False) -> None:
+    """Raise StorageError if `RoleShifts.save` would refuse ``folder``: to ask before long work."""
+    _refuse_scores(folder)
+    storage.check_result_folder(folder, overwrite)
+
+
+def _refuse_scores(folder: str | Path) -> None:
+    if (Path(folder) / SCORES_FILE).exists():
+        raise StorageError(
+            f"{folder} holds scores, which a comparison would replace; name another folder for it"
+        )

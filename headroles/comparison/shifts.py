@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from headroles.comparison.answers import describe_change, role_status
 from headroles.errors import UsageError
 from headroles.evidence import notes
-from headroles.hypotheses import MAX_T, Hypotheses, TestOptions
+from headroles.hypotheses import MAX_T, Hypotheses, TestOptions, values_to_test
 from headroles.inference import (
     DEGENERATE,
     OK,
@@ -130,10 +130,7 @@ class _Pairs:
 
     @classmethod
     def of(cls, before: HeadScores, after: HeadScores, role: str, checkpoint: str) -> _Pairs:
-        place = before.roles.index(role)
-        first, second = (
-            scores.values[..., place].reshape(scores.n_examples, -1) for scores in (before, after)
-        )
+        first, second = (values_to_test(scores, role) for scores in (before, after))
         return cls(checkpoint, role, before.n_heads, first, second)
 
     @property

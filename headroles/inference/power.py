@@ -3,66 +3,89 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from headroles.errors import StatisticsError
 from headroles.inference._columns import OK, FloatArray, check_share, check_thresholds
-from headroles.inference.one_sample import one_sample_t
+from headroles.inference.one_sample import OneSampleResult, one_sample_t
 
 _LARGE = 1e6
-"""From here on the t-test is the normal test to all digits that a plan can use."""
+"""From so many clusters on the t-test is the normal test to all digits that a plan can use."""
+_LARGEST_EFFECT = 1e4
+"""A larger one is a column that hardly varies; a few examples do, and its power has no digits."""
 
 
-def power_of(n: ArrayLike, effect_size: ArrayLike, alpha: ArrayLike) -> FloatArray:
+def power_of(
+    n: ArrayLike,
+    effect_size: ArrayLike,
+    alpha: ArrayLike,
+    design_effect: ArrayLike = 1,
+    cluster_size: ArrayLike = 1,
+) -> FloatArray:
     """Power of the one-sided one-sample t-test of H1: mean > threshold.
 
-    P(T > t_(1 - alpha; n - 1)) with T noncentral t on n - 1 degrees of freedom and noncentrality
-    effect_size * sqrt(n) (Cohen 1988). For tests of (mean - threshold) / sd that is negative this
-    is the chance, below alpha, of a wrong rejection.
+    P(T > t_(1 - alpha; df)) with T noncentral t on df = n / cluster_size - 1 degrees of freedom,
+    one less than the clusters that ``one_sample_t`` would count, and noncentrality
+    effect_size * sqrt(n / design_effect) (Cohen 1988). This is exact for normal values in
+    clusters of one size, or without clusters. For effects that are negative this is the chance,
+    below alpha, of a wrong rejection.
+
+    All arguments broadcast.
 
     Args:
-        n: number of independent examples, not necessarily whole; broadcasts with the others.
+        n: number of examples, not necessarily whole.
         effect_size: (mean - threshold) / sd of the population.
         alpha: level of the test, for instance 0.05 divided by the number of tests.
+        design_effect: by what clusters multiply the variance of the mean; 1 without clusters.
+        cluster_size: examples per cluster, on average; 1 without clusters.
 
     Returns:
-        Power, in the shape of the arguments broadcast; NaN for n below 2 or missing arguments.
+        Power, in the shape of the arguments broadcast; NaN for fewer than two clusters or
+        missing arguments.
 
     >>> round(float(power_of(27, 0.5, 0.05)), 4)
     0.8118
+    >>> round(float(power_of(28, 0.5, 0.05, cluster_size=4)), 4)
+    0.7544
     """
-    size, effect, level = np.broadcast_arrays(
-        *(np.asarray(a, dtype=np.float64) for a in (n, effect_size, alpha))
+    size, effect, level, design, per_cluster = np.broadcast_arrays(
+        *(
+            np.asarray(a, dtype=np.float64)
+            for a in (n, effect_size, alpha, design_effect, cluster_size)
+        )
     )
-    size = np.where(size >= 2, size, np.nan)
-    shift = effect * np.sqrt(size)
+    size = np.where(size >= 2 * per_cluster, size, np.nan)
+    clusters = size / per_cluster
+    shift = effect * np.sqrt(size / design)
     with np.errstate(invalid="ignore"):
-        limit = stats.t.isf(level, size - 1)
-        exact = stats.nct.sf(limit, size - 1, shift)
+        limit = stats.t.isf(level, clusters - 1)
+        exact = stats.nct.sf(limit, clusters - 1, shift)
         normal = stats.norm.sf(stats.norm.isf(level) - shift)
-    return np.where(size < _LARGE, exact, normal)
+    return np.asarray(np.where(clusters < _LARGE, exact, normal))
 
 
 def required_examples(
     pilot_values: ArrayLike,
     threshold: ArrayLike,
-    alpha_per_test: float,
+    alpha_per_test: ArrayLike,
     power: float = 0.8,
     groups: ArrayLike | None = None,
 ) -> FloatArray:
     """Examples (tests,) that the one-sided t-test of each column would need.
 
-    The smallest whole n of at least 2 at which ``power_of`` reaches ``power`` if the effect is
-    that of the pilot. With clusters n is multiplied by the design effect
-    SE_robust^2 / (sd^2 / n) of the pilot (Kish 1965) and rounded up: it counts examples in
-    clusters of the pilot's kind. A design effect below 1, which small pilots give by chance, is
-    taken as 1. The pilot's effect is itself uncertain, and one that was picked for being large
-    is too large: read the answer as a lower bound.
+    The smallest whole n, of at least two clusters, at which ``power_of`` reaches ``power`` if the
+    effect is that of the pilot. With clusters it counts examples in clusters of the pilot's kind:
+    as large on average, and with the same ``design_effect``. Clusters of different sizes are
+    worth fewer degrees of freedom than taken here, and the pilot's effect and design effect are
+    themselves uncertain; an effect that was picked for being large is too large. Read the answer
+    as a lower bound.
 
     Args:
         pilot_values: (examples, tests); NaN where an example has no value.
         threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
-        alpha_per_test: level of each test, for instance 0.05 divided by the number of tests.
+        alpha_per_test: level of each test, for instance 0.05 divided by the number of tests: a
+            number, or (tests,) one for each test.
         power: the probability to aim for.
         groups: (examples,) integer or string label of each example's cluster, or None.
 
@@ -74,29 +97,78 @@ def required_examples(
         StatisticsError: ``alpha_per_test`` or ``power`` outside (0, 1), or input that
             ``one_sample_t`` refuses.
     """
-    check_share(alpha_per_test, "alpha_per_test")
     check_share(power, "power")
     pilot = one_sample_t(pilot_values, threshold, groups=groups)
     limits = check_thresholds(threshold, len(pilot.n))
+    levels = _check_levels(alpha_per_test, len(pilot.n))
     needed = np.where(pilot.status == OK, np.inf, np.nan)
     promising = (pilot.status == OK) & (pilot.mean > limits)
-    error, sd = pilot.standard_error[promising], pilot.sd[promising]
-    design = pilot.n[promising] * (error / sd) ** 2
-    # Rounding of a design effect of 1 must not cost an example.
-    factor = np.maximum(np.where(np.isclose(design, 1, rtol=1e-9), 1, design), 1)
-    smallest = _smallest_n(pilot.effect_size[promising], alpha_per_test, power)
-    needed[promising] = np.ceil(smallest * factor)
+    needed[promising] = smallest_n(
+        pilot.effect_size[promising],
+        levels[promising],
+        power,
+        design_effect(pilot)[promising],
+        (pilot.n / np.maximum(pilot.n_groups, 1))[promising],
+    )
     return needed
 
 
-def _smallest_n(effect_size: FloatArray, alpha: float, power: float) -> FloatArray:
-    """Smallest n with enough power (tests,), for effects above 0: doubling, then bisection."""
-    normal = ((stats.norm.isf(alpha) + stats.norm.ppf(power)) / effect_size) ** 2
-    low, high = np.ones_like(effect_size), np.maximum(2, np.ceil(normal))
-    while (short := power_of(high, effect_size, alpha) < power).any():
-        low, high = np.where(short, high, low), np.where(short, 2 * high, high)
+def _check_levels(alpha_per_test: ArrayLike, n_tests: int) -> FloatArray:
+    """One level per test (tests,), from a number for all tests or one for each."""
+    levels = np.asarray(alpha_per_test, dtype=np.float64)
+    if levels.shape not in ((), (n_tests,)):
+        raise StatisticsError(
+            f"alpha_per_test has shape {levels.shape}; give one number, or one for each of the "
+            f"{n_tests} tests"
+        )
+    for level in levels.flat:
+        check_share(level, "alpha_per_test")
+    return np.broadcast_to(levels, (n_tests,))
+
+
+def design_effect(pilot: OneSampleResult) -> FloatArray:
+    """By what the clusters of a pilot multiply the variance of each mean, (tests,); NaN if unknown.
+
+    SE_robust^2 / (sd^2 / n) (Kish 1965), 1 without clusters. What small pilots have below 1 by
+    chance is taken as 1.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = pilot.n * (pilot.standard_error / pilot.sd) ** 2
+    # Rounding of a design effect of 1 must not cost an example.
+    found = np.where(np.isclose(found, 1, rtol=1e-9), 1, np.maximum(found, 1))
+    return np.where(pilot.status == OK, found, np.nan)
+
+
+def smallest_n(
+    effect_size: ArrayLike,
+    alpha: ArrayLike,
+    power: float,
+    design_effect: ArrayLike = 1,
+    cluster_size: ArrayLike = 1,
+) -> FloatArray:
+    """Smallest whole n, of two clusters at least, at which ``power_of`` reaches ``power``.
+
+    The arguments are those of ``power_of`` and broadcast; effects must be above 0.
+    """
+    effect, level, design, per_cluster = np.broadcast_arrays(
+        *(
+            np.asarray(a, dtype=np.float64)
+            for a in (effect_size, alpha, design_effect, cluster_size)
+        )
+    )
+    effect = np.minimum(effect, _LARGEST_EFFECT)
+
+    def enough(n: FloatArray) -> NDArray[np.bool_]:
+        return power_of(n, effect, level, design, per_cluster) >= power
+
+    # The normal test, to which the variance is known, needs no more examples than the t-test.
+    distance = np.maximum(stats.norm.isf(level) + stats.norm.ppf(power), 0)
+    high = np.ceil(np.maximum(2 * per_cluster, design * (distance / effect) ** 2))
+    low, step = high - 1, np.ceil(per_cluster)
+    while (short := ~enough(high)).any():
+        low, high, step = np.where(short, high, low), np.where(short, high + step, high), 2 * step
     # Whole numbers beyond 2^53 are not all floats: stop where there is none in between.
     while (((middle := np.floor((low + high) / 2)) > low) & (middle < high)).any():
-        enough = power_of(middle, effect_size, alpha) >= power
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
+        reached = enough(middle)
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return np.asarray(high)

@@ -14,7 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from headroles.classification import Classification
-from headroles.comparison import VIEWS, RoleShifts, compare_roles
+from headroles.comparison import (
+    VIEWS,
+    RoleShifts,
+    check_comparison_folder,
+    compare_roles,
+    name_sides,
+)
 from headroles.errors import StorageError, UsageError
 from headroles.export import FORMATS
 from headroles.roles import assign_roles
@@ -170,3 +176,50 @@ def test_classifications_are_compared_by_their_scores(before: HeadScores) -> Non
     classified = [Classification(scores, assign_roles(scores)) for scores in (before, after)]
     expected = compare_roles(before, after).frame
     pd.testing.assert_frame_equal(compare_roles(*classified).frame, expected)
+
+
+class TestFolders:
+    def test_scores_are_never_replaced(
+        self, shifts: RoleShifts, before: HeadScores, tmp_path: Path
+    ) -> None:
+        folder = before.save(tmp_path / "scores")
+        held = {file.name: file.read_bytes() for file in folder.iterdir()}
+        for refuses in (shifts.save, check_comparison_folder):
+            with pytest.raises(StorageError, match=r"holds scores, .* name another folder"):
+                refuses(folder, overwrite=True)
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == held
+
+    def test_asked_before_long_work(self, shifts: RoleShifts, tmp_path: Path) -> None:
+        check_comparison_folder(tmp_path / "new")
+        assert not (tmp_path / "new").exists()
+        folder = shifts.save(tmp_path / "old")
+        with pytest.raises(StorageError, match="overwrite"):
+            check_comparison_folder(folder)
+        check_comparison_folder(folder, overwrite=True)
+
+
+class TestNames:
+    def test_are_those_of_the_comparison(self, shifts: RoleShifts) -> None:
+        assert name_sides(3) == tuple(shifts.provenance["sets"]) == ("before", "1", "2")
+        assert name_sides(2) == ("before", "after")
+        assert name_sides(3, names=["a", "b"]) == ("before", "a", "b")
+
+    @pytest.mark.parametrize(
+        "option",
+        [
+            {"names": ["a"]},
+            {"margin": 0.0},
+            {"test": "wilcoxon", "groups": "none"},
+            {"alpha": 1.0},
+            {"correction": "max_t"},
+            {"on_mismatch": "ignore"},
+        ],
+    )
+    def test_bad_options_are_refused_as_there(
+        self, before: HeadScores, option: dict[str, Any]
+    ) -> None:
+        with pytest.raises(UsageError) as there:
+            compare_roles(before, before, before, **option)
+        with pytest.raises(UsageError) as here:
+            name_sides(3, **option)
+        assert str(here.value) == str(there.value)

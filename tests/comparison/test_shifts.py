@@ -399,3 +399,20 @@ class TestTrajectory:
     ) -> None:
         with pytest.raises(UsageError, match="for 2 score sets; give each one of its own"):
             compare_roles(before, after, after, names=names)
+
+
+def test_rounding_of_contrasts_is_no_change() -> None:
+    """A head that looks at positions alone, before and after."""
+    rng = np.random.default_rng(0)
+    roles = ("syntactic", "syntactic:beyond_offset")
+    sides = [
+        make_scores(np.stack([np.full((30, 1, 2), size), noise], axis=-1), roles)
+        for size, noise in zip((2.0, 4.0), rng.uniform(1e-7, 1e-6, (2, 30, 1, 2)), strict=True)
+    ]
+    for test in ("t", "sign_flip"):
+        frame = compare_roles(*sides, test=test, resamples=100).frame
+        contrast = frame[frame["role"] == roles[1]]
+        assert (contrast["difference"] == 0).all()
+        assert (contrast["change"] == "equivalent").all()
+        assert (contrast["status"] == "undecided").all()
+        assert contrast["note"].str.startswith("degenerate").all()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from headroles.errors import StatisticsError
 from headroles.inference import one_sample_t, power_of, required_examples
+from headroles.inference.power import design_effect
 
 Array = NDArray[np.float64]
 
@@ -66,14 +68,80 @@ def test_tiny_effects_end() -> None:
     np.testing.assert_allclose(needed, expected, rtol=1e-5)
 
 
-def test_design_effect() -> None:
+def in_clusters(n_clusters: int = 20, size: int = 5, n_tests: int = 3) -> tuple[Array, list[str]]:
+    """Columns whose clusters differ, and the labels of the clusters."""
     rng = np.random.default_rng(3)
-    groups = np.repeat(np.arange(20), 5)
-    data = 0.5 + rng.normal(size=(20, 3))[groups] + 0.5 * rng.normal(size=(100, 3))
-    plain, clustered = (required_examples(data, 0, 0.01, groups=g) for g in (None, groups))
-    iid, robust = (one_sample_t(data, 0, groups=g).standard_error for g in (None, groups))
-    np.testing.assert_array_equal(clustered, np.ceil(plain * (robust / iid) ** 2))
-    assert (clustered > 2 * plain).all()
+    groups = np.repeat(np.arange(n_clusters), size)
+    own = 0.5 * rng.normal(size=(len(groups), n_tests))
+    data = 0.5 + rng.normal(size=(n_clusters, n_tests))[groups] + own
+    return data, [f"d{group}" for group in groups]
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 1440])
+def test_power_with_clusters_is_by_noncentral_t(alpha: float) -> None:
+    for n, design, size in ((40, 2.5, 4), (12, 1, 6), (700, 3, 3.7)):
+        df = n / size - 1
+        expected = stats.nct.sf(stats.t.isf(alpha, df), df, 0.4 * np.sqrt(n / design))
+        found = power_of(n, 0.4, alpha, design_effect=design, cluster_size=size)
+        assert found == pytest.approx(expected)
+    assert np.isnan(power_of(7, 0.4, alpha, cluster_size=4))  # less than two clusters
+    # Without any likeness in them, clusters still cost degrees of freedom.
+    assert power_of(40, 0.8, alpha, cluster_size=4) < power_of(40, 0.8, alpha)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 200])
+def test_power_with_clusters_is_that_of_the_test(alpha: float) -> None:
+    """12 clusters of 4, 0.3 of the variance between them: a design effect of 1 + 3 * 0.3."""
+    rng = np.random.default_rng(1)
+    n_tests = 4000
+    shared = np.repeat(rng.normal(0, np.sqrt(0.3), (12, n_tests)), 4, axis=0)
+    data = 0.9 + shared + rng.normal(0, np.sqrt(0.7), (48, n_tests))
+    share = (one_sample_t(data, 0, groups=np.arange(48) // 4).p_value <= alpha).mean()
+    expected = power_of(48, 0.9, alpha, design_effect=1.9, cluster_size=4)
+    assert share == pytest.approx(float(expected), abs=4 * np.sqrt(0.25 / n_tests))
+
+
+def test_design_effect() -> None:
+    data, groups = in_clusters()
+    iid, robust = (one_sample_t(data, 0, groups=g) for g in (None, groups))
+    expected = (robust.standard_error / iid.standard_error) ** 2
+    np.testing.assert_allclose(design_effect(robust), expected)
+    np.testing.assert_array_equal(design_effect(iid), 1)
+    assert (expected > 2).all()
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.001])
+def test_required_examples_in_clusters_by_going_through_all(alpha: float) -> None:
+    data, groups = in_clusters()
+    data[::3, 1] = np.nan  # clusters of 3 or 4
+    pilot = one_sample_t(data, 0, groups=groups)
+    n = np.arange(2, 2000)[:, None]
+    size = pilot.n / pilot.n_groups
+    df = np.where(n >= 2 * size, n / size - 1, np.nan)
+    shift = pilot.effect_size * np.sqrt(n / design_effect(pilot))
+    enough = stats.nct.sf(stats.t.isf(alpha, df), df, shift) >= 0.8
+    expected = n[enough.argmax(axis=0), 0]
+    np.testing.assert_array_equal(required_examples(data, 0, alpha, groups=groups), expected)
+
+
+def test_two_clusters_are_the_least() -> None:
+    data, groups = in_clusters()
+    np.testing.assert_array_equal(required_examples(data + 1e7, 0, 0.4, groups=groups), 10)
+
+
+def test_power_below_the_level_needs_the_least() -> None:
+    np.testing.assert_array_equal(required_examples(with_effects([0.01, 1]), 0, 0.05, 0.04), 2)
+
+
+def test_a_level_for_each_test() -> None:
+    data = with_effects([0.3, 0.3, 0.5])
+    levels = [0.05, 0.001, 0.01]
+    one_by_one = [required_examples(data[:, [k]], 0, level)[0] for k, level in enumerate(levels)]
+    assert required_examples(data, 0, levels).tolist() == one_by_one
+    with pytest.raises(StatisticsError, match=r"alpha_per_test has shape \(2,\)"):
+        required_examples(data, 0, levels[:2])
+    with pytest.raises(StatisticsError, match=r"alpha_per_test is 1\.5; it must lie between"):
+        required_examples(data, 0, [0.05, 0.05, 1.5])
 
 
 def test_clusters_of_one_are_no_clusters(gappy: Array) -> None:
@@ -85,8 +153,9 @@ def test_design_effect_below_one_is_not_believed() -> None:
     data = with_effects([0.5], n=20)
     data = np.sort(data, axis=0)
     groups = np.minimum(np.arange(20), 19 - np.arange(20))  # smallest with largest
-    plain, clustered = (required_examples(data, 0, 0.05, groups=g) for g in (None, groups))
-    np.testing.assert_array_equal(plain, clustered)
+    pilot = one_sample_t(data, 0, groups=groups)
+    assert (pilot.standard_error < pilot.sd / np.sqrt(20)).all()
+    np.testing.assert_array_equal(design_effect(pilot), 1)
 
 
 @pytest.mark.parametrize(("alpha", "power"), [(0, 0.8), (0.05, 1)])
