@@ -17,7 +17,7 @@ demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
 
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks/quickstart.ipynb
+	$(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

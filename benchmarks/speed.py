@@ -9,6 +9,7 @@ forward     the model as it is loaded (SDPA where it has it), over the examples 
 default     scoring all default roles: reading the parsed sentences, cutting them into pieces,
             building sieves, running the encoder, contracting
 all         the same for all relations of the treebank in both directions
+default-, all-    the same without the contrasts with other words at the same offset
 
 A ratio compares one round of scoring with the forward passes right before and after it: the jobs
 take turns in one process, so that a machine that slows down slows all of them. The peak memory of
@@ -43,7 +44,12 @@ from headroles.scoring import (
     collate,
 )
 
-JOBS = {"default": None, "all": "all"}
+JOBS = {
+    "default": (None, True),
+    "all": ("all", True),
+    "default-": (None, False),
+    "all-": ("all", False),
+}
 HEADER = f"{'model':14} {'job':8} {'sentences/s':>20}  {'ratio to forward':>24}  {'peak MiB':>20}"
 
 
@@ -61,6 +67,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--treebank", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="float32", choices=DTYPES)
     parser.add_argument("--batch-tokens", type=int)
@@ -75,7 +82,8 @@ def main() -> None:
                 continue
             if model == arguments.models[0]:
                 print(describe_machine(encoder), HEADER, sep="\n")
-            measure(Path(model).name, encoder, corpus, arguments.rounds, arguments.batch_tokens)
+            name, jobs = Path(model).name, arguments.jobs
+            measure(name, encoder, corpus, jobs, arguments.rounds, arguments.batch_tokens)
     if arguments.large_treebank:
         measure_memory(arguments.models[0], arguments.large_treebank)
 
@@ -94,6 +102,7 @@ def measure(
     name: str,
     encoder: LoadedEncoder,
     corpus: PreparedCorpus,
+    jobs: list[str],
     rounds: int,
     batch_tokens: int | None,
 ) -> None:
@@ -102,8 +111,8 @@ def measure(
     costs: dict[str, list[Cost]] = {"forward": [forward(encoder, batches)]}  # it warms up
     ratios: dict[str, list[float]] = {}
     for _ in range(rounds):
-        for job, relations in JOBS.items():
-            cost = score(encoder, corpus, relations, batch_tokens)
+        for job in jobs:
+            cost = score(encoder, corpus, job, batch_tokens)
             costs["forward"].append(forward(encoder, batches))
             around = statistics.mean(forward.seconds for forward in costs["forward"][-2:])
             costs.setdefault(job, []).append(cost)
@@ -125,11 +134,14 @@ def spread(values: list[float], form: str) -> str:
 def scoring_run(
     encoder: LoadedEncoder,
     corpus: PreparedCorpus,
-    relations: str | None,
+    job: str,
     batch_tokens: int | None,
 ) -> Iterator[ScoringRun]:
     """A run over a corpus that was prepared before."""
-    options = ScoringOptions(relations=relations, batch_tokens=batch_tokens)
+    relations, beyond_offset = JOBS[job]
+    options = ScoringOptions(
+        relations=relations, batch_tokens=batch_tokens, beyond_offset=beyond_offset
+    )
     with open_reader(encoder.model) as reader:
         yield ScoringRun(encoder, reader, corpus, options)
 
@@ -138,7 +150,7 @@ def make_batches(
     encoder: LoadedEncoder, corpus: PreparedCorpus, batch_tokens: int | None
 ) -> list[dict[str, Tensor]]:
     """The inputs of the very batches that scoring runs."""
-    with scoring_run(encoder, corpus, None, batch_tokens) as run:
+    with scoring_run(encoder, corpus, "default", batch_tokens) as run:
         budget = run.batch_tokens
     cutter = ExampleEncoder(
         encoder.tokenizer, encoder.max_tokens, with_token_types=encoder.takes_token_types
@@ -166,13 +178,13 @@ def forward(encoder: LoadedEncoder, batches: list[dict[str, Tensor]]) -> Cost:
 def score(
     encoder: LoadedEncoder,
     corpus: PreparedCorpus,
-    relations: str | None,
+    job: str,
     batch_tokens: int | None,
 ) -> Cost:
     """Scoring all examples."""
 
     def run() -> None:
-        with scoring_run(encoder, corpus, relations, batch_tokens) as this_run:
+        with scoring_run(encoder, corpus, job, batch_tokens) as this_run:
             for _ in this_run.blocks():
                 pass
 
@@ -194,9 +206,9 @@ def profile(encoder: LoadedEncoder, corpus: PreparedCorpus, batch_tokens: int | 
     import cProfile
     import pstats
 
-    score(encoder, corpus, None, batch_tokens)
+    score(encoder, corpus, "default", batch_tokens)
     profiler = cProfile.Profile()
-    profiler.runcall(score, encoder, corpus, None, batch_tokens)
+    profiler.runcall(score, encoder, corpus, "default", batch_tokens)
     pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
 
 

@@ -21,21 +21,25 @@ class SieveTensors:
     block_weights: Tensor
     evenness_weights: Tensor | None
     pairs: Tensor
-    pair_weights: Tensor
+    local_weights: Tensor
+    arc_weights: Tensor
+    control_weights: Tensor | None
     constants: Tensor
     has_blocks: bool
 
     @classmethod
     def of(cls, sieves: Sieves, device: torch.device) -> SieveTensors:
         """Copy ``sieves`` to ``device``; on the CPU they share their memory."""
-        evenness = sieves.evenness_weights
+        evenness, contrasts = sieves.evenness_weights, sieves.contrasts
         return cls(
             key_sets=_move(sieves.key_sets, device),
             set_weights=_move(sieves.set_weights, device),
             block_weights=_move(sieves.block_weights, device),
             evenness_weights=None if evenness is None else _move(evenness, device),
             pairs=_move(sieves.pairs, device),
-            pair_weights=_move(sieves.pair_weights, device),
+            local_weights=_move(sieves.local_weights, device),
+            arc_weights=_move(sieves.arc_weights, device),
+            control_weights=None if contrasts is None else _move(contrasts.weights, device),
             constants=_move(sieves.constants, device),
             has_blocks=sieves.has_blocks,
         )
@@ -64,10 +68,19 @@ def contract(attention: Tensor, sieves: SieveTensors) -> tuple[Tensor, Tensor]:
     picked = attention.reshape(batch, heads, -1).gather(
         2, sieves.pairs[:, None, :].expand(-1, heads, -1)
     )
-    by_pairs = torch.bmm(picked, sieves.pair_weights)
-    by_role = torch.cat([by_pairs[..., :1], delimiters, blocks, by_pairs[..., 1:]], dim=-1)
-    n_roles = sieves.constants.shape[-1]
-    return by_role[..., :n_roles] + sieves.constants[:, None], by_role[..., n_roles:]
+    first_arc = sieves.local_weights.shape[1]
+    first_control = first_arc + sieves.arc_weights.shape[1]
+    at_window, at_arcs, at_controls = picked.tensor_split((first_arc, first_control), dim=2)
+    local = torch.bmm(at_window, sieves.local_weights)
+    syntactic = torch.bmm(at_arcs, sieves.arc_weights)
+    parts = [local, delimiters, blocks, syntactic]
+    lent = syntactic[..., :0]
+    if sieves.control_weights is not None:
+        taken, lent = torch.bmm(at_controls, sieves.control_weights).tensor_split(
+            (syntactic.shape[-1],), dim=2
+        )
+        parts.append(syntactic + taken)
+    return torch.cat(parts, dim=-1) + sieves.constants[:, None], lent
 
 
 def _block_scores(attention: Tensor, masses: Tensor, sieves: SieveTensors) -> Tensor:

@@ -11,6 +11,7 @@ from headroles.hypotheses import MAX_T, FloatArray, Hypotheses, IntArray
 from headroles.inference import (
     ANSWERS,
     DEGENERATE,
+    OK,
     UNTESTABLE,
     Alternative,
     OneSampleResult,
@@ -31,9 +32,13 @@ FEW = 20
 """With fewer clusters, or examples if they are independent, tests are told to be unreliable."""
 FEWEST_TO_FLIP = 6
 """Below, sign flips have so few outcomes that hardly any hypothesis can be rejected."""
+ENOUGH_FOR_SKEWNESS = 25
+"""Times the squared skewness: with fewer examples t is not near its distribution (Cochran's rule;
+what real scores make of it is in docs/calibration.md)."""
 ROUNDING = 1e-5
 """What differs by less, in units of the score, is the same: float32 scores of uniform attention
 over 145 tokens, which are 1 (bias) or 0 (excess), were found to deviate by up to 1.3e-6."""
+SKEWED = f"skewed: fewer than {ENOUGH_FOR_SKEWNESS} times skewness squared examples"
 _SHOWN = 3
 _RESOLUTION = 8 * float(np.finfo(np.float32).eps)
 """The same, relatively."""
@@ -45,10 +50,12 @@ class Evidence:
 
     ``described`` has the moments, ``statistic`` is that of the test asked for (t, or Wilcoxon's
     sum of ranks). ``p_above`` is for H1: mean > threshold, ``p_below`` for H1: mean < threshold;
-    the adjusted ones are corrected within the family, each direction by itself.
+    the adjusted ones are corrected within the family, each direction by itself. ``is_skewed``
+    marks tests with too few examples for their skewness.
     """
 
     described: OneSampleResult
+    is_skewed: NDArray[np.bool_]
     ci_low: FloatArray
     ci_high: FloatArray
     statistic: FloatArray
@@ -57,6 +64,11 @@ class Evidence:
     p_below: FloatArray
     p_below_adjusted: FloatArray
     answer: NDArray[np.str_]
+
+    @property
+    def is_tested(self) -> NDArray[np.bool_]:
+        """Which tests were made."""
+        return np.asarray(self.described.status == OK)
 
 
 def weigh(hypotheses: Hypotheses) -> Evidence:
@@ -81,6 +93,7 @@ def weigh(hypotheses: Hypotheses) -> Evidence:
     ci_low, ci_high = _intervals(hypotheses, described)
     return Evidence(
         described=described,
+        is_skewed=_is_skewed(hypotheses.values, described),
         ci_low=ci_low,
         ci_high=ci_high,
         statistic=statistic,
@@ -188,6 +201,17 @@ def _answers(
     return np.where(described.status == DEGENERATE, by_mean, tested)
 
 
+def _is_skewed(values: NDArray[np.floating], described: OneSampleResult) -> NDArray[np.bool_]:
+    centred = values - described.mean
+    with np.errstate(invalid="ignore", divide="ignore"):
+        second, third = (
+            np.where(np.isnan(centred), 0, centred**power).sum(axis=0) / described.n
+            for power in (2, 3)
+        )
+        enough = ENOUGH_FOR_SKEWNESS * third**2 / second**3
+        return np.asarray((described.status == OK) & (described.n < enough))
+
+
 def notes(described: OneSampleResult) -> NDArray[np.str_]:
     """Why a test was not made, (tests,); empty where it was."""
     untestable = described.status == UNTESTABLE
@@ -210,7 +234,11 @@ def notes(described: OneSampleResult) -> NDArray[np.str_]:
 
 def warnings(hypotheses: Hypotheses, evidence: Evidence) -> list[str]:
     """What to know before relying on the tests: sentences for people."""
-    found = (_few(hypotheses, evidence), _out_of_reach(hypotheses, evidence))
+    found = (
+        _few(hypotheses, evidence),
+        _skewed(evidence),
+        _out_of_reach(hypotheses, evidence),
+    )
     return [warning for warning in found if warning]
 
 
@@ -228,6 +256,16 @@ def _few(hypotheses: Hypotheses, evidence: Evidence) -> str:
         f"the scores of {_named(hypotheses.roles, few)} come from fewer than {FEW} "
         f"{_units(hypotheses)}: so few make tests unreliable; "
         f"{_cure_of_few(hypotheses, int(n_units[few].min()))}"
+    )
+
+
+def _skewed(evidence: Evidence) -> str:
+    n_skewed, n_made = (int(which.sum()) for which in (evidence.is_skewed, evidence.is_tested))
+    if not n_skewed:
+        return ""
+    return (
+        f"{n_skewed} of {n_made} tests have few examples for how skewed their scores are (column "
+        "note): their p-values are rough, on the side without the tail too small"
     )
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
-from headroles.evidence import YES, Evidence, notes, warnings, weigh
+from headroles.evidence import SKEWED, YES, Evidence, notes, warnings, weigh
 from headroles.export import export_frame
 from headroles.hypotheses import (
     DEFAULT,
@@ -315,6 +315,7 @@ def _frame(hypotheses: Hypotheses, evidence: Evidence, scores: HeadScores) -> pd
         }
     )
     _note_windows(frame, scores)
+    frame.loc[evidence.is_skewed & (frame["note"] == "").to_numpy(), "note"] = SKEWED
     return frame[list(COLUMNS)]
 
 

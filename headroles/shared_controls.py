@@ -78,7 +78,9 @@ def complete_contrasts(values: FloatArray, lengths: IntArray, lent: Sequence[Len
         totals = np.concatenate([part.contrasts.totals for part in alike])
         sums = np.concatenate([part.sums for part in alike])
         lacks = np.concatenate([part.contrasts.lacks for part in alike])
-        lenders = lengths[rows, None] == lengths[rows]
+        needy = np.flatnonzero(lacks.any(axis=(1, 2)))
+        rows_of_needy, lacks = rows[needy], lacks[needy]
+        lenders = lengths[rows_of_needy, None] == lengths[rows]
         there = lenders @ totals
         means = np.tensordot(lenders.astype(np.float64), sums, axes=1)
         means /= np.where(there > 0, there, 1)[:, None, None]
@@ -86,6 +88,6 @@ def complete_contrasts(values: FloatArray, lengths: IntArray, lent: Sequence[Len
 
         n_contrasts, heads = lacks.shape[-1], np.arange(values.shape[2])
         last = np.arange(values.shape[-1] - n_contrasts, values.shape[-1])
-        place = np.ix_(rows, layers, heads, last)
+        place = np.ix_(rows_of_needy, layers, heads, last)
         contrasts = values[place] - np.einsum("ewr,elhw->elhr", lacks, means)
         values[place] = np.where(missing[:, None, None], np.nan, contrasts)

@@ -17,6 +17,7 @@ from statsmodels.stats.multitest import multipletests
 from headroles.evidence import FEW, Evidence, notes, settled, warnings, weigh
 from headroles.hypotheses import TESTS, Hypotheses, TestOptions
 from headroles.inference import ANSWERS, CORRECTIONS, bca_interval, simultaneous_intervals
+from headroles.roles import assign_roles
 from tests.conftest import make_scores
 
 FloatArray = NDArray[np.float64]
@@ -346,17 +347,17 @@ class TestWarnings:
     def test_the_cure_of_few_clusters_of_a_rare_role(self) -> None:
         values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 2))
         values[3:, ..., 1] = np.nan
-        (told,) = self.told(values, [f"d{k}" for k in range(30)])
+        told, _skewed = self.told(values, [f"d{k}" for k in range(30)])
         assert told.endswith("more documents are the cure")
 
     def test_few_clusters_of_some_roles(self) -> None:
         values = np.random.default_rng(0).normal(3, 1, (FEW, 1, 2, 3))
         values[9:, ..., 1] = np.nan
         documents = [f"d{k}" for k in range(FEW)]
-        (told,) = self.told(values, documents)
+        told, _skewed = self.told(values, documents)
         assert "1 of 3 roles (r1) come from" in told
         assert "--test sign_flip" in told
-        (told,) = self.told(values, documents, test="sign_flip")
+        told, _skewed = self.told(values, documents, test="sign_flip")
         assert "--test" not in told
 
     @pytest.mark.parametrize(
@@ -417,3 +418,21 @@ class TestWarnings:
         told = self.told(values, documents, **{"test": "sign_flip", **options})
         assert told[-1].startswith("no hypothesis can be rejected: the smallest p-value that ")
         assert told[-1].endswith(f"can give here is {expected}")
+
+
+def test_few_examples_for_their_skewness() -> None:
+    """Cochran's rule against scipy's skewness, with missing values."""
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.normal(3, 1, 200), rng.lognormal(0, 1.5, 200)], axis=1)
+    values[:40, 1] = np.nan
+    scores = make_scores(values[:, None, None, :], ("local", "delimiter"))
+    hypotheses = Hypotheses.of(scores, TestOptions(groups="none"))
+    skewness = stats.skew(values, axis=0, nan_policy="omit")
+    n = (~np.isnan(values)).sum(axis=0)
+    assert (n < 25 * skewness**2).tolist() == [False, True]
+    found = weigh(hypotheses)
+    assert found.is_skewed.tolist() == [False, True]
+    assert any("1 of 2 tests have few examples" in told for told in warnings(hypotheses, found))
+    notes_of = dict(zip(*assign_roles(scores).frame[["role", "note"]].to_numpy().T, strict=True))
+    assert notes_of["local"] == ""
+    assert notes_of["delimiter"].startswith("skewed: fewer than 25 times")

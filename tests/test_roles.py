@@ -310,7 +310,7 @@ def test_a_role_that_no_example_has_is_left_out(scores: HeadScores) -> None:
 def test_layers_with_a_window_are_noted(reach: int) -> None:
     """Of 12 tokens the last is 11 positions from the first."""
     roles = ("local", "syntactic", "syntactic:beyond_offset")
-    values = np.random.default_rng(0).normal(3, 1, (20, 2, 3, 3))
+    values = np.random.default_rng(0).normal(3, 1, (60, 2, 3, 3))
     values[:, 1, 2] = 5  # another note comes first
     notes = assign_roles(make_scores(values, roles, reaches=[None, reach])).wide("note")
     of_layers = notes.drop(columns=["layer", "head"]).to_numpy().reshape(2, 3, 3)

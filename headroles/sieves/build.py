@@ -10,7 +10,7 @@ import numpy as np
 from headroles.sieves.batch import Batch
 from headroles.sieves.controls import ContrastWeights, ExampleControls, contrast_weights
 from headroles.sieves.key_sets import block_role, delimiter_roles, evenness_role
-from headroles.sieves.pairs import PairRoles, arc_pairs, local_role
+from headroles.sieves.pairs import arc_pairs, local_role
 from headroles.sieves.rows import FloatArray
 from headroles.tokens import EncodedExample, IntArray
 
@@ -25,15 +25,16 @@ class Sieves:
     the weight of each row's mass on each set for the three delimiter roles, and ``block_weights``
     (B, N, K) for the block roles; ``evenness_weights`` (B, N, K), which only the excess scores
     have, is 1 / (rows * ln of the segment's size) instead. ``pairs`` (B, P) holds query * N +
-    key, and ``pair_weights`` (B, P, R) the weight of each pair for ``local``, the syntactic roles
-    and their contrasts. Weights of padding are 0.
+    key: first those of ``local``, then those of arcs, then the controls of contrasts. Their
+    weights are ``local_weights`` (B, P1, 1), ``arc_weights`` (B, P2, R) for the syntactic roles,
+    and those of ``contrasts``. Weights of padding are 0.
 
     ``constants`` (B, roles) are to be added to what the weights give. ``counts`` (B, roles) is
     the number of query tokens (syntactic roles: of arcs) behind a score; where it is 0 the
     example has no score for the role.
 
     Where sentences lack controls at some offset (`find_controls`), ``contrasts`` tells what is
-    missing, and R includes a column for each such offset, which is no role.
+    missing.
     """
 
     key_sets: FloatArray
@@ -41,7 +42,8 @@ class Sieves:
     block_weights: FloatArray
     evenness_weights: FloatArray | None
     pairs: IntArray
-    pair_weights: FloatArray
+    local_weights: FloatArray
+    arc_weights: FloatArray
     constants: FloatArray
     counts: IntArray
     contrasts: ContrastWeights | None
@@ -81,43 +83,24 @@ def build_sieves(
     contrasts = None
     if controls is not None and n_relations:
         contrasts = contrast_weights(arcs, controls, batch.width, lacking)
-    pairs, pair_weights = _join_pairs(local, syntax, contrasts)
     parts = (local, delimiters, block, beside, syntax)
     constants = [part.constants for part in parts]
     counts = [part.counts for part in parts]
+    pairs = [local.pairs, syntax.pairs]
     if contrasts is not None:
         # what both sides of a difference have in common falls away
         constants.append(np.zeros_like(syntax.constants))
         counts.append(syntax.counts)
+        pairs.append(contrasts.pairs)
     return Sieves(
         key_sets=batch.key_sets.astype(np.float32),
         set_weights=delimiters.weights.reshape(batch.size, -1, delimiters.counts.shape[1]),
         block_weights=block.weights,
         evenness_weights=beside.weights if score == "excess" else None,
-        pairs=pairs,
-        pair_weights=pair_weights,
+        pairs=np.concatenate(pairs, axis=1),
+        local_weights=local.weights,
+        arc_weights=syntax.weights,
         constants=np.concatenate(constants, axis=1),
         counts=np.concatenate(counts, axis=1),
         contrasts=contrasts,
     )
-
-
-def _join_pairs(
-    local: PairRoles, syntax: PairRoles, contrasts: ContrastWeights | None
-) -> tuple[IntArray, FloatArray]:
-    """All pairs (B, P) and their weights (B, P, R); arcs count for their contrasts too."""
-    parts = [local.pairs, syntax.pairs]
-    n_syntactic = syntax.weights.shape[2]
-    n_columns = 1 + n_syntactic
-    if contrasts is not None:
-        parts.append(contrasts.pairs)
-        n_columns += contrasts.weights.shape[2]
-    pairs = np.concatenate(parts, axis=1)
-    weights = np.zeros((*pairs.shape, n_columns), dtype=np.float32)
-    arcs = slice(local.pairs.shape[1], local.pairs.shape[1] + syntax.pairs.shape[1])
-    weights[:, : arcs.start, :1] = local.weights
-    weights[:, arcs, 1 : 1 + n_syntactic] = syntax.weights
-    if contrasts is not None:
-        weights[:, arcs, 1 + n_syntactic : 1 + 2 * n_syntactic] = syntax.weights
-        weights[:, arcs.stop :, 1 + n_syntactic :] = contrasts.weights
-    return pairs, weights

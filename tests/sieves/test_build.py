@@ -220,10 +220,11 @@ def test_arcs_of_long_words_fill_their_rectangle() -> None:
     example = make_example([S, 0, 0, 0, 0, 0, S], [(1, 2, 3, 3, 0)])
     sieves = build_sieves([example], 2)
     n = len(example)
-    used = sieves.pair_weights[0, :, 1] > 0
-    pairs = sorted(divmod(int(pair), n) for pair in sieves.pairs[0, used])
+    used = sieves.arc_weights[0, :, 0] > 0
+    arc_pairs = sieves.pairs[0, sieves.local_weights.shape[1] :]
+    pairs = sorted(divmod(int(pair), n) for pair in arc_pairs[used])
     assert pairs == [(i, j) for i in (1, 2) for j in (3, 4, 5)]
-    assert sieves.pair_weights[0, used, 1] == pytest.approx(n / 6)
+    assert sieves.arc_weights[0, used, 0] == pytest.approx(n / 6)
 
 
 def test_examples_do_not_share_pairs() -> None:
@@ -272,6 +273,6 @@ class TestReach:
         """From pieces 1, 2 to pieces 4, 5 with a reach of 2: only 2 -> 4 is seen."""
         example = make_example([S, 0, 0, 0, 0, 0, S], [(1, 2, 4, 2, 0)])
         sieves = build_sieves([example], 2, reach=2)
-        used = sieves.pair_weights[0, :, 1] > 0
-        assert sieves.pairs[0, used].tolist() == [2 * 7 + 4]
-        assert sieves.pair_weights[0, used, 1].tolist() == [5]  # keys within reach of query 2
+        used = sieves.arc_weights[0, :, 0] > 0
+        assert sieves.pairs[0, sieves.local_weights.shape[1] :][used].tolist() == [2 * 7 + 4]
+        assert sieves.arc_weights[0, used, 0].tolist() == [5]  # keys within reach of query 2
