@@ -202,12 +202,11 @@ def _answers(
 
 
 def _is_skewed(values: NDArray[np.floating], described: OneSampleResult) -> NDArray[np.bool_]:
-    centred = values - described.mean
+    centred = np.nan_to_num(values - described.mean.astype(values.dtype))
+    squares = centred * centred
     with np.errstate(invalid="ignore", divide="ignore"):
-        second, third = (
-            np.where(np.isnan(centred), 0, centred**power).sum(axis=0) / described.n
-            for power in (2, 3)
-        )
+        second = squares.sum(axis=0, dtype=np.float64) / described.n
+        third = (squares * centred).sum(axis=0, dtype=np.float64) / described.n
         enough = ENOUGH_FOR_SKEWNESS * third**2 / second**3
         return np.asarray((described.status == OK) & (described.n < enough))
 
