@@ -266,6 +266,8 @@ class TestOptions:
         run_well("classify", bert_folder, sample, "--preset", "published", "--out", out)
         options, tests = provenance(out)["options"], provenance(out)["tests"]
         assert (options["published_edge"], options["beyond_offset"]) == (True, False)
+        (warning,) = tests.pop("warnings")
+        assert "few examples for how skewed" in warning
         assert tests == {
             "threshold": 3.0,
             "alpha": 0.05,
@@ -281,7 +283,6 @@ class TestOptions:
             "clustered_by": "none",
             "n_clusters": provenance(out)["examples"],
             "left_out": [],
-            "warnings": [],
         }
         frame = RoleTable.load(out).frame.dropna(subset=["p_value"])
         assert (frame["p_adjusted"] == frame["p_value"]).all()
