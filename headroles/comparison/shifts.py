@@ -265,5 +265,7 @@ def _add_answers(frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], befor
     frame["answer_after"] = frame["answer_before"]
     for checkpoint in frame["checkpoint"].unique():
         here = (frame["checkpoint"] == checkpoint).to_numpy()
-        frame.loc[here, "answer_after"] = tables[checkpoint].loc[rows[here], "answer"].to_numpy()
+        after = tables[checkpoint]["answer"].reindex(rows[here])
+        # a role table has no row for a role that no example has
+        frame.loc[here, "answer_after"] = after.fillna(UNTESTABLE).to_numpy()
     frame["status"] = role_status(frame["answer_before"], frame["answer_after"]).astype(object)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -416,3 +417,18 @@ def test_rounding_of_contrasts_is_no_change() -> None:
         assert (contrast["change"] == "equivalent").all()
         assert (contrast["status"] == "undecided").all()
         assert contrast["note"].str.startswith("degenerate").all()
+
+
+def test_a_role_that_no_example_has_any_more() -> None:
+    """A contrast may lose all its examples: it is untestable after, and nothing is claimed."""
+    before = random_scores()
+    role = before.roles[-1]
+    values, counts = before.values.copy(), before.counts.copy()
+    values[..., -1], counts[:, -1] = np.nan, 0
+    after = replace(before, values=values, counts=counts)
+    frame = compare_roles(before, after).frame
+    gone = frame[frame["role"] == role]
+    assert (gone["answer_after"] == "untestable").all()
+    assert (gone["status"] == "untestable").all()
+    assert not gone["changed"].any()
+    assert role not in set(compare_roles(after, before).frame["role"])
