@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from headroles.hypotheses import MAX_T, FloatArray, Hypotheses, IntArray
 from headroles.inference import (
-    ANSWERS,
     DEGENERATE,
+    NO,
     OK,
+    UNDECIDED,
     UNTESTABLE,
+    YES,
     Alternative,
     OneSampleResult,
     adjust_p_values,
@@ -21,13 +23,14 @@ from headroles.inference import (
     bootstrap_t_test,
     decide,
     one_sample_t,
+    p_of_t,
+    resolution_of,
     sign_flip_test,
     simultaneous_intervals,
     step_down_max_t,
     wilcoxon_signed_rank,
 )
 
-YES, NO, UNDECIDED, NO_ANSWER = ANSWERS
 FEW = 20
 """With fewer clusters, or examples if they are independent, tests are told to be unreliable."""
 FEWEST_TO_FLIP = 6
@@ -40,8 +43,6 @@ ROUNDING = 1e-5
 over 145 tokens, which are 1 (bias) or 0 (excess), were found to deviate by up to 1.3e-6."""
 SKEWED = f"skewed: fewer than {ENOUGH_FOR_SKEWNESS} times skewness squared examples"
 _SHOWN = 3
-_RESOLUTION = 8 * float(np.finfo(np.float32).eps)
-"""The same, relatively."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,8 @@ def weigh(hypotheses: Hypotheses) -> Evidence:
         ddof=options.ddof,
         groups=hypotheses.groups,
     )
-    statistic, p_above = _test(hypotheses, "greater")
-    p_below = _test(hypotheses, "less")[1]
+    statistic, p_above = _test(hypotheses, described, "greater")
+    p_below = _test(hypotheses, described, "less")[1]
     above = _adjust(hypotheses, p_above, "greater")
     below = _adjust(hypotheses, p_below, "less")
     ci_low, ci_high = _intervals(hypotheses, described)
@@ -121,16 +122,18 @@ def settled(hypotheses: Hypotheses) -> Hypotheses:
     return replace(hypotheses, values=values)
 
 
-def _test(hypotheses: Hypotheses, alternative: Alternative) -> tuple[FloatArray, FloatArray]:
+def _test(
+    hypotheses: Hypotheses, described: OneSampleResult, alternative: Alternative
+) -> tuple[FloatArray, FloatArray]:
     """Statistics and p-values (tests,) in one direction."""
     options, groups = hypotheses.options, hypotheses.groups
     values, threshold = hypotheses.values, hypotheses.threshold
     if options.test == "wilcoxon":
         ranked = wilcoxon_signed_rank(values, threshold, alternative)
         return ranked.statistic, ranked.p_value
-    t = one_sample_t(values, threshold, ddof=options.ddof, groups=groups, alternative=alternative)
+    t = described.statistic
     if options.test == "t":
-        return t.statistic, t.p_value
+        return t, p_of_t(t, described.n_groups - 1, alternative)
     resampled = sign_flip_test if options.test == "sign_flip" else bootstrap_t_test
     p_value = resampled(
         values,
@@ -140,7 +143,7 @@ def _test(hypotheses: Hypotheses, alternative: Alternative) -> tuple[FloatArray,
         groups=groups,
         alternative=alternative,
     )
-    return t.statistic, p_value
+    return t, p_value
 
 
 def _adjust(hypotheses: Hypotheses, p: FloatArray, alternative: Alternative) -> FloatArray:
@@ -195,7 +198,7 @@ def _answers(
 ) -> NDArray[np.str_]:
     """Those of `decide`; where nothing varies the mean decides."""
     mean, threshold = described.mean, hypotheses.threshold
-    at_threshold = np.isclose(mean, threshold, rtol=_RESOLUTION, atol=ROUNDING)
+    at_threshold = np.isclose(mean, threshold, rtol=resolution_of(hypotheses.values), atol=ROUNDING)
     by_mean = np.select([at_threshold, mean > threshold], [UNDECIDED, YES], NO)
     tested = decide(above, below, hypotheses.options.alpha)
     return np.where(described.status == DEGENERATE, by_mean, tested)

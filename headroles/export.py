@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,11 @@ from pandas.api.types import is_bool_dtype, is_float_dtype
 
 from headroles.errors import UsageError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 FORMATS = ("csv", "parquet", "json", "markdown", "latex", "html")
+_NOTE = b"headroles"  # where a Parquet file keeps the provenance
 _MARK = "x"  # stands for True where people read
 
 
@@ -42,12 +46,18 @@ def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> b
     raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
 
 
+def noted_provenance(table: pa.Table) -> dict[str, Any]:
+    """The provenance that `export_frame` left in a Parquet file; empty if there is none."""
+    noted: dict[str, Any] = json.loads((table.schema.metadata or {}).get(_NOTE, b"{}"))
+    return noted
+
+
 def _to_parquet(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    note = {b"headroles": json.dumps(provenance, ensure_ascii=False).encode()}
+    note = {_NOTE: json.dumps(provenance, ensure_ascii=False).encode()}
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **note}), sink)
     return sink.getvalue()

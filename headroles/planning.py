@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from headroles.errors import UsageError
-from headroles.evidence import NO, YES, notes, settled
+from headroles.evidence import notes, settled
 from headroles.export import export_frame
 from headroles.hypotheses import MAX_T, FloatArray, Hypotheses, IntArray, TestOptions
-from headroles.inference import OK, one_sample_t
-from headroles.inference.power import design_effect, smallest_n
+from headroles.inference import NO, OK, YES, design_effect, one_sample_t, smallest_n
 from headroles.scores import HeadScores
 
 COLUMNS = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -14,8 +13,8 @@ import pandas as pd
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
-from headroles.evidence import SKEWED, YES, Evidence, notes, warnings, weigh
-from headroles.export import export_frame
+from headroles.evidence import SKEWED, Evidence, notes, warnings, weigh
+from headroles.export import export_frame, noted_provenance
 from headroles.hypotheses import (
     DEFAULT,
     PUBLISHED,
@@ -25,7 +24,7 @@ from headroles.hypotheses import (
     is_contrast,
     kind_of,
 )
-from headroles.inference import ANSWERS, one_sample_t
+from headroles.inference import ANSWERS, YES, one_sample_t
 from headroles.scores import HeadScores
 from headroles.sieves import EVENNESS
 from headroles.storage import ROLES_CSV, ROLES_FILE, RUN_FILE
@@ -170,7 +169,7 @@ class RoleTable:
                 f"{folder / ROLES_FILE} has not the columns of this version; "
                 f"test the scores again: headroles assign {folder}"
             )
-        noted = json.loads((table.schema.metadata or {}).get(b"headroles", b"{}"))
+        noted = noted_provenance(table)
         if noted.get("tests") != provenance.get("tests"):
             raise StorageError(
                 f"{folder / ROLES_FILE} is not of the same tests as {RUN_FILE} beside it; "

@@ -50,7 +50,7 @@ from headroles.sieves import (
     find_controls,
     role_ids,
 )
-from headroles.tokens import EncodedExample
+from headroles.tokens import EncodedExample, pad
 
 ALL_RELATIONS = "all"
 # Examples that are sorted by length together: enough for batches of about equal length, few enough
@@ -336,8 +336,10 @@ class ScoringRun:
         waiting = list(reversed(batches_by_length(examples, self.batch_tokens)))
         controls = self._find_controls(examples, waiting)
         lacking = lacking_offsets(controls)
-        lent: list[Lent] = []
         lengths = np.array([len(example) for example in examples])
+        if controls:
+            self._places += count_controls(controls, lengths, lacking)
+        lent: list[Lent] = []
         done = 0
         while waiting:
             rows = waiting.pop()
@@ -375,9 +377,7 @@ class ScoringRun:
         found: dict[int, ExampleControls] = {}
         for rows in batches:
             found.update(zip(rows, find_controls([examples[row] for row in rows]), strict=True))
-        controls = [found[row] for row in range(len(examples))]
-        self._places += count_controls(controls, np.array([len(example) for example in examples]))
-        return controls
+        return [found[row] for row in range(len(examples))]
 
     def _score_batch(
         self,
@@ -488,20 +488,14 @@ def batches_by_length(examples: list[EncodedExample], batch_tokens: int) -> list
 
 def collate(examples: list[EncodedExample], device: torch.device, pad_id: int) -> dict[str, Tensor]:
     """Inputs of the model, padded at the end to the longest example."""
-    width = max(len(example) for example in examples)
+    input_ids = pad([example.input_ids for example in examples], pad_id)
     lengths = torch.tensor([len(example) for example in examples])
     inputs = {
-        "input_ids": _pad([example.input_ids for example in examples], width, pad_id),
-        "attention_mask": (torch.arange(width) < lengths[:, None]).long(),
+        "input_ids": torch.from_numpy(input_ids),
+        "attention_mask": (torch.arange(input_ids.shape[1]) < lengths[:, None]).long(),
     }
     type_ids = [example.token_type_ids for example in examples]
     if all(ids is not None for ids in type_ids):
-        inputs["token_type_ids"] = _pad([ids for ids in type_ids if ids is not None], width, 0)
+        padded = pad([ids for ids in type_ids if ids is not None], 0)
+        inputs["token_type_ids"] = torch.from_numpy(padded)
     return {name: tensor.to(device, non_blocking=True) for name, tensor in inputs.items()}
-
-
-def _pad(rows: list[NDArray[np.int64]], width: int, filler: int) -> Tensor:
-    padded = np.full((len(rows), width), filler, dtype=np.int64)
-    for target, row in zip(padded, rows, strict=True):
-        target[: len(row)] = row
-    return torch.from_numpy(padded)

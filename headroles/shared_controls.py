@@ -29,12 +29,14 @@ def lacking_offsets(controls: Sequence[ExampleControls]) -> IntArray:
     return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
 
-def count_controls(controls: Sequence[ExampleControls], lengths: IntArray) -> Counter[str]:
+def count_controls(
+    controls: Sequence[ExampleControls], lengths: IntArray, lacking: IntArray
+) -> Counter[str]:
     """Number of pairs of pieces of arcs by where, among examples read together, controls are.
 
-    ``lengths`` (E,) are the numbers of tokens of the examples.
+    ``lengths`` (E,) are the numbers of tokens of the examples, ``lacking`` (W,) is what
+    `lacking_offsets` tells of them.
     """
-    lacking = lacking_offsets(controls)
     totals = np.zeros((len(controls), len(lacking)))
     wanted = np.zeros_like(totals)
     places: Counter[str] = Counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -59,3 +60,11 @@ def _digest(*arrays: IntArray) -> str:
         # The length first: no array can then pass for the end of the one before it.
         content.update(np.concatenate([[array.size], array.ravel()]).astype("<i8").tobytes())
     return content.hexdigest()
+
+
+def pad(rows: Sequence[IntArray], filler: int) -> IntArray:
+    """(B, N): ``rows`` side by side, filled up to the longest."""
+    padded = np.full((len(rows), max(len(row) for row in rows)), filler, dtype=np.int64)
+    for target, row in zip(padded, rows, strict=True):
+        target[: len(row)] = row
+    return padded

@@ -76,13 +76,14 @@ def controls(offsets: list[int], totals: list[float], n_arc_pairs: list[int]) ->
 
 def test_counts_by_where_controls_are() -> None:
     read = [controls([1, 4], [2, 0], [3, 1]), controls([4], [5], [2]), controls([9], [0], [7])]
-    assert lacking_offsets(read).tolist() == [4, 9]
-    assert count_controls(read, np.array([10, 10, 10])) == {
+    lacking = lacking_offsets(read)
+    assert lacking.tolist() == [4, 9]
+    assert count_controls(read, np.array([10, 10, 10]), lacking) == {
         "in the same sentence": 5,
         "in sentences read together": 1,
         "nowhere": 7,
     }
-    assert count_controls(read, np.array([10, 20, 10]))["nowhere"] == 8
+    assert count_controls(read, np.array([10, 20, 10]), lacking)["nowhere"] == 8
 
 
 def test_nothing_read() -> None:

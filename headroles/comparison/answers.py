@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference import ANSWERS
-
-_YES, _NO, _, _UNTESTABLE = ANSWERS
+from headroles.inference import NO, UNTESTABLE, YES
 
 STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
 CHANGES = ("changed", "trivial", "equivalent", "undecided", "untestable")
@@ -28,9 +26,9 @@ def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
     ['lost', 'undecided', 'gained']
     """
     before, after = np.asarray(before), np.asarray(after)
-    untestable = (before == _UNTESTABLE) | (after == _UNTESTABLE)
-    had, has = before == _YES, after == _YES
-    lacked, lacks = before == _NO, after == _NO
+    untestable = (before == UNTESTABLE) | (after == UNTESTABLE)
+    had, has = before == YES, after == YES
+    lacked, lacks = before == NO, after == NO
     cases = (untestable, had & has, lacked & has, had & lacks, lacked & lacks)
     answers = ("untestable", "kept", "gained", "lost", "absent")
     return np.select(cases, answers, default="undecided")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from headroles.comparison.summaries import (
     summarise_layers,
 )
 from headroles.errors import StorageError, UsageError
-from headroles.export import export_frame
+from headroles.export import export_frame, noted_provenance
 from headroles.storage import RUN_FILE, SCORES_FILE, SHIFTS_CSV, SHIFTS_FILE
 
 VIEWS = ("long", "counts", "layers", "agreement", "moved")
@@ -119,7 +118,7 @@ class RoleShifts:
                 f"{folder} holds the scores of one model; compare them with those of another"
             )
         table = storage.read_table(folder / SHIFTS_FILE)
-        noted = json.loads((table.schema.metadata or {}).get(b"headroles", b"{}"))
+        noted = noted_provenance(table)
         if set(table.column_names) != set(COLUMNS) or noted != provenance:
             raise StorageError(
                 f"{folder / SHIFTS_FILE} does not belong to {RUN_FILE} beside it, or comes from "

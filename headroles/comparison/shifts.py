@@ -22,6 +22,7 @@ from headroles.inference import (
     adjust_p_values,
     equivalence_t,
     paired_t,
+    resolution_of,
     sign_flip_test,
     step_down_max_t,
 )
@@ -65,8 +66,6 @@ COLUMNS = (
     "note",
 )
 _P_VALUES = {"p_value": "p_adjusted", "p_equivalent": "p_equivalent_adjusted"}
-_ROUNDING = 8 * float(np.finfo(np.float32).eps)
-"""Scores are float32: what differs by no more than this, relatively, is the same."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ def _test(pairs: _Pairs, groups: Groups, options: ShiftOptions) -> pd.DataFrame:
             "margin": margin,
             "p_equivalent": p_equivalent,
             "state": result.status,
-            "rounding": _ROUNDING * magnitude,
+            "rounding": resolution_of(pairs.before) * magnitude,
             "note": notes(result),
         }
     )

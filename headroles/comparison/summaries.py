@@ -10,9 +10,8 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
 from headroles.comparison.answers import STATUSES
-from headroles.inference import ANSWERS
+from headroles.inference import YES
 
-_YES = ANSWERS[0]
 _NO_ERROR = 1e-6
 """A standard error of kappa that is 0 but for rounding: a square root of differences."""
 
@@ -105,7 +104,7 @@ def measure_agreement(frame: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
 
 def _agreement(heads: pd.DataFrame, alpha: float) -> dict[str, float]:
     tested = heads[heads["status"] != "untestable"]
-    had, has = (tested[name] == _YES for name in ("answer_before", "answer_after"))
+    had, has = (tested[name] == YES for name in ("answer_before", "answer_after"))
     both, either = int((had & has).sum()), int((had | has).sum())
     table = [[both, int((had & ~has).sum())], [int((has & ~had).sum()), int((~had & ~has).sum())]]
     jaccard = both / either if either else np.nan

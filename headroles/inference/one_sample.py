@@ -71,7 +71,7 @@ def one_sample_t(
     and the statistic is compared with t on G - 1 degrees of freedom, G being the number of
     clusters that have a value in the column. Clusters of one example each give the ordinary
     t-test. With few clusters (under about 20), or very unequal ones, the robust error is too
-    small on average; ``sign_flip_test`` is then the safer test.
+    small on average; ``sign_flip_test`` is then the safer test of symmetric values.
 
     Args:
         values: (examples, tests); NaN where an example has no value.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroles.sieves.rows import BoolArray, RowValues, row_values
-from headroles.tokens import SPECIAL, EncodedExample, IntArray
+from headroles.tokens import SPECIAL, EncodedExample, IntArray, pad
 
 # The key sets, in the order of the last axis of `Batch.key_sets`.
 DELIMITERS, CLASSIFIER, SEPARATORS, WORDS_0, WORDS_1 = range(5)
@@ -54,14 +54,6 @@ class Batch:
     def row_values(self, sizes: IntArray) -> RowValues:
         """Values of all rows, for sieves of ``sizes`` (B, N)."""
         return row_values(self.score, self.row_lengths, sizes)
-
-
-def pad(rows: Sequence[IntArray], filler: int) -> IntArray:
-    """(B, N): ``rows`` side by side, filled up to the longest."""
-    padded = np.full((len(rows), max(len(row) for row in rows)), filler, dtype=np.int64)
-    for target, row in zip(padded, rows, strict=True):
-        target[: len(row)] = row
-    return padded
 
 
 def _key_sets(segments: IntArray) -> BoolArray:

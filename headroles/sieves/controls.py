@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.sieves.batch import PADDING, pad
+from headroles.sieves.batch import PADDING
 from headroles.sieves.pairs import ArcPairs
 from headroles.sieves.rows import FloatArray, divide, expand
-from headroles.tokens import SPECIAL, EncodedExample, IntArray
+from headroles.tokens import SPECIAL, EncodedExample, IntArray, pad
 
 
 @dataclass(frozen=True, slots=True)
