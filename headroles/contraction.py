@@ -9,7 +9,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.sieves import Sieves
+from headroles.sieves import ContrastWeights, Sieves
+
+
+@dataclass(frozen=True)
+class ContrastTensors:
+    """The weights of `ContrastWeights` where the model runs; names and shapes as there."""
+
+    pairs: Tensor
+    pair_weights: Tensor
+    run_weights: Tensor
+    lending: Tensor
+
+    @classmethod
+    def of(cls, contrasts: ContrastWeights, device: torch.device) -> ContrastTensors:
+        """Copy ``contrasts`` to ``device``; on the CPU they share their memory."""
+        return cls(
+            pairs=_move(contrasts.pairs, device),
+            pair_weights=_move(contrasts.pair_weights, device),
+            run_weights=_move(contrasts.run_weights, device),
+            lending=_move(contrasts.lending, device),
+        )
 
 
 @dataclass(frozen=True)
@@ -23,7 +43,7 @@ class SieveTensors:
     pairs: Tensor
     local_weights: Tensor
     arc_weights: Tensor
-    control_weights: Tensor | None
+    contrasts: ContrastTensors | None
     constants: Tensor
     has_blocks: bool
 
@@ -39,7 +59,7 @@ class SieveTensors:
             pairs=_move(sieves.pairs, device),
             local_weights=_move(sieves.local_weights, device),
             arc_weights=_move(sieves.arc_weights, device),
-            control_weights=None if contrasts is None else _move(contrasts.weights, device),
+            contrasts=None if contrasts is None else ContrastTensors.of(contrasts, device),
             constants=_move(sieves.constants, device),
             has_blocks=sieves.has_blocks,
         )
@@ -56,8 +76,8 @@ def contract(attention: Tensor, sieves: SieveTensors) -> tuple[Tensor, Tensor]:
     keys; rows of padding may hold anything finite. Scores of roles that an example does not have
     mean nothing.
 
-    The second result (batch, heads, offsets) is what the controls get, in sum, at each offset at
-    which some sentence lacks them.
+    The second result (batch, heads, 2 * distances) is what the controls get, in sum, at each
+    distance at which some sentence lacks them: first with the later word as key, then as query.
     """
     batch, heads, width, _ = attention.shape
     attention = attention.float()
@@ -65,22 +85,35 @@ def contract(attention: Tensor, sieves: SieveTensors) -> tuple[Tensor, Tensor]:
     masses = masses.view(batch, heads, -1)
     delimiters = torch.bmm(masses, sieves.set_weights)
     blocks = _block_scores(attention, masses, sieves)
-    picked = attention.reshape(batch, heads, -1).gather(
-        2, sieves.pairs[:, None, :].expand(-1, heads, -1)
+    at_window, at_arcs = _pick(attention, sieves.pairs).tensor_split(
+        (sieves.local_weights.shape[1],), dim=2
     )
-    first_arc = sieves.local_weights.shape[1]
-    first_control = first_arc + sieves.arc_weights.shape[1]
-    at_window, at_arcs, at_controls = picked.tensor_split((first_arc, first_control), dim=2)
     local = torch.bmm(at_window, sieves.local_weights)
     syntactic = torch.bmm(at_arcs, sieves.arc_weights)
     parts = [local, delimiters, blocks, syntactic]
     lent = syntactic[..., :0]
-    if sieves.control_weights is not None:
-        taken, lent = torch.bmm(at_controls, sieves.control_weights).tensor_split(
-            (syntactic.shape[-1],), dim=2
-        )
-        parts.append(syntactic + taken)
+    if sieves.contrasts is not None:
+        taken, lent = _at_controls(attention, sieves.contrasts)
+        parts.append(syntactic - taken)
     return torch.cat(parts, dim=-1) + sieves.constants[:, None], lent
+
+
+def _pick(attention: Tensor, pairs: Tensor) -> Tensor:
+    """(batch, heads, P): attention at ``pairs`` (batch, P) of query * N + key."""
+    batch, heads, _, _ = attention.shape
+    index = pairs[:, None].expand(-1, heads, -1)
+    return attention.reshape(batch, heads, -1).gather(2, index)
+
+
+def _at_controls(attention: Tensor, contrasts: ContrastTensors) -> tuple[Tensor, Tensor]:
+    """What contrasts (batch, heads, R) take away, and what can be lent (batch, heads, 2 * W)."""
+    batch, heads, _, _ = attention.shape
+    _, length, n_runs = contrasts.pair_weights.shape
+    picked = _pick(attention, contrasts.pairs).view(batch, heads, 2, length, n_runs)
+    runs = picked.mul_(contrasts.pair_weights[:, None, None]).sum(dim=3)
+    taken = torch.bmm(runs.view(batch, heads, -1), contrasts.run_weights)
+    lent = torch.bmm(runs.view(batch, heads * 2, -1), contrasts.lending)
+    return taken, lent.view(batch, heads, -1)
 
 
 def _block_scores(attention: Tensor, masses: Tensor, sieves: SieveTensors) -> Tensor:

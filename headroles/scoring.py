@@ -40,11 +40,11 @@ from headroles.shared_controls import (
     Lent,
     complete_contrasts,
     count_controls,
-    lacking_offsets,
+    lacking_distances,
 )
 from headroles.sieves import (
     SCORES,
-    ExampleControls,
+    Controls,
     Sieves,
     build_sieves,
     find_controls,
@@ -333,28 +333,25 @@ class ScoringRun:
             dtype=np.float32,
         )
         counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
-        waiting = list(reversed(batches_by_length(examples, self.batch_tokens)))
-        controls = self._find_controls(examples, waiting)
-        lacking = lacking_offsets(controls)
         lengths = np.array([len(example) for example in examples])
+        by_length = batches_by_length(examples, self.batch_tokens)
+        waiting = [self._batch(examples, rows) for rows in reversed(by_length)]
+        controls = [batch.controls for batch in waiting if batch.controls is not None]
+        lacking = lacking_distances(controls)
         if controls:
-            self._places += count_controls(controls, lengths, lacking)
+            self._places += count_controls(controls)
         lent: list[Lent] = []
         done = 0
         while waiting:
-            rows = waiting.pop()
+            batch = waiting.pop()
             try:
-                batch = self._score_batch(
-                    [examples[row] for row in rows],
-                    controls and [controls[row] for row in rows],
-                    lacking,
-                )
+                scored = self._score_batch(batch, lacking)
             except torch.OutOfMemoryError:
-                waiting += self._halve(rows, examples)
+                waiting += [self._batch(examples, rows) for rows in self._halve(batch)]
                 continue
-            values[rows], counts[rows] = batch.values, batch.counts
-            lent += batch.lent(rows)
-            done += len(rows)
+            values[batch.rows], counts[batch.rows] = scored.values, scored.counts
+            lent += scored.lent(batch.rows)
+            done += len(batch.rows)
             report(done)
             self._held_memory.release()
         complete_contrasts(values, lengths, lent)
@@ -368,33 +365,23 @@ class ScoringRun:
             digests=[example.digest for example in examples],
         )
 
-    def _find_controls(
-        self, examples: list[EncodedExample], batches: list[list[int]]
-    ) -> list[ExampleControls]:
-        """Controls of every example, found batch by batch; [] if no contrasts are asked for."""
-        if not (self._options.beyond_offset and self.relations):
-            return []
-        found: dict[int, ExampleControls] = {}
-        for rows in batches:
-            found.update(zip(rows, find_controls([examples[row] for row in rows]), strict=True))
-        return [found[row] for row in range(len(examples))]
+    def _batch(self, examples: list[EncodedExample], rows: list[int]) -> _Batch:
+        """The ``examples`` at places ``rows``, which are to run together."""
+        chosen = [examples[row] for row in rows]
+        contrasted = self._options.beyond_offset and self.relations
+        return _Batch(rows, chosen, find_controls(chosen) if contrasted else None)
 
-    def _score_batch(
-        self,
-        examples: list[EncodedExample],
-        controls: list[ExampleControls],
-        lacking: NDArray[np.int64],
-    ) -> _BatchScores:
+    def _score_batch(self, batch: _Batch, lacking: NDArray[np.int64]) -> _BatchScores:
         device, reaches = self._encoder.device, self._reader.reaches
         sieves = {
             reach: build_sieves(
-                examples,
+                batch.examples,
                 len(self.relations),
                 self._options.window,
                 self._options.published_edge,
                 reach,
                 self._options.score,
-                controls or None,
+                batch.controls,
                 lacking,
             )
             for reach in dict.fromkeys(reaches)
@@ -402,14 +389,14 @@ class ScoringRun:
         tensors = {reach: SieveTensors.of(sieves[reach], device) for reach in sieves}
         layers: list[tuple[Tensor, Tensor]] = []
         self._reader.read(
-            collate(examples, device, self._encoder.tokenizer.pad_token_id or 0),
+            collate(batch.examples, device, self._encoder.tokenizer.pad_token_id or 0),
             lambda layer, attention: layers.append(contract(attention, tensors[reaches[layer]])),
         )
         values = torch.stack([scores for scores, _ in layers], dim=1).cpu().numpy()
         if not np.isfinite(values).all():
             row, layer = np.argwhere(~np.isfinite(values))[0, :2]
             raise ModelError(
-                f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
+                f"attention of layer {layer} is not finite for example {batch.examples[row].id!r}; "
                 f"run the model in float32 (it ran in {self._encoder.model.dtype})"
             )
         for layer, reach in enumerate(reaches):
@@ -417,16 +404,27 @@ class ScoringRun:
         at_lacking = torch.stack([means for _, means in layers], dim=1).cpu().numpy()
         return _BatchScores(values, reaches, sieves, at_lacking)
 
-    def _halve(self, rows: list[int], examples: list[EncodedExample]) -> list[list[int]]:
+    def _halve(self, batch: _Batch) -> list[list[int]]:
+        rows = batch.rows
         if len(rows) == 1:
+            (example,) = batch.examples
             raise ModelError(
-                f"memory ran out for the single example {examples[rows[0]].id!r} of "
-                f"{len(examples[rows[0]])} tokens; use a device with more memory"
+                f"memory ran out for the single example {example.id!r} of {len(example)} tokens; "
+                "use a device with more memory"
             )
         torch.cuda.empty_cache()
         self.batch_tokens = max(1, self.batch_tokens // 2)
         middle = len(rows) // 2
         return [rows[middle:], rows[:middle]]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Examples that run together, their places among those read together, their controls."""
+
+    rows: list[int]
+    examples: list[EncodedExample]
+    controls: Controls | None
 
 
 @dataclass(frozen=True)

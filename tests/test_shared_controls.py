@@ -9,27 +9,31 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 from headroles import read_conllu, score_heads
-from headroles.shared_controls import Lent, complete_contrasts, count_controls, lacking_offsets
-from headroles.sieves import ContrastWeights, ExampleControls
+from headroles.shared_controls import Lent, complete_contrasts, count_controls, lacking_distances
+from headroles.sieves import BorrowedWeights, ContrastWeights, Controls
 from tests.conftest import conllu_sentence, make_bert
 
 
 def lent(
     totals: list[list[float]], sums: list[list[float]], lacks: list[list[float]], layer: int = 0
 ) -> Lent:
-    """One layer, one head, one role; an offset per column."""
+    """One layer, one head, one role; a distance per column, later words as keys."""
+    n_examples, n_distances = np.shape(totals)
+    example, column = np.nonzero(lacks)
+    none = np.zeros((n_examples, 0), dtype=np.float32)
     weights = ContrastWeights(
-        pairs=np.zeros((len(totals), 0), dtype=np.int64),
-        weights=np.zeros((len(totals), 0, 1), dtype=np.float32),
+        pairs=none.astype(np.int64),
+        pair_weights=none[..., None],
+        run_weights=none[..., None],
+        lending=none[..., None],
         totals=np.array(totals),
-        lacks=np.array(lacks, dtype=np.float32)[..., None],
+        borrowed=BorrowedWeights(
+            example, column, np.array(lacks, dtype=np.float32)[example, column, None]
+        ),
     )
-    return Lent(
-        np.arange(len(totals)),
-        np.array([layer]),
-        weights,
-        np.array(sums, dtype=np.float32)[:, None, None],
-    )
+    both = np.zeros((n_examples, 1, 1, 2 * n_distances), dtype=np.float32)
+    both[..., :n_distances] = np.array(sums)[:, None, None]
+    return Lent(np.arange(n_examples), np.array([layer]), weights, both)
 
 
 def completed(lengths: list[int], part: Lent) -> list[float]:
@@ -54,40 +58,54 @@ def test_without_lender_the_contrast_is_missing() -> None:
     assert np.isnan(completed([20, 40], part)).tolist() == [True, False]
 
 
-def test_several_offsets_add_up() -> None:
+def test_the_later_word_as_query() -> None:
+    """The second half of the columns, with the same pairs of words."""
+    part = lent([[0], [4]], [[9], [9]], [[10], [0]])
+    part.contrasts.borrowed.columns[:] = 1
+    part.sums[..., 1] = [[[0]], [[0.8]]]
+    assert completed([20, 20], part) == pytest.approx([1 - 10 * 0.8 / 4, 1])
+
+
+def test_several_distances_add_up() -> None:
     part = lent([[0, 0], [1, 2]], [[0, 0], [0.5, 0.4]], [[2, 5], [0, 0]])
     assert completed([20, 20], part) == pytest.approx([1 - 2 * 0.5 - 5 * 0.2, 1])
 
 
-def controls(offsets: list[int], totals: list[float], n_arc_pairs: list[int]) -> ExampleControls:
+def controls(
+    lengths: list[int], distances: list[int], totals: list[float], n_arc_pairs: list[int]
+) -> Controls:
+    """A cell per example."""
     none = np.zeros(0, dtype=np.int64)
-    return ExampleControls(
-        boundary=99,
-        sentences=np.zeros(len(offsets), dtype=np.int64),
-        offsets=np.array(offsets),
+    return Controls(
+        lengths=np.array(lengths),
+        boundaries=np.full(len(lengths), 99),
+        owners=np.arange(len(lengths)),
+        sentences=np.zeros_like(distances),
+        distances=np.array(distances),
         n_arc_pairs=np.array(n_arc_pairs),
         totals=np.array(totals),
-        queries=none,
-        keys=none,
-        places=none,
+        cells=none,
+        firsts=none,
+        seconds=none,
         weights=np.zeros(0),
     )
 
 
 def test_counts_by_where_controls_are() -> None:
-    read = [controls([1, 4], [2, 0], [3, 1]), controls([4], [5], [2]), controls([9], [0], [7])]
-    lacking = lacking_offsets(read)
-    assert lacking.tolist() == [4, 9]
-    assert count_controls(read, np.array([10, 10, 10]), lacking) == {
-        "in the same sentence": 5,
-        "in sentences read together": 1,
-        "nowhere": 7,
+    """A pair of pieces of an arc is one from either end."""
+    read = [controls([10, 10], [1, 4], [2, 0], [3, 1]), controls([10, 10], [4, 9], [5, 0], [2, 7])]
+    assert lacking_distances(read).tolist() == [4, 9]
+    assert count_controls(read) == {
+        "in the same sentence": 2 * 5,
+        "in sentences read together": 2 * 1,
+        "nowhere": 2 * 7,
     }
-    assert count_controls(read, np.array([10, 20, 10]), lacking)["nowhere"] == 8
+    read[1] = controls([20, 10], [4, 9], [5, 0], [2, 7])
+    assert count_controls(read)["nowhere"] == 2 * 8
 
 
 def test_nothing_read() -> None:
-    assert len(lacking_offsets([])) == 0
+    assert len(lacking_distances([])) == 0
 
 
 def test_uniform_attention_has_no_contrast(

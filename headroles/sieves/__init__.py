@@ -19,7 +19,8 @@ This module knows arrays only: no model, no corpus.
 """
 
 from headroles.sieves.build import Sieves, build_sieves
-from headroles.sieves.controls import ContrastWeights, ExampleControls, find_controls
+from headroles.sieves.contrasts import BorrowedWeights, ContrastWeights
+from headroles.sieves.controls import Controls, find_controls
 from headroles.sieves.names import (
     BEYOND_OFFSET,
     EVENNESS,
@@ -37,8 +38,9 @@ __all__ = [
     "SCORES",
     "TO_DEPENDENT",
     "TO_GOVERNOR",
+    "BorrowedWeights",
     "ContrastWeights",
-    "ExampleControls",
+    "Controls",
     "Sieves",
     "build_sieves",
     "find_controls",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroles.sieves.batch import Batch
-from headroles.sieves.controls import ContrastWeights, ExampleControls, contrast_weights
+from headroles.sieves.contrasts import ContrastWeights, contrast_weights
+from headroles.sieves.controls import Controls
 from headroles.sieves.key_sets import block_role, delimiter_roles, evenness_role
 from headroles.sieves.pairs import arc_pairs, local_role
 from headroles.sieves.rows import FloatArray
@@ -25,16 +26,13 @@ class Sieves:
     the weight of each row's mass on each set for the three delimiter roles, and ``block_weights``
     (B, N, K) for the block roles; ``evenness_weights`` (B, N, K), which only the excess scores
     have, is 1 / (rows * ln of the segment's size) instead. ``pairs`` (B, P) holds query * N +
-    key: first those of ``local``, then those of arcs, then the controls of contrasts. Their
-    weights are ``local_weights`` (B, P1, 1), ``arc_weights`` (B, P2, R) for the syntactic roles,
-    and those of ``contrasts``. Weights of padding are 0.
+    key: first those of ``local``, then those of arcs. Their weights are ``local_weights``
+    (B, P1, 1), and ``arc_weights`` (B, P2, R) for the syntactic roles. Weights of padding are 0.
+    The contrasts of syntactic roles take away what ``contrasts`` tells.
 
     ``constants`` (B, roles) are to be added to what the weights give. ``counts`` (B, roles) is
     the number of query tokens (syntactic roles: of arcs) behind a score; where it is 0 the
     example has no score for the role.
-
-    Where sentences lack controls at some offset (`find_controls`), ``contrasts`` tells what is
-    missing.
     """
 
     key_sets: FloatArray
@@ -61,7 +59,7 @@ def build_sieves(
     published_edge: bool = False,
     reach: int | None = None,
     score: str = "bias",
-    controls: Sequence[ExampleControls] | None = None,
+    controls: Controls | None = None,
     lacking: IntArray = _NONE,
 ) -> Sieves:
     """Sieves of every role of `role_ids` for ``examples``, ``n_relations`` being scored.
@@ -70,8 +68,8 @@ def build_sieves(
     the size of that sieve from the released notebooks, one too large for the last ``window``
     tokens. ``reach`` is how far the attention of the layer can reach to either side: keys beyond
     it are no part of any row or sieve. ``score`` is that of `role_ids`; contrasts are made from
-    the ``controls`` of the examples, if given, and ``lacking`` (W,) are the offsets at which
-    some sentence of these or other examples has none.
+    the ``controls`` of the examples, if given, and ``lacking`` (W,) are the distances at which
+    some sentence of these or other examples has none, in ascending order.
     """
     batch = Batch.of(examples, reach, score)
     local = local_role(batch, window, published_edge)
@@ -86,18 +84,16 @@ def build_sieves(
     parts = (local, delimiters, block, beside, syntax)
     constants = [part.constants for part in parts]
     counts = [part.counts for part in parts]
-    pairs = [local.pairs, syntax.pairs]
     if contrasts is not None:
         # what both sides of a difference have in common falls away
         constants.append(np.zeros_like(syntax.constants))
         counts.append(syntax.counts)
-        pairs.append(contrasts.pairs)
     return Sieves(
         key_sets=batch.key_sets.astype(np.float32),
         set_weights=delimiters.weights.reshape(batch.size, -1, delimiters.counts.shape[1]),
         block_weights=block.weights,
         evenness_weights=beside.weights if score == "excess" else None,
-        pairs=np.concatenate(pairs, axis=1),
+        pairs=np.concatenate([local.pairs, syntax.pairs], axis=1),
         local_weights=local.weights,
         arc_weights=syntax.weights,
         constants=np.concatenate(constants, axis=1),

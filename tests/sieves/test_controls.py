@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from headroles.contraction import SieveTensors, contract
 from headroles.sieves import BEYOND_OFFSET, Sieves, build_sieves, find_controls, role_ids
+from headroles.sieves.contrasts import RUN
 from headroles.tokens import EncodedExample
 from tests.sieves.examples import S, make_parsed, random_attention
 
@@ -49,6 +50,10 @@ def parsed(draw: st.DrawFn, min_words: int = 2) -> EncodedExample:
     dependents = [k for k, governor in enumerate(governors) if governor >= 0]
     scored = {k: draw(st.integers(0, 1)) for k in dependents if draw(st.booleans())}
     return make_parsed(segments, words, governors, scored)
+
+
+def lacks_controls(example: EncodedExample) -> bool:
+    return bool((find_controls([example]).totals == 0).any())
 
 
 def control_mean(
@@ -104,8 +109,20 @@ def test_equals_the_definition(example: EncodedExample, seed: int) -> None:
         whole = ~np.isnan(expected)  # missing: no arc, or no control for one of its pairs
         np.testing.assert_allclose(values[0, head, whole], expected[whole], atol=2e-4)
     arcs_of_role = sieves.counts[0, -len(CONTRASTS) :] > 0
-    lacking = find_controls([example])[0].lacking
-    assert len(lacking) or (whole == arcs_of_role).all()
+    assert lacks_controls(example) or (whole == arcs_of_role).all()
+
+
+@pytest.mark.parametrize("n_words", [RUN + 2, RUN + 3, 4 * RUN])
+def test_more_controls_than_a_run_holds(n_words: int) -> None:
+    """Every control at distance 1 but that of the one arc, one word to the left."""
+    segments = [S, *[0] * n_words, S]
+    words = [-1, *range(n_words), -1]
+    example = make_parsed(segments, words, [-1, 0, *[-1] * (n_words - 2)], {1: 0})
+    assert find_controls([example]).totals.tolist() == [n_words - 2]
+    attention = random_attention(len(example), n_words)
+    values, _ = contrasts_of(attention, [example])
+    expected = by_definition(attention[0, 1], example)
+    np.testing.assert_allclose(values[0, 1, :4], expected[:4], rtol=1e-4, atol=1e-4)
 
 
 @given(parsed(), st.integers(0, 2**16))
@@ -115,7 +132,7 @@ def test_attention_by_offset_alone_scores_zero(example: EncodedExample, seed: in
     n = len(example)
     profile = np.random.default_rng(seed).random(2 * n)
     attention = profile[np.subtract.outer(range(n), range(n)) + n] / n
-    if not len(find_controls([example])[0].lacking):
+    if not lacks_controls(example):
         values, _ = contrasts_of(attention[None, None], [example])
         np.testing.assert_allclose(values, 0, atol=1e-5)
 
@@ -133,7 +150,7 @@ def test_attention_along_arcs_scores_above_zero(example: EncodedExample, seed: i
     present = sieves.counts[0, -len(CONTRASTS) :] > 0
     up = np.array([not role.split(":")[-2].startswith("to_dep") for role in CONTRASTS])
     assert (values[0, 0, present & up] > 0.4 * n).all()
-    if not len(find_controls([example])[0].lacking):
+    if not lacks_controls(example):
         np.testing.assert_allclose(values[0, 0, present & up], 0.5 * n, rtol=1e-4)
         np.testing.assert_allclose(values[0, 0, ~up], 0, atol=1e-4)
 
@@ -168,27 +185,27 @@ def test_arcs_of_other_relations_are_no_controls() -> None:
     example = make_parsed(
         [S, 0, 0, 0, 0, 0, S], [-1, 0, 1, 2, 3, 4, -1], [1, 2, -1, 2, 2], {0: 0, 3: 0}
     )
-    (controls,) = find_controls([example])
-    (place,) = np.flatnonzero(controls.offsets == 1)
-    at_one = controls.places == place
-    assert controls.queries[at_one].tolist() == [4]
-    assert controls.keys[at_one].tolist() == [5]
+    controls = find_controls([example])
+    (cell,) = np.flatnonzero(controls.distances == 1)
+    assert controls.firsts[controls.cells == cell].tolist() == [4]
+    assert controls.seconds[controls.cells == cell].tolist() == [5]
 
 
 def test_pieces_of_long_words_do_not_outvote_short_ones() -> None:
     """Words 1 (three pieces) and 2, 3 (one each), none joined, all at piece offsets of 1."""
     example = make_parsed([S, *[0] * 6, S], [-1, 0, 1, 1, 1, 2, 3, -1], [-1, 3, 0, 0], {2: 0, 1: 0})
-    (controls,) = find_controls([example])
-    (place,) = np.flatnonzero(controls.offsets == 2)
+    controls = find_controls([example])
+    (cell,) = np.flatnonzero(controls.distances == 2)
     # word pairs (0, 1) by pieces (1, 3) and (1, 2) by pieces (3, 5): a third each; (2, 3) is at 1
-    assert controls.weights[controls.places == place].tolist() == pytest.approx([1 / 3, 1 / 3])
-    assert controls.totals[place] == pytest.approx(2 / 3)
+    found = controls.weights[controls.cells == cell]
+    assert found.tolist() == pytest.approx([1 / 3, 1 / 3])
+    assert controls.totals[cell] == pytest.approx(2 / 3)
 
 
 def test_no_relations_no_controls() -> None:
     example = make_parsed([S, 0, 0, S], [-1, 0, 1, -1], [1, -1], {})
     controls = find_controls([example])
-    assert len(controls[0].offsets) == len(controls[0].queries) == 0
+    assert len(controls.distances) == len(controls.firsts) == 0
     assert build_sieves([example], 0, controls=controls).contrasts is None
 
 
@@ -198,8 +215,8 @@ def test_examples_together_have_the_controls_of_each_alone() -> None:
         [S, 0, 0, 0, 0, 0, S], [-1, 0, 1, 2, 3, 4, -1], [1, 2, -1, 2, 2], {0: 0, 3: 0}
     )
     together = find_controls([one, other])
-    for found, (expected,) in zip(
-        together, (find_controls([one]), find_controls([other])), strict=True
-    ):
-        for name in found.__slots__:
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    alone = [find_controls([one]), find_controls([other])]
+    for name in ("lengths", "boundaries", "distances", "totals", "firsts", "seconds", "weights"):
+        expected = np.concatenate([getattr(controls, name) for controls in alone])
+        np.testing.assert_array_equal(getattr(together, name), expected)
+    assert together.owners.tolist() == [0] * len(alone[0].owners) + [1] * len(alone[1].owners)
