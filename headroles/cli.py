@@ -11,6 +11,7 @@ import typer
 from headroles import console
 from headroles.console import reports_errors
 from headroles.errors import StorageError, UsageError
+from headroles.memory import ask_for_large_pages
 
 if TYPE_CHECKING:
     from headroles.comparison import RoleShifts
@@ -708,6 +709,7 @@ def main() -> None:
     # A scheduler's request to stop is an interruption like any other: it leaves nothing behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console.accept_any_text()
+    ask_for_large_pages()
     app()
 
 

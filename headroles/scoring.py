@@ -36,12 +36,7 @@ from headroles.memory import HeldMemory
 from headroles.models import AttentionReader, LoadedEncoder, load_encoder, open_reader
 from headroles.provenance import new_provenance
 from headroles.scores import HeadScores, ScoreBlock, ScoreWriter
-from headroles.shared_controls import (
-    Lent,
-    complete_contrasts,
-    count_controls,
-    lacking_distances,
-)
+from headroles.shared_controls import SharedControls, count_controls
 from headroles.sieves import (
     SCORES,
     Controls,
@@ -57,7 +52,7 @@ ALL_RELATIONS = "all"
 # that a small corpus needs as much memory as a large one.
 WINDOW_EXAMPLES = 192
 _LINEAR_WIDTH = 64
-_MEMORY_SLACK = 32 * 2**20
+_MEMORY_SLACK = 128 * 2**20  # what is given back has to be asked for again
 _BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 8192}
 
 OnProgress = Callable[[int, int], None]
@@ -336,25 +331,20 @@ class ScoringRun:
         lengths = np.array([len(example) for example in examples])
         by_length = batches_by_length(examples, self.batch_tokens)
         waiting = [self._batch(examples, rows) for rows in reversed(by_length)]
-        controls = [batch.controls for batch in waiting if batch.controls is not None]
-        lacking = lacking_distances(controls)
-        if controls:
-            self._places += count_controls(controls)
-        lent: list[Lent] = []
+        shared = self._shared_controls(waiting)
         done = 0
         while waiting:
             batch = waiting.pop()
             try:
-                scored = self._score_batch(batch, lacking)
+                values[batch.rows], counts[batch.rows] = self._score_batch(batch, shared)
             except torch.OutOfMemoryError:
                 waiting += [self._batch(examples, rows) for rows in self._halve(batch)]
                 continue
-            values[batch.rows], counts[batch.rows] = scored.values, scored.counts
-            lent += scored.lent(batch.rows)
             done += len(batch.rows)
             report(done)
             self._held_memory.release()
-        complete_contrasts(values, lengths, lent)
+        if shared is not None:
+            shared.complete(values)
         counts[np.isnan(values).all(axis=(1, 2))] = 0
         return ScoreBlock(
             ids=[example.id for example in examples],
@@ -371,9 +361,39 @@ class ScoringRun:
         contrasted = self._options.beyond_offset and self.relations
         return _Batch(rows, chosen, find_controls(chosen) if contrasted else None)
 
-    def _score_batch(self, batch: _Batch, lacking: NDArray[np.int64]) -> _BatchScores:
-        device, reaches = self._encoder.device, self._reader.reaches
-        sieves = {
+    def _shared_controls(self, batches: Sequence[_Batch]) -> SharedControls | None:
+        """For all examples that are read together; None if no contrasts are asked for."""
+        controls = [batch.controls for batch in batches if batch.controls is not None]
+        if not controls:
+            return None
+        self._places += count_controls(controls)
+        rows = [batch.rows for batch in batches]
+        return SharedControls(rows, controls, self._reader.n_layers, self._reader.n_heads)
+
+    def _score_batch(
+        self, batch: _Batch, shared: SharedControls | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Values (B, layers, heads, roles), and how much is behind them.
+
+        The latter (B, roles) is that of the layers with the widest reach. To ``shared`` goes what
+        contrasts lend and borrow.
+        """
+        reaches = self._reader.reaches
+        sieves = self._sieves(batch, None if shared is None else shared.lacking)
+        values, sums = self._contracted(batch, sieves)
+        for layer, reach in enumerate(reaches):
+            values[:, layer].swapaxes(1, 2)[sieves[reach].counts == 0] = np.nan
+        if shared is not None:
+            shared.lend(batch.rows, sums)
+            for reach, of_reach in sieves.items():
+                if of_reach.contrasts is not None:
+                    alike = np.flatnonzero([other == reach for other in reaches])
+                    shared.borrow(batch.rows, alike, of_reach.contrasts.borrowed)
+        return values, np.max([of_reach.counts for of_reach in sieves.values()], axis=0)
+
+    def _sieves(self, batch: _Batch, lacking: NDArray[np.int64] | None) -> dict[int | None, Sieves]:
+        """The sieves by how far the attention of a layer reaches."""
+        return {
             reach: build_sieves(
                 batch.examples,
                 len(self.relations),
@@ -384,25 +404,30 @@ class ScoringRun:
                 batch.controls,
                 lacking,
             )
-            for reach in dict.fromkeys(reaches)
+            for reach in dict.fromkeys(self._reader.reaches)
         }
+
+    def _contracted(
+        self, batch: _Batch, sieves: dict[int | None, Sieves]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Both results of `contract`, layer by layer (B, layers, ...)."""
+        device, reaches = self._encoder.device, self._reader.reaches
         tensors = {reach: SieveTensors.of(sieves[reach], device) for reach in sieves}
         layers: list[tuple[Tensor, Tensor]] = []
         self._reader.read(
             collate(batch.examples, device, self._encoder.tokenizer.pad_token_id or 0),
             lambda layer, attention: layers.append(contract(attention, tensors[reaches[layer]])),
         )
-        values = torch.stack([scores for scores, _ in layers], dim=1).cpu().numpy()
+        values, sums = (
+            torch.stack(part, dim=1).cpu().numpy() for part in zip(*layers, strict=True)
+        )
         if not np.isfinite(values).all():
             row, layer = np.argwhere(~np.isfinite(values))[0, :2]
             raise ModelError(
                 f"attention of layer {layer} is not finite for example {batch.examples[row].id!r}; "
                 f"run the model in float32 (it ran in {self._encoder.model.dtype})"
             )
-        for layer, reach in enumerate(reaches):
-            values[:, layer].swapaxes(1, 2)[sieves[reach].counts == 0] = np.nan
-        at_lacking = torch.stack([means for _, means in layers], dim=1).cpu().numpy()
-        return _BatchScores(values, reaches, sieves, at_lacking)
+        return values, sums
 
     def _halve(self, batch: _Batch) -> list[list[int]]:
         rows = batch.rows
@@ -425,33 +450,6 @@ class _Batch:
     rows: list[int]
     examples: list[EncodedExample]
     controls: Controls | None
-
-
-@dataclass(frozen=True)
-class _BatchScores:
-    """Scores of E examples run together.
-
-    ``values`` (E, layers, heads, roles); ``sieves`` by the reach of a layer, ``reaches`` (layers,);
-    ``at_lacking`` (E, layers, heads, W) is what controls get in sum at lacking offsets.
-    """
-
-    values: NDArray[np.float32]
-    reaches: Sequence[int | None]
-    sieves: dict[int | None, Sieves]
-    at_lacking: NDArray[np.float32]
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """(E, roles): how much is behind a score, in the layers with the widest reach."""
-        return np.asarray(np.max([sieves.counts for sieves in self.sieves.values()], axis=0))
-
-    def lent(self, rows: list[int]) -> Iterator[Lent]:
-        """What the examples, at places ``rows``, lack or can lend."""
-        for reach, sieves in self.sieves.items():
-            if sieves.contrasts is not None and self.at_lacking.shape[-1]:
-                layers = np.flatnonzero([of == reach for of in self.reaches])
-                sums = self.at_lacking[:, layers]
-                yield Lent(np.asarray(rows), layers, sieves.contrasts, sums)
 
 
 def _refuse_repeats(examples: list[EncodedExample], seen: set[str]) -> None:

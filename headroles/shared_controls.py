@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.sieves import BorrowedWeights, ContrastWeights, Controls
+from headroles.sieves import BorrowedWeights, Controls
 from headroles.tokens import IntArray
 
 FloatArray = NDArray[np.float32]
@@ -22,12 +21,6 @@ BoolArray = NDArray[np.bool_]
 IN_SENTENCE = "in the same sentence"
 IN_OTHERS = "in sentences read together"
 NOWHERE = "nowhere"
-
-
-def lacking_distances(controls: Sequence[Controls]) -> IntArray:
-    """(W,): the distances at which some sentence has arcs but no control, in ascending order."""
-    found = [batch.distances[batch.totals == 0] for batch in controls]
-    return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
 
 def count_controls(controls: Sequence[Controls]) -> Counter[str]:
@@ -50,66 +43,69 @@ def count_controls(controls: Sequence[Controls]) -> Counter[str]:
     return +places
 
 
-@dataclass(frozen=True)
-class Lent:
-    """What B examples lack, and what they can lend to others.
+class SharedControls:
+    """What examples read together lend to and borrow from each other, gathered batch by batch.
 
-    ``rows`` (B,) are the places of the examples among those read together, ``layers`` those that
-    share these ``contrasts``, and ``sums`` (B, layers, heads, 2 * W) what the controls get in sum
-    at the distances at which some sentence lacks them, in either direction.
+    ``rows`` are the places, among all E examples, of those that ``controls`` are of. ``lacking``
+    (W,) are the distances at which some sentence has arcs but no control, in ascending order.
     """
 
-    rows: IntArray
-    layers: IntArray
-    contrasts: ContrastWeights
-    sums: FloatArray
+    def __init__(
+        self, rows: Sequence[list[int]], controls: Sequence[Controls], n_layers: int, n_heads: int
+    ) -> None:
+        n_examples = sum(len(of_batch) for of_batch in rows)
+        self.lacking = np.unique(
+            np.concatenate([batch.distances[batch.totals == 0] for batch in controls])
+        )
+        self._lengths = np.zeros(n_examples, dtype=np.int64)
+        self._totals = np.zeros((n_examples, len(self.lacking)))
+        for of_batch, batch in zip(rows, controls, strict=True):
+            self._lengths[of_batch] = batch.lengths
+            cell, column = np.nonzero(batch.distances[:, None] == self.lacking)
+            owners = np.asarray(of_batch)[batch.owners[cell]]
+            np.add.at(self._totals, (owners, column), batch.totals[cell])
+        shape = (n_examples, n_layers, n_heads, 2 * len(self.lacking))
+        self._sums = np.zeros(shape, dtype=np.float32)
+        self._borrowed: list[tuple[IntArray, IntArray, BorrowedWeights]] = []
 
+    def lend(self, rows: Sequence[int], sums: FloatArray) -> None:
+        """What controls get in sum: (B, layers, heads, 2 * W), for the examples at ``rows``.
 
-def complete_contrasts(values: FloatArray, lengths: IntArray, lent: Sequence[Lent]) -> None:
-    """Take away from contrasts what their sentences had no control for, in place.
+        W distances first with the later word as key, then with it as query.
+        """
+        self._sums[rows] = sums
 
-    ``values`` (E, layers, heads, roles), contrasts last, are those of the examples read together,
-    ``lengths`` (E,) their numbers of tokens, and ``lent`` is what all of them can lend. What an
-    example lacks is the mean over those of its length, a pair of words counting once; a contrast
-    for which there is none becomes NaN.
-    """
-    for layers in {tuple(part.layers.tolist()) for part in lent}:
-        alike = [part for part in lent if tuple(part.layers.tolist()) == layers]
-        borrowed = _borrowed_by_rows(alike)
-        wanted, wants = np.unique(lengths[borrowed.examples], return_inverse=True)
-        means, found = _means_by_length(alike, lengths, wanted)
-        for row in np.unique(borrowed.examples):
-            of_row = borrowed.examples == row
-            place, weights = (wants[of_row], borrowed.columns[of_row]), borrowed.weights[of_row]
-            contrasts = values[row, layers, :, -weights.shape[1] :]
-            contrasts -= np.einsum("klh,kr->lhr", means[place[0], :, :, place[1]], weights)
-            contrasts[..., weights[~found[place]].any(axis=0)] = np.nan
-            values[row, layers, :, -weights.shape[1] :] = contrasts
+    def borrow(self, rows: Sequence[int], layers: IntArray, weights: BorrowedWeights) -> None:
+        """Ask for what the examples at ``rows`` lack in the scores of ``layers``."""
+        self._borrowed.append((np.asarray(rows)[weights.examples], layers, weights))
 
+    def complete(self, values: FloatArray) -> None:
+        """Take away from contrasts what their sentences had no control for, in place.
 
-def _borrowed_by_rows(lent: Sequence[Lent]) -> BorrowedWeights:
-    """What is borrowed, with the rows of examples for ``examples``."""
-    borrowed = [part.contrasts.borrowed for part in lent]
-    rows = [part.rows[of.examples] for part, of in zip(lent, borrowed, strict=True)]
-    return BorrowedWeights(
-        examples=np.concatenate(rows),
-        columns=np.concatenate([of.columns for of in borrowed]),
-        weights=np.concatenate([of.weights for of in borrowed]),
-    )
+        ``values`` (E, layers, heads, roles) have contrasts last. What an example lacks is the
+        mean over those of its length, a pair of words counting once; a contrast for which there
+        is none becomes NaN.
+        """
+        needy = [self._lengths[borrowers] for borrowers, _, _ in self._borrowed]
+        lengths = np.unique(np.concatenate(needy)) if needy else self._lengths[:0]
+        means, found = self._means_by_length(lengths)
+        for borrowers, layers, borrowed in self._borrowed:
+            for row in np.unique(borrowers):
+                own = borrowers == row
+                columns, weights = borrowed.columns[own], borrowed.weights[own]
+                place = np.searchsorted(lengths, self._lengths[row])
+                contrasts = values[row, layers, :, -weights.shape[1] :]
+                contrasts -= means[place][layers][:, :, columns] @ weights
+                contrasts[..., weights[~found[place, columns]].any(axis=0)] = np.nan
+                values[row, layers, :, -weights.shape[1] :] = contrasts
 
+    def _means_by_length(self, lengths: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Mean attention (U, layers, heads, 2 * W) in the examples of each of U lengths.
 
-def _means_by_length(
-    lent: Sequence[Lent], lengths: IntArray, wanted: IntArray
-) -> tuple[NDArray[np.float64], BoolArray]:
-    """Mean attention (U, layers, heads, 2 * W) in examples of U ``wanted`` lengths.
-
-    With it (U, 2 * W), whether there is any pair of words to take the mean of.
-    """
-    rows = np.concatenate([part.rows for part in lent])
-    totals = np.concatenate([part.contrasts.totals for part in lent])
-    sums = np.concatenate([part.sums for part in lent])
-    lenders = (wanted[:, None] == lengths[rows]).astype(np.float64)
-    n_pairs = np.tile(lenders @ totals, 2)
-    means = np.tensordot(lenders, sums, axes=1)
-    means /= np.where(n_pairs > 0, n_pairs, 1)[:, None, None]
-    return means, n_pairs > 0
+        With it (U, 2 * W), whether there is any pair of words to take the mean of.
+        """
+        lenders = lengths[:, None] == self._lengths
+        n_pairs = np.tile(lenders @ self._totals, 2)
+        means = np.tensordot(lenders.astype(np.float32), self._sums, axes=1)
+        means /= np.where(n_pairs > 0, n_pairs, 1)[:, None, None].astype(np.float32)
+        return means, n_pairs > 0

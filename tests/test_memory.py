@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from headroles import memory
@@ -39,6 +41,15 @@ def test_much_growth_is_given_back_once(resident: dict[str, int]) -> None:
     resident["bytes"] = 161  # the new base is what was left: 110
     held.release()
     assert resident["trims"] == 2
+
+
+def test_large_pages_unless_the_user_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("THP_MEM_ALLOC_ENABLE", raising=False)
+    memory.ask_for_large_pages()
+    assert os.environ["THP_MEM_ALLOC_ENABLE"] == "1"
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
+    memory.ask_for_large_pages()
+    assert os.environ["THP_MEM_ALLOC_ENABLE"] == "0"
 
 
 def test_systems_that_cannot(monkeypatch: pytest.MonkeyPatch) -> None:

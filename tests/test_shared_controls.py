@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,66 +10,9 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 from headroles import read_conllu, score_heads
-from headroles.shared_controls import Lent, complete_contrasts, count_controls, lacking_distances
-from headroles.sieves import BorrowedWeights, ContrastWeights, Controls
+from headroles.shared_controls import SharedControls, count_controls
+from headroles.sieves import BorrowedWeights, Controls
 from tests.conftest import conllu_sentence, make_bert
-
-
-def lent(
-    totals: list[list[float]], sums: list[list[float]], lacks: list[list[float]], layer: int = 0
-) -> Lent:
-    """One layer, one head, one role; a distance per column, later words as keys."""
-    n_examples, n_distances = np.shape(totals)
-    example, column = np.nonzero(lacks)
-    none = np.zeros((n_examples, 0), dtype=np.float32)
-    weights = ContrastWeights(
-        pairs=none.astype(np.int64),
-        pair_weights=none[..., None],
-        run_weights=none[..., None],
-        lending=none[..., None],
-        totals=np.array(totals),
-        borrowed=BorrowedWeights(
-            example, column, np.array(lacks, dtype=np.float32)[example, column, None]
-        ),
-    )
-    both = np.zeros((n_examples, 1, 1, 2 * n_distances), dtype=np.float32)
-    both[..., :n_distances] = np.array(sums)[:, None, None]
-    return Lent(np.arange(n_examples), np.array([layer]), weights, both)
-
-
-def completed(lengths: list[int], part: Lent) -> list[float]:
-    values = np.ones((len(lengths), 1, 1, 2), dtype=np.float32)
-    complete_contrasts(values, np.array(lengths), [part])
-    assert (values[..., 0] == 1).all()  # no contrast: left alone
-    return values[:, 0, 0, 1].tolist()
-
-
-def test_a_mean_over_pairs_of_words() -> None:
-    part = lent([[0], [1], [3]], [[0], [0.5], [0.3]], [[10], [0], [0]])
-    assert completed([20, 20, 20], part) == pytest.approx([1 - 10 * 0.8 / 4, 1, 1])
-
-
-def test_only_examples_of_the_same_length_lend() -> None:
-    part = lent([[0], [1], [3]], [[0], [0.5], [0.3]], [[10], [0], [0]])
-    assert completed([20, 20, 21], part) == pytest.approx([1 - 10 * 0.5, 1, 1])
-
-
-def test_without_lender_the_contrast_is_missing() -> None:
-    part = lent([[0, 2], [1, 2]], [[0, 0.1], [0.5, 0.1]], [[10, 0], [0, 0]])
-    assert np.isnan(completed([20, 40], part)).tolist() == [True, False]
-
-
-def test_the_later_word_as_query() -> None:
-    """The second half of the columns, with the same pairs of words."""
-    part = lent([[0], [4]], [[9], [9]], [[10], [0]])
-    part.contrasts.borrowed.columns[:] = 1
-    part.sums[..., 1] = [[[0]], [[0.8]]]
-    assert completed([20, 20], part) == pytest.approx([1 - 10 * 0.8 / 4, 1])
-
-
-def test_several_distances_add_up() -> None:
-    part = lent([[0, 0], [1, 2]], [[0, 0], [0.5, 0.4]], [[2, 5], [0, 0]])
-    assert completed([20, 20], part) == pytest.approx([1 - 2 * 0.5 - 5 * 0.2, 1])
 
 
 def controls(
@@ -91,10 +35,80 @@ def controls(
     )
 
 
+def completed(
+    lengths: list[int],
+    totals: list[float],
+    sums: list[float],
+    lacks: dict[int, float],
+    backward: bool = False,
+) -> list[float]:
+    """Contrasts of 1, less what each example lacks at one distance; one layer, head and role."""
+    rows = list(range(len(lengths)))
+    read = controls(lengths, [3] * len(rows), totals, [1] * len(rows))
+    shared = SharedControls([rows], [read], 1, 1)
+    assert shared.lacking.tolist() == [3]
+    lent = np.zeros((len(rows), 1, 1, 2), dtype=np.float32)
+    lent[..., int(backward)] = np.array(sums)[:, None, None]
+    shared.lend(rows, lent)
+    weights = np.array(list(lacks.values()), dtype=np.float32)[:, None]
+    columns = np.full(len(lacks), int(backward))
+    examples = np.array(list(lacks), dtype=np.int64)
+    shared.borrow(rows, np.array([0]), BorrowedWeights(examples, columns, weights))
+    values = np.ones((len(rows), 1, 1, 2), dtype=np.float32)
+    shared.complete(values)
+    assert (values[..., 0] == 1).all()  # no contrast: left alone
+    return values[:, 0, 0, 1].tolist()
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_mean_over_pairs_of_words(backward: bool) -> None:
+    found = completed([20, 20, 20], [0, 1, 3], [0, 0.5, 0.3], {0: 10}, backward)
+    assert found == pytest.approx([1 - 10 * 0.8 / 4, 1, 1])
+
+
+def test_only_examples_of_the_same_length_lend() -> None:
+    found = completed([20, 20, 21], [0, 1, 3], [0, 0.5, 0.3], {0: 10})
+    assert found == pytest.approx([1 - 10 * 0.5, 1, 1])
+
+
+def test_without_lender_the_contrast_is_missing() -> None:
+    found = completed([20, 40], [0, 1], [0, 0.5], {0: 10})
+    assert np.isnan(found).tolist() == [True, False]
+
+
+def test_nothing_borrowed() -> None:
+    assert completed([20, 20], [0, 1], [0, 0.5], {}) == [1, 1]
+
+
+def test_several_distances_roles_and_batches() -> None:
+    """The second batch lends at both distances; the first lacks both, and another layer none."""
+    borrower = controls([20], [3], [0], [1])
+    lender = replace(
+        controls([20], [3], [1], [1]),
+        owners=np.array([0, 0]),
+        sentences=np.array([0, 1]),
+        distances=np.array([3, 7]),
+        n_arc_pairs=np.array([1, 1]),
+        totals=np.array([1.0, 2.0]),
+    )
+    other = controls([30], [7], [0], [1])
+    shared = SharedControls([[2], [0], [1]], [borrower, lender, other], 2, 1)
+    assert shared.lacking.tolist() == [3, 7]
+    shared.lend([0], np.full((1, 2, 1, 4), [0.5, 0.4, 0.1, 0.1], dtype=np.float32))
+    wants = np.array([[2, 0], [5, 5]], dtype=np.float32)
+    shared.borrow([2], np.array([1]), BorrowedWeights(np.array([0, 0]), np.array([0, 1]), wants))
+    values = np.ones((3, 2, 1, 2), dtype=np.float32)
+    shared.complete(values)
+    assert (values[:2] == 1).all()
+    assert values[2, :, 0].tolist() == [
+        [1, 1],
+        pytest.approx([1 - 2 * 0.5 - 5 * 0.4 / 2, 1 - 5 * 0.4 / 2]),
+    ]
+
+
 def test_counts_by_where_controls_are() -> None:
     """A pair of pieces of an arc is one from either end."""
     read = [controls([10, 10], [1, 4], [2, 0], [3, 1]), controls([10, 10], [4, 9], [5, 0], [2, 7])]
-    assert lacking_distances(read).tolist() == [4, 9]
     assert count_controls(read) == {
         "in the same sentence": 2 * 5,
         "in sentences read together": 2 * 1,
@@ -102,10 +116,6 @@ def test_counts_by_where_controls_are() -> None:
     }
     read[1] = controls([20, 10], [4, 9], [5, 0], [2, 7])
     assert count_controls(read)["nowhere"] == 2 * 8
-
-
-def test_nothing_read() -> None:
-    assert len(lacking_distances([])) == 0
 
 
 def test_uniform_attention_has_no_contrast(

@@ -15,8 +15,6 @@ from headroles.sieves.pairs import arc_pairs, local_role
 from headroles.sieves.rows import FloatArray
 from headroles.tokens import EncodedExample, IntArray
 
-_NONE: IntArray = np.zeros(0, dtype=np.int64)
-
 
 @dataclass(frozen=True)
 class Sieves:
@@ -60,7 +58,7 @@ def build_sieves(
     reach: int | None = None,
     score: str = "bias",
     controls: Controls | None = None,
-    lacking: IntArray = _NONE,
+    lacking: IntArray | None = None,
 ) -> Sieves:
     """Sieves of every role of `role_ids` for ``examples``, ``n_relations`` being scored.
 
@@ -80,7 +78,10 @@ def build_sieves(
     syntax = arcs.as_roles(batch.width)
     contrasts = None
     if controls is not None and n_relations:
-        contrasts = contrast_weights(arcs, controls, batch.width, lacking)
+        none = np.zeros(0, dtype=np.int64)
+        contrasts = contrast_weights(
+            arcs, controls, batch.width, none if lacking is None else lacking
+        )
     parts = (local, delimiters, block, beside, syntax)
     constants = [part.constants for part in parts]
     counts = [part.counts for part in parts]

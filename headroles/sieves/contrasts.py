@@ -39,16 +39,14 @@ class ContrastWeights:
     ``pair_weights`` (B, RUN, C) over the places in a run; contrasts then take away the sums with
     ``run_weights`` (B, 2*C, R).
 
-    The other three tell of W distances at which some sentence lacks controls: ``lending``
-    (B, C, W) is 1 for the runs of these distances, ``totals`` (B, W) are the pairs of words that
-    they hold, and ``borrowed`` is what the examples lack.
+    At W distances some sentence lacks controls. What others can lend are the sums of the runs of
+    these distances, for which ``lending`` (B, C, W) is 1; ``borrowed`` is what the examples lack.
     """
 
     pairs: IntArray
     pair_weights: FloatArray
     run_weights: FloatArray
     lending: FloatArray
-    totals: NDArray[np.float64]
     borrowed: BorrowedWeights
 
 
@@ -84,7 +82,6 @@ def contrast_weights(
         pair_weights=pair_weights,
         run_weights=run_weights.reshape(n_examples, -1, n_roles),
         lending=lending,
-        totals=_totals_at(is_lacking, controls),
         borrowed=_borrowed(taken, is_lacking, controls),
     )
 
@@ -135,15 +132,6 @@ def _pairs_in_runs(controls: Controls, runs: _Runs, width: int) -> tuple[IntArra
     weights = np.zeros((len(controls.lengths), RUN, runs.most), dtype=np.float32)
     weights[owner, within, place] = controls.weights
     return pairs, weights
-
-
-def _totals_at(is_lacking: BoolArray, controls: Controls) -> NDArray[np.float64]:
-    """(B, W): the pairs of words of each example, where (S, W) tells the distance of each cell."""
-    shape = (len(controls.lengths), is_lacking.shape[1])
-    cell, column = np.nonzero(is_lacking)
-    places = controls.owners[cell] * shape[1] + column
-    totals = np.bincount(places, weights=controls.totals[cell], minlength=shape[0] * shape[1])
-    return totals.astype(np.float64).reshape(shape)
 
 
 def _borrowed(
