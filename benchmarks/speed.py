@@ -14,7 +14,7 @@ default-, all-    the same without the contrasts with other words at the same of
 A ratio compares one round of scoring with the forward passes right before and after it: the jobs
 take turns in one process, so that a machine that slows down slows all of them. The peak memory of
 a job is that of the process, or of the device where there is one, in MiB. With a large treebank
-`benchmarks.memory` follows, with the first model.
+`benchmarks.process` and `benchmarks.memory` follow, with the first model.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.memory import forget_peak, measure_memory, peak_memory
+from benchmarks.process import measure_processes
 from headroles.corpus import PreparedCorpus, make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models import DTYPES, LoadedEncoder, load_encoder, open_reader
@@ -85,6 +86,7 @@ def main() -> None:
             name, jobs = Path(model).name, arguments.jobs
             measure(name, encoder, corpus, jobs, arguments.rounds, arguments.batch_tokens)
     if arguments.large_treebank:
+        measure_processes(arguments.models[0], arguments.treebank)
         measure_memory(arguments.models[0], arguments.large_treebank)
 
 

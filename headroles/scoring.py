@@ -52,8 +52,8 @@ ALL_RELATIONS = "all"
 # that a small corpus needs as much memory as a large one.
 WINDOW_EXAMPLES = 192
 _LINEAR_WIDTH = 64
-_MEMORY_SLACK = 128 * 2**20  # what is given back has to be asked for again
-_BATCH_TOKENS = {"cpu": 2048, "cuda": 65536, "mps": 8192}
+_MEMORY_SLACK = 64 * 2**20  # what is given back has to be asked for again
+_BATCH_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of sentences done and the number of all sentences."""
