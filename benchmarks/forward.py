@@ -14,7 +14,7 @@ import conllu
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-BATCH_TOKENS = 2048
+BATCH_TOKENS = 1024
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """Controls lent by other sentences, where a sentence has none of its own at some distance.
 
-Only examples of the same length lend to each other: in a longer one attention is spread over more
-keys, and a head that looks at nothing in particular would seem to avoid the borrowed pairs.
+Sentences lend that have a scored arc of their own at the distance, in examples of the same length:
+in a longer one attention is spread over more keys, and a head that looks at nothing in particular
+would seem to avoid the borrowed pairs.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def count_controls(controls: Sequence[Controls]) -> Counter[str]:
     # a pair is one in either direction
     n_pairs = 2 * np.concatenate([batch.n_arc_pairs for batch in controls])
     _, alike = np.unique(np.stack([lengths, distances]), axis=1, return_inverse=True)
+    alike = alike.ravel()  # numpy 2.0 gives it a second axis
     can_borrow = np.bincount(alike, weights=totals)[alike] > 0
     own = totals > 0
     places = Counter(
@@ -83,8 +85,8 @@ class SharedControls:
         """Take away from contrasts what their sentences had no control for, in place.
 
         ``values`` (E, layers, heads, roles) have contrasts last. What an example lacks is the
-        mean over those of its length, a pair of words counting once; a contrast for which there
-        is none becomes NaN.
+        mean over the controls in those of its length, a pair of words counting once; a contrast
+        for which there is none becomes NaN.
         """
         needy = [self._lengths[borrowers] for borrowers, _, _ in self._borrowed]
         lengths = np.unique(np.concatenate(needy)) if needy else self._lengths[:0]
