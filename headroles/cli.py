@@ -11,7 +11,7 @@ import typer
 from headroles import console
 from headroles.console import reports_errors
 from headroles.errors import StorageError, UsageError
-from headroles.memory import ask_for_large_pages
+from headroles.memory import ask_for_large_pages, collect_rarely
 
 if TYPE_CHECKING:
     from headroles.comparison import RoleShifts
@@ -710,6 +710,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console.accept_any_text()
     ask_for_large_pages()
+    collect_rarely()
     app()
 
 

@@ -267,7 +267,8 @@ def _skewed(evidence: Evidence) -> str:
         return ""
     return (
         f"{n_skewed} of {n_made} tests have few examples for how skewed their scores are (column "
-        "note): their p-values are rough, on the side without the tail too small"
+        'note): their p-values are rough, and with a long upper tail "no" comes too easily, with a '
+        'long lower one "yes"; more examples help'
     )
 
 

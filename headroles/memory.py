@@ -1,8 +1,10 @@
-"""What a long run takes from the system's memory: large pages, and no more than it needs."""
+"""What a run takes from memory: large pages, no more than it needs, and little time to clean up."""
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,16 @@ def ask_for_large_pages() -> None:
     the time of a small model on handing them out; a user's own setting is left alone.
     """
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
+
+def collect_rarely() -> None:
+    """Look for cyclic garbage rarely, and not at all when the process ends; for commands only.
+
+    A command imports hundreds of thousands of objects that live as long as it does. Looking
+    through them again and again takes a fifth of the time of importing, and a second at the end.
+    """
+    gc.set_threshold(100_000, 50, 50)
+    atexit.register(gc.freeze)
 
 
 class HeldMemory:

@@ -231,9 +231,11 @@ def _absent(relation: str, present: Counter[str]) -> str:
             f"relation {relation!r} has a subtype, and subtypes are folded; "
             "pass keep_subtypes=True (--keep-subtypes)"
         )
+    if relation == ALL_RELATIONS:
+        return f"{relation!r} stands for every relation; give it alone, or only names"
     near = get_close_matches(relation, present, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"the corpus has no relation {relation!r}; {hint}It has: {', '.join(sorted(present))}"
+    hint = f"did you mean {near[0]!r}? It has" if near else "it has"
+    return f"the corpus has no relation {relation!r}; {hint}: {', '.join(sorted(present))}"
 
 
 class ScoringRun:

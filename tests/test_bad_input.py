@@ -130,7 +130,8 @@ class TestCorpus:
         [
             ("nsubjj", "no relation 'nsubjj'; did you mean 'nsubj'?"),
             ("obj,iobj", "no relation 'iobj'; did you mean 'obj'?"),
-            ("xyz", "no relation 'xyz'; It has: amod, nsubj, obj, punct"),
+            ("xyz", "no relation 'xyz'; it has: amod, nsubj, obj, punct"),
+            ("all,nsubj", "'all' stands for every relation; give it alone, or only names"),
             ("nsubj:pass", "--keep-subtypes"),
             ("ALL", "no relation 'ALL'"),
         ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -50,6 +52,17 @@ def test_large_pages_unless_the_user_decided(monkeypatch: pytest.MonkeyPatch) ->
     os.environ["THP_MEM_ALLOC_ENABLE"] = "0"
     memory.ask_for_large_pages()
     assert os.environ["THP_MEM_ALLOC_ENABLE"] == "0"
+
+
+def test_a_command_spends_no_second_on_cleaning_up() -> None:
+    """In a process of its own, as it is for the whole process."""
+    script = (
+        "import gc, headroles.memory as memory; memory.collect_rarely();"
+        "import atexit; print(gc.get_threshold()[0], gc.get_freeze_count());"
+        "atexit._run_exitfuncs(); print(gc.get_freeze_count() > 1000)"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert shown.stdout.split() == [b"100000", b"0", b"True"]
 
 
 def test_systems_that_cannot(monkeypatch: pytest.MonkeyPatch) -> None:

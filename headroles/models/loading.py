@@ -29,6 +29,7 @@ from headroles.models.architectures import longest_input, refuse_unsupported
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 # A checkpoint may lack these: no attention weight depends on them.
 _UNUSED_PARTS = ("pooler.", "position_ids")
+_HUB_ID_PARTS = 2  # owner/name
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,8 @@ def _load_config(name: str, revision: str | None, trust_remote_code: bool) -> Pr
         )
     except Exception as error:  # configurations are validated by libraries with errors of their own
         if not folder.exists():
+            if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
+                raise ModelError(f"there is no folder {name}; check the path") from error
             raise ModelError(
                 f"there is no folder {name}, and no model of that name could be had from the hub; "
                 f"check the name and the connection ({_summary(error)})"

@@ -178,7 +178,12 @@ class TestConfiguration:
             load_encoder(folder)
         assert "\n" not in str(caught.value)
 
-    @pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model", "/no/such/folder"])
+    @pytest.mark.parametrize("name", ["/no/such/folder", "./no-such-model", "no/such/folder"])
+    def test_a_path_that_does_not_exist(self, offline: None, name: str) -> None:
+        with pytest.raises(ModelError, match=f"^there is no folder {name}; check the path$"):
+            load_encoder(name)
+
+    @pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model"])
     def test_a_name_that_does_not_exist(self, offline: None, name: str) -> None:
         with pytest.raises(ModelError, match=f"there is no folder {name}, and no model") as caught:
             load_encoder(name)
