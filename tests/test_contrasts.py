@@ -21,6 +21,7 @@ from headroles.scoring import ScoringOptions, ScoringRun
 from headroles.sieves import BEYOND_OFFSET
 from headroles.tokens import EncodedExample
 from tests.conftest import conllu_sentence, make_bert
+from tests.sieves.examples import controls_at
 
 HEADS = 2
 REACHES = (None, 3, None)
@@ -66,22 +67,6 @@ def write_treebank(path: Path) -> None:
             words[word - 1] = (str(rng.choice(forms)), governor, relation)
         sentences.append(conllu_sentence(words, f"s{k}", f"d{k // 8}"))
     path.write_text("".join(sentences), "utf-8")
-
-
-Control = tuple[int, int, float]
-
-
-def controls_at(example: EncodedExample, segment: int, offset: int) -> list[Control]:
-    """Query, key and weight of the pairs of pieces at the offset whose words no arc joins."""
-    words, segments = example.words.tolist(), example.segments.tolist()
-    governors = example.governors.tolist()
-    found = []
-    for i in range(max(0, -offset), min(len(words), len(words) - offset)):
-        x, y = words[i], words[i + offset]
-        joined = x == y or governors[x] == y or governors[y] == x
-        if segments[i] == segments[i + offset] == segment and not joined:
-            found.append((i, i + offset, 1 / (words.count(x) * words.count(y))))
-    return found
 
 
 def has_arc_at(example: EncodedExample, segment: int, distance: int) -> bool:

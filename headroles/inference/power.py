@@ -49,11 +49,8 @@ def power_of(
     >>> round(float(power_of(28, 0.5, 0.05, cluster_size=4)), 4)
     0.7544
     """
-    size, effect, level, design, per_cluster = np.broadcast_arrays(
-        *(
-            np.asarray(a, dtype=np.float64)
-            for a in (n, effect_size, alpha, design_effect, cluster_size)
-        )
+    size, effect, level, design, per_cluster = _side_by_side(
+        n, effect_size, alpha, design_effect, cluster_size
     )
     size = np.where(size >= 2 * per_cluster, size, np.nan)
     clusters = size / per_cluster
@@ -150,11 +147,8 @@ def smallest_n(
 
     The arguments are those of ``power_of`` and broadcast; effects must be above 0.
     """
-    effect, level, design, per_cluster = np.broadcast_arrays(
-        *(
-            np.asarray(a, dtype=np.float64)
-            for a in (effect_size, alpha, design_effect, cluster_size)
-        )
+    effect, level, design, per_cluster = _side_by_side(
+        effect_size, alpha, design_effect, cluster_size
     )
     effect = np.minimum(effect, _LARGEST_EFFECT)
 
@@ -172,3 +166,8 @@ def smallest_n(
         reached = enough(middle)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     return np.asarray(high)
+
+
+def _side_by_side(*arguments: ArrayLike) -> tuple[FloatArray, ...]:
+    """All as floats, broadcast to one shape."""
+    return tuple(np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arguments)))

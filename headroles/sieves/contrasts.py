@@ -88,24 +88,30 @@ def contrast_weights(
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs in the order of their ``cells``; a cell's begin at ``first`` (S,).
+    """Runs in the order of their ``cells``, and the controls (P,) that they hold.
 
-    Each has one of ``most`` ``places`` in the example that it is of, its ``owners``.
+    Each run has one of ``most`` ``places`` in the example that it is of, its ``owners``. Each
+    control is ``within`` the run ``of_control``, from 0.
     """
 
-    first: IntArray
     cells: IntArray
     owners: IntArray
     places: IntArray
     most: int
+    of_control: IntArray
+    within: IntArray
 
     @classmethod
     def of(cls, controls: Controls) -> _Runs:
         sizes = np.bincount(controls.cells, minlength=len(controls.owners))
         n_runs = -(-sizes // RUN)
+        first = np.cumsum(n_runs) - n_runs
         cells, _ = expand(n_runs)
+        cell_of_control, rank = expand(sizes)
         owners = controls.owners[cells]
-        return cls(np.cumsum(n_runs) - n_runs, cells, owners, *slots(owners, len(controls.lengths)))
+        places, most = slots(owners, len(controls.lengths))
+        of_control = first[cell_of_control] + rank // RUN
+        return cls(cells, owners, places, most, of_control, rank % RUN)
 
 
 def _weights_of_cells(arcs: ArcPairs, controls: Controls) -> NDArray[np.float64]:
@@ -123,14 +129,12 @@ def _weights_of_cells(arcs: ArcPairs, controls: Controls) -> NDArray[np.float64]
 
 def _pairs_in_runs(controls: Controls, runs: _Runs, width: int) -> tuple[IntArray, FloatArray]:
     """Pairs (B, 2, RUN, C), in both directions, and their weights (B, RUN, C)."""
-    _, rank = expand(np.bincount(controls.cells, minlength=len(controls.owners)))
-    run = runs.first[controls.cells] + rank // RUN
-    owner, within, place = runs.owners[run], rank % RUN, runs.places[run]
+    owner, place = runs.owners[runs.of_control], runs.places[runs.of_control]
     pairs = np.zeros((len(controls.lengths), 2, RUN, runs.most), dtype=np.int64)
-    pairs[owner, 0, within, place] = controls.firsts * width + controls.seconds
-    pairs[owner, 1, within, place] = controls.seconds * width + controls.firsts
+    pairs[owner, 0, runs.within, place] = controls.firsts * width + controls.seconds
+    pairs[owner, 1, runs.within, place] = controls.seconds * width + controls.firsts
     weights = np.zeros((len(controls.lengths), RUN, runs.most), dtype=np.float32)
-    weights[owner, within, place] = controls.weights
+    weights[owner, runs.within, place] = controls.weights
     return pairs, weights
 
 

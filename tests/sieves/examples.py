@@ -48,6 +48,19 @@ def make_parsed(
     return replace(make_example(segments, arcs), words=table, governors=np.array(governors))
 
 
+def controls_at(example: EncodedExample, segment: int, offset: int) -> list[tuple[int, int, float]]:
+    """Query, key and weight of the pairs of pieces at the offset whose words no arc joins."""
+    words, segments = example.words.tolist(), example.segments.tolist()
+    governors = example.governors.tolist()
+    found = []
+    for i in range(max(0, -offset), min(len(words), len(words) - offset)):
+        x, y = words[i], words[i + offset]
+        joined = x == y or governors[x] == y or governors[y] == x
+        if segments[i] == segments[i + offset] == segment and not joined:
+            found.append((i, i + offset, 1 / (words.count(x) * words.count(y))))
+    return found
+
+
 def score(
     attention: NDArray[np.float64], examples: list[EncodedExample], **options: object
 ) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from headroles.contraction import SieveTensors, contract
 from headroles.sieves import BEYOND_OFFSET, Sieves, build_sieves, find_controls, role_ids
 from headroles.sieves.contrasts import RUN
 from headroles.tokens import EncodedExample
-from tests.sieves.examples import S, make_parsed, random_attention
+from tests.sieves.examples import S, controls_at, make_parsed, random_attention
 
 ROLES = role_ids(["r0", "r1"], beyond_offset=True)
 CONTRASTS = [role for role in ROLES if role.endswith(BEYOND_OFFSET)]
@@ -60,23 +60,11 @@ def control_mean(
     attention: NDArray[np.float64], example: EncodedExample, segment: int, offset: int
 ) -> float:
     """Mean attention at the offset between words of the sentence that no arc joins."""
-    words, segments = example.words.tolist(), example.segments.tolist()
-    governors = example.governors.tolist()
-    found, weights = [], []
-    for i in range(len(words)):
-        j = i + offset
-        if not 0 <= j < len(words) or words[i] < 0 or words[j] < 0:
-            continue
-        x, y = words[i], words[j]
-        if (
-            segments[i] == segments[j] == segment
-            and x != y
-            and governors[x] != y
-            and governors[y] != x
-        ):
-            found.append(attention[i, j])
-            weights.append(1 / (words.count(x) * words.count(y)))
-    return float(np.average(found, weights=weights)) if found else float("nan")
+    found = controls_at(example, segment, offset)
+    if not found:
+        return float("nan")
+    values = [attention[i, j] for i, j, _ in found]
+    return float(np.average(values, weights=[weight for *_, weight in found]))
 
 
 def by_definition(attention: NDArray[np.float64], example: EncodedExample) -> list[float]:
