@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -201,6 +201,7 @@ class TestAnswers:
         clustered=st.booleans(),
         alpha=st.floats(0.01, 0.49),
     )
+    @example(seed=50400, test="sign_flip", correction="none", clustered=False, alpha=0.46875)
     @settings(max_examples=40, deadline=None)
     def test_follow_from_the_p_values(
         self, seed: int, test: str, correction: str, clustered: bool, alpha: float
@@ -222,8 +223,10 @@ class TestAnswers:
         np.testing.assert_array_equal(yes, found.p_above_adjusted <= alpha)
         np.testing.assert_array_equal(no, found.p_below_adjusted <= alpha)
         np.testing.assert_array_equal(untestable, np.isnan(found.p_above))
-        assert (found.described.mean[yes] > 3).all()
-        assert (found.described.mean[no] < 3).all()
+        # by 99 random flips p can fall short of a half on the wrong side of the threshold
+        clear = 0.5 if test == "t" else 0.25
+        assert (found.described.mean[yes & (found.p_above < clear)] > 3).all()
+        assert (found.described.mean[no & (found.p_below < clear)] < 3).all()
         assert untestable.sum() == 3
 
     @pytest.mark.parametrize("test", TESTS)
