@@ -22,11 +22,12 @@ import numpy as np
 
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
 from headroles.models import load_encoder
-from headroles.scoring import ScoringOptions, open_scoring
+from headroles.scoring import ScoreOptions, open_scoring
 from tests.reference import (
     FLOORS,
-    ReferenceExample,
+    Asked,
     attention_of,
+    cut,
     largest_difference,
     reference_scores,
 )
@@ -46,9 +47,9 @@ def largest_relative_difference(
     corpus = Corpus(whole.source, lambda skipped: islice(whole.read(skipped), sentences))
     with prepared(corpus) as ready:
         examples = {example.id: example for example in make_examples(ready, pairing)}
-    encoder = load_encoder(model, device="cpu")
-    options = ScoringOptions(pairing=pairing, batch_tokens=batch_tokens, score=score)
-    with open_scoring(model, corpus, options=options, device="cpu") as run:
+    options = ScoreOptions(pairing=pairing, batch_tokens=batch_tokens, score=score, device="cpu")
+    encoder = load_encoder(model, options)
+    with open_scoring(model, corpus, options) as run:
         blocks = list(run.blocks())
     encoder.model.set_attn_implementation("eager")
     if exact:
@@ -56,10 +57,11 @@ def largest_relative_difference(
     worst = 0.0
     for block in blocks:
         for name, values in zip(block.ids, block.values, strict=True):
-            reference = ReferenceExample(examples[name], encoder.tokenizer)
-            attention = attention_of(encoder.model, reference, encoder.takes_token_types)
-            expected = reference_scores(attention, reference, run.relations, score=score)
-            difference = largest_difference(values, run.roles, expected, FLOORS[score])
+            tokens, ids = cut(examples[name], encoder.tokenizer)
+            attention = attention_of(encoder.model, tokens, ids, encoder.takes_token_types)
+            expected = reference_scores(attention, tokens, run.relations, Asked(score=score))
+            roles = [role.id for role in run.roles]
+            difference = largest_difference(values, roles, expected, FLOORS[score])
             worst = float(np.fmax(worst, difference))
     return worst
 

@@ -46,7 +46,7 @@ def compare_sizes(model: str, treebank: Path, sentences: int, folder: Path) -> N
     for count in (sentences, 10 * sentences):
         part = folder / f"{count}.conllu"
         part.write_text("".join(islice(sentence_blocks(treebank), count)), encoding="utf-8")
-        command = ["-m", "headroles.cli", "score", model, str(part), "--out", f"{folder}/{count}"]
+        command = ["-m", "headroles", "score", model, str(part), "--out", f"{folder}/{count}"]
         peaks.append(peak_of(command))
         print(f"score, {count} sentences: {peaks[-1]:.0f} MiB")
     print(f"  ratio {peaks[1] / peaks[0]:.3f}")
@@ -118,12 +118,12 @@ from pathlib import Path
 import torch
 from benchmarks.memory import forget_peak, peak_memory
 from headroles.corpus import prepared, read_conllu
-from headroles.models import load_encoder, open_reader
-from headroles.scoring import ScoringOptions, ScoringRun
+from headroles.models import ModelOptions, load_encoder, open_reader
+from headroles.scoring import ScoreOptions, ScoringRun
 from benchmarks.speed import make_batches
 job, model, treebank = sys.argv[1:]
 budget = 8 * 512 * 512 // 64  # of long examples the budget takes fewer
-encoder = load_encoder(model, device="cpu")
+encoder = load_encoder(model, ModelOptions(device="cpu"))
 with prepared(read_conllu(treebank)) as corpus:
     (batch,) = make_batches(encoder, corpus, budget)
     forget_peak(encoder.device)
@@ -134,7 +134,7 @@ with prepared(read_conllu(treebank)) as corpus:
             encoder.model(**batch)
     else:
         with open_reader(encoder.model) as reader:
-            run = ScoringRun(encoder, reader, corpus, ScoringOptions(batch_tokens=budget))
+            run = ScoringRun(encoder, reader, corpus, ScoreOptions(batch_tokens=budget))
             list(run.blocks())
     tokens = batch["input_ids"].shape[1]
     peak = peak_memory(encoder.device)

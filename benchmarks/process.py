@@ -30,7 +30,7 @@ def measure_processes(model: str, treebank: Path, rounds: int = 3) -> None:
     """Print the seconds of both processes and their ratio: least, median and most."""
     forward, classify = [], []
     with tempfile.TemporaryDirectory() as folder:
-        scoring = ["headroles.cli", "classify", model, str(treebank), "--out", f"{folder}/out"]
+        scoring = ["headroles", "classify", model, str(treebank), "--out", f"{folder}/out"]
         for _ in range(rounds):
             forward.append(seconds_of(["benchmarks.forward", model, str(treebank)]))
             classify.append(seconds_of([*scoring, "--overwrite"]))

@@ -36,14 +36,10 @@ from benchmarks.memory import forget_peak, measure_memory, peak_memory
 from benchmarks.process import measure_processes
 from headroles.corpus import PreparedCorpus, make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
-from headroles.models import DTYPES, LoadedEncoder, load_encoder, open_reader
-from headroles.scoring import (
-    WINDOW_EXAMPLES,
-    ScoringOptions,
-    ScoringRun,
-    batches_by_length,
-    collate,
-)
+from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
+from headroles.scoring import ScoreOptions, ScoringRun
+from headroles.scoring.batches import batches_by_length, collate
+from headroles.scoring.run import WINDOW_EXAMPLES
 
 JOBS = {
     "default": (None, True),
@@ -70,14 +66,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS))
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--dtype", default="float32", choices=DTYPES)
+    parser.add_argument("--dtype", default="float32")
     parser.add_argument("--batch-tokens", type=int)
     parser.add_argument("--profile", action="store_true", help="where the time of default goes")
     parser.add_argument("--large-treebank", type=Path, help="of 9,000 sentences or more")
     arguments = parser.parse_args()
     with prepared(read_conllu(arguments.treebank)) as corpus:
         for model in arguments.models:
-            encoder = load_encoder(model, device=arguments.device, dtype=arguments.dtype)
+            encoder = load_encoder(
+                model, ModelOptions(device=arguments.device, dtype=arguments.dtype)
+            )
             if arguments.profile:
                 profile(encoder, corpus, arguments.batch_tokens)
                 continue
@@ -141,7 +139,7 @@ def scoring_run(
 ) -> Iterator[ScoringRun]:
     """A run over a corpus that was prepared before."""
     relations, beyond_offset = JOBS[job]
-    options = ScoringOptions(
+    options = ScoreOptions(
         relations=relations, batch_tokens=batch_tokens, beyond_offset=beyond_offset
     )
     with open_reader(encoder.model) as reader:
@@ -154,9 +152,7 @@ def make_batches(
     """The inputs of the very batches that scoring runs."""
     with scoring_run(encoder, corpus, "default", batch_tokens) as run:
         budget = run.batch_tokens
-    cutter = ExampleEncoder(
-        encoder.tokenizer, encoder.max_tokens, with_token_types=encoder.takes_token_types
-    )
+    cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
     examples, batches = make_examples(corpus), []
     while window := list(islice(examples, WINDOW_EXAMPLES)):
         cut = cutter.encode(window, Counter())

@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from headroles.storage import SCHEMA_VERSION
-
 _PACKAGES = ("headroles", "torch", "transformers", "tokenizers", "numpy", "scipy", "statsmodels")
 
 
@@ -18,7 +16,6 @@ def new_provenance(
 ) -> dict[str, Any]:
     """A record that a run starts with; counts are added when it is over."""
     return {
-        "schema": SCHEMA_VERSION,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": sys.argv,
         "model": model,

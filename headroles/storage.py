@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +18,28 @@ from headroles.errors import StorageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 1
-
-SCORES_FILE = "scores.parquet"
-EXAMPLES_FILE = "examples.parquet"
+FORMAT = 2
+"""Of result folders. A folder of another format is refused, and never converted."""
 RUN_FILE = "run.json"
-ROLES_CSV = "roles.csv"
-ROLES_FILE = "roles.parquet"
-SHIFTS_CSV = "shifts.csv"
-SHIFTS_FILE = "shifts.parquet"
-RESULT_FILES = (
-    SCORES_FILE,
-    EXAMPLES_FILE,
-    RUN_FILE,
-    ROLES_CSV,
-    ROLES_FILE,
-    SHIFTS_CSV,
-    SHIFTS_FILE,
+_FILES_OF_FORMAT_1 = (
+    "scores.parquet",
+    "examples.parquet",
+    "roles.csv",
+    "roles.parquet",
+    "shifts.csv",
+    "shifts.parquet",
 )
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a result folder says of itself: where it came from, and what it holds.
+
+    ``files`` are the names of the files of each kind of result, with their SHA-256.
+    """
+
+    provenance: dict[str, Any]
+    files: dict[str, dict[str, str]]
 
 
 @contextmanager
@@ -53,6 +59,19 @@ def result_folder(folder: str | Path, overwrite: bool = False) -> Iterator[Path]
         yield staging
         staging.chmod(0o755)
         _move_into(staging, folder)
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def added_to(folder: Path) -> Iterator[Path]:
+    """A folder to write into, whose files replace those of ``folder`` when the block succeeds."""
+    staging = _new_staging(folder.absolute(), overwrite=True)
+    try:
+        yield staging
+        _replace_files(staging, folder)
     except OSError as error:
         raise StorageError(f"{folder} cannot be written: {error.strerror or error}") from error
     finally:
@@ -85,11 +104,93 @@ def _move_into(staging: Path, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         staging.rename(folder)
         return
-    for name in RESULT_FILES:  # none of an earlier run may pass for a result of this one
+    for name in _result_files(folder):  # none of an earlier run may pass for a result of this one
         (folder / name).unlink(missing_ok=True)
+    _replace_files(staging, folder)
+
+
+def _replace_files(staging: Path, folder: Path) -> None:
     # Nothing can be read without the run file: it comes last.
     for file in sorted(staging.iterdir(), key=lambda file: file.name == RUN_FILE):
         file.replace(folder / file.name)
+
+
+def kinds_in(folder: Path) -> tuple[str, ...]:
+    """The kinds of results that ``folder`` says it holds; none if it says nothing."""
+    try:
+        content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        if content.get("format") == FORMAT:
+            return tuple(content["holds"])
+        return ("scores",) if "scores" in content else ()  # as format 1 counted them
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return ()
+
+
+def _result_files(folder: Path) -> list[str]:
+    """Names of the files that the results in ``folder`` consist of; none that it did not write."""
+    try:
+        content = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        if content.get("format") == FORMAT:
+            held = (name for own in content["holds"].values() for name in own)
+            return [RUN_FILE, *(name for name in held if Path(name).name == name)]
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        pass
+    return [RUN_FILE, *_FILES_OF_FORMAT_1]
+
+
+def write_run(
+    folder: Path, provenance: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Write what a result folder says of itself; ``files`` are those of `Run`."""
+    write_json(folder / RUN_FILE, {"format": FORMAT, "holds": files, **provenance})
+
+
+def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of each of these files."""
+    return {name: _digest(folder / name) for name in names}
+
+
+def read_run(folder: Path) -> Run:
+    """What ``folder`` says of itself. Raises StorageError if that cannot be had."""
+    content = read_json(folder / RUN_FILE)
+    found = content.pop("format", content.get("schema"))
+    if found != FORMAT:
+        raise StorageError(
+            f"{folder / RUN_FILE} has format {found}, this version reads {FORMAT}; "
+            "score again, or use the version of headroles that wrote it"
+        )
+    files = content.pop("holds", None)
+    if not isinstance(files, dict) or not all(isinstance(own, dict) for own in files.values()):
+        raise StorageError(f"{folder / RUN_FILE} does not say what the folder holds; score again")
+    return Run(content, files)
+
+
+def check_files(folder: Path, digests: Mapping[str, str]) -> None:
+    """Raise StorageError if any of these files is missing, or is not what was written."""
+    for name, digest in digests.items():
+        file = folder / name
+        try:
+            found = _digest(file)
+        except FileNotFoundError as error:
+            raise _missing(file) from error
+        except OSError as error:
+            raise StorageError(f"{file} cannot be read: {error}; score again") from error
+        if found != digest:
+            raise StorageError(
+                f"{file} is not what headroles wrote: it was changed, or is of another run than "
+                f"{RUN_FILE} beside it; make the results again"
+            )
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _missing(file: Path) -> StorageError:
+    return StorageError(
+        f"there is no {file.name} in {file.parent}; name a folder that headroles wrote"
+    )
 
 
 @contextmanager
@@ -129,22 +230,15 @@ def encode_json(content: Any) -> bytes:
 
 
 def read_json(file: Path) -> dict[str, Any]:
-    """Read a JSON object of this schema. Raises StorageError if there is none."""
+    """Read a JSON object. Raises StorageError if there is none."""
     try:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise StorageError(
-            f"there is no {file.name} in {file.parent}; name a folder that headroles wrote"
-        ) from error
+        raise _missing(file) from error
     except (OSError, ValueError) as error:
         raise StorageError(f"{file} cannot be read: {error}; score again") from error
     if not isinstance(content, dict):
         raise StorageError(f"{file} holds no JSON object; name a folder that headroles wrote")
-    if content.get("schema") != SCHEMA_VERSION:
-        raise StorageError(
-            f"{file} has schema {content.get('schema')}, this version reads {SCHEMA_VERSION}; "
-            "score again, or use the version of headroles that wrote it"
-        )
     return content
 
 
@@ -179,8 +273,6 @@ def read_table(file: Path) -> pa.Table:
     try:
         return pq.read_table(file)
     except FileNotFoundError as error:
-        raise StorageError(
-            f"there is no {file.name} in {file.parent}; name a folder that headroles wrote"
-        ) from error
+        raise _missing(file) from error
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"{file} cannot be read: {error}; score again") from error

@@ -13,7 +13,8 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
 
-from headroles import HeadScores, sample_treebank
+from headroles import HeadScores, Role, sample_treebank
+from headroles.roles import SCORES, RoleOptions, choose_roles
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,;:!?'-$"
 FREQUENT = "the of and to a in is it was for on with as at by from that this".split()
@@ -118,8 +119,32 @@ def treebank(tmp_path: Path) -> Path:
     return file
 
 
+def role_ids(
+    relations: Sequence[str], score: str = "bias", beyond_offset: bool = True
+) -> tuple[str, ...]:
+    """Ids of all roles, in the order of every table."""
+    options = RoleOptions(beyond_offset=beyond_offset)
+    return tuple(role.id for role in choose_roles(options, tuple(relations), SCORES[score]))
+
+
+_KNOWN = {
+    role.id: role
+    for score in SCORES.values()
+    for role in choose_roles(RoleOptions(), ("nsubj", "obj"), score)
+}
+
+
+def make_roles(ids: Sequence[str]) -> tuple[Role, ...]:
+    """The roles of these ids, made up where there is none."""
+    return tuple(_KNOWN.get(name, Role(name)) for name in ids)
+
+
 def make_scores(
-    values: Any, roles: Sequence[str], documents: Sequence[str] | None = None, **provenance: Any
+    values: Any,
+    roles: Sequence[str],
+    documents: Sequence[str] | None = None,
+    score: str = "bias",
+    **provenance: Any,
 ) -> HeadScores:
     """Scores made by hand from (examples, layers, heads, roles); one document if not named."""
     table = np.asarray(values, dtype=np.float32)
@@ -129,8 +154,9 @@ def make_scores(
         ids=tuple(f"e{k}" for k in range(n_examples)),
         documents=tuple(documents or ["d"] * n_examples),
         lengths=np.full(n_examples, 12),
-        roles=tuple(roles),
+        roles=make_roles(roles),
         values=table,
         counts=9 * there.astype(np.int64),
-        provenance={"schema": 1, "model": {}, **provenance},
+        score=SCORES[score],
+        provenance={"model": {}, **provenance},
     )

@@ -1,12 +1,13 @@
-"""The scores straight from their definition: slow, in float64, one example at a time.
+"""The scores straight from their definition: slow, in float64, one example and one loop at a time.
 
-Nothing here comes from the package but the examples: words are cut into pieces one by one, and
-attention is what transformers returns.
+Every test of a score compares with this. Nothing here comes from the package but the sentences:
+words are cut into pieces one by one, and attention is what transformers returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,106 +18,130 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headroles.corpus import Example
 
 Attention = NDArray[np.float64]
+"""(heads, n, n), or (layers, heads, n, n)."""
+SPECIAL = -1
 
 
-class ReferenceExample:
-    """Token positions of an example: classifier, words, separator(s), words, separator."""
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of an example: the segment of each, and its word; governors and labels of words.
 
-    def __init__(self, example: Example, tokenizer: PreTrainedTokenizerBase) -> None:
-        self.example = example
-        added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
-        n_between = added[1] - added[0]
-        cls_id, sep_id = tokenizer("")["input_ids"]
-        ids, self.pieces, self.words_of, self.specials = [cls_id], [], [], [0]
-        for segment, sentence in enumerate(example.sentences):
-            if segment:  # BERT: one separator stands between; RoBERTa: one more
-                for _ in range(n_between - 1):
-                    self.specials.append(len(ids))
-                    ids.append(sep_id)
-            spans = []
-            for word in sentence.words:
-                word_ids = tokenizer([word], is_split_into_words=True, add_special_tokens=False)[
-                    "input_ids"
-                ]
-                spans.append(list(range(len(ids), len(ids) + len(word_ids))))
-                ids += word_ids
-            self.pieces.append(spans)
-            self.words_of.append([position for span in spans for position in span])
-            self.specials.append(len(ids))
-            ids.append(sep_id)
-        self.ids = ids
-        self.n = len(ids)
+    Special tokens have segment and word -1. Words are numbered through both segments.
+    """
 
-    def token_types(self) -> list[int]:
-        boundary = self.specials[1]
-        return [int(position > boundary) for position in range(self.n)]
+    segments: list[int]
+    words: list[int]
+    governors: list[int]
+    relations: list[str]
 
+    @property
+    def n(self) -> int:
+        return len(self.segments)
 
-def attention_of(
-    model: PreTrainedModel, reference: ReferenceExample, token_types: bool
-) -> Attention:
-    """(layers, heads, n, n) as transformers returns it under eager attention."""
-    inputs: dict[str, Any] = {"input_ids": torch.tensor([reference.ids])}
-    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    if token_types:
-        inputs["token_type_ids"] = torch.tensor([reference.token_types()])
-    with torch.no_grad():
-        attentions = model(**inputs, output_attentions=True).attentions
-    return np.stack([layer[0].double().numpy() for layer in attentions])
+    @property
+    def specials(self) -> list[int]:
+        return [i for i, segment in enumerate(self.segments) if segment == SPECIAL]
+
+    def pieces(self, word: int) -> list[int]:
+        return [i for i, own in enumerate(self.words) if own == word]
+
+    def arcs(self, relations: Sequence[str]) -> Iterator[tuple[str, list[int], list[int]]]:
+        """Relation, pieces of the dependent, pieces of its governor."""
+        for word, governor in enumerate(self.governors):
+            relation = self.relations[word].split(":")[0]
+            if governor >= 0 and relation in relations:
+                ends = self.pieces(word), self.pieces(governor)
+                if all(ends):
+                    yield relation, *ends
 
 
-def row_mean_ratio(attention: Attention, rows: Sequence[tuple[int, Sequence[int]]]) -> Any:
-    """mean over (query, sieve) of mean attention in the sieve / mean attention of the row."""
-    ratios = [
-        attention[..., query, list(sieve)].mean(-1) / attention[..., query, :].mean(-1)
-        for query, sieve in rows
-        if len(sieve)
-    ]
-    return np.mean(ratios, axis=0) if ratios else None
+@dataclass(frozen=True)
+class Asked:
+    """What is scored: the kind of score, and how far a query can attend to either side."""
+
+    score: str = "bias"
+    reach: int | None = None
+    window: int = 2
+
+    def keys(self, query: int, n: int) -> list[int]:
+        """The keys that a query can attend to."""
+        return [j for j in range(n) if self.reach is None or abs(query - j) <= self.reach]
+
+    def row(self, attention: Attention, query: int, sieve: Sequence[int]) -> Any:
+        """What is read from one row; None if it says nothing."""
+        keys = self.keys(query, attention.shape[-1])
+        inside = [j for j in sieve if j in keys]
+        e = len(inside) / len(keys)
+        mass = attention[..., query, inside].sum(-1)
+        if self.score == "bias":
+            return mass / e if inside else None
+        return (mass - e) / (1 - e) if 0 < e < 1 else None
+
+    def scale(self, query: int, n: int, n_inside: int) -> float:
+        """By what a row grows with the mass in its sieve."""
+        e = n_inside / len(self.keys(query, n))
+        return 1 / e if self.score == "bias" else 1 / (1 - e)
 
 
-def row_mean_excess(attention: Attention, rows: Sequence[tuple[int, Sequence[int]]]) -> Any:
-    """mean over (query, sieve) of the attention in the sieve beyond that of uniform attention."""
-    n = attention.shape[-1]
-    values = [
-        (attention[..., query, list(sieve)].sum(-1) - len(sieve) / n) / (1 - len(sieve) / n)
-        for query, sieve in rows
-        if 0 < len(sieve) < n
-    ]
-    return np.mean(values, axis=0) if values else None
-
-
-ROW_MEANS = {"bias": row_mean_ratio, "excess": row_mean_excess}
+def mean(values: Sequence[Any]) -> Any:
+    """Mean of what is there; None if nothing is."""
+    there = [value for value in values if value is not None]
+    return np.mean(there, axis=0) if there else None
 
 
 def reference_scores(
-    attention: Attention,
-    reference: ReferenceExample,
-    relations: Sequence[str],
-    window: int = 2,
-    score: str = "bias",
+    attention: Attention, tokens: Tokens, relations: Sequence[str], asked: Asked | None = None
 ) -> dict[str, Any]:
-    """(layers, heads) per role, None where the example has no score.
-
-    A contrast with an arc at an offset where the example has no other pair is left out.
-    """
-    row_mean = ROW_MEANS[score]
-    n, specials = reference.n, reference.specials
-    everywhere = range(n)
-    near = [(i, [j for j in everywhere if abs(i - j) <= window]) for i in everywhere]
-    scores = {
-        "local": row_mean(attention, near),
-        "delimiter": row_mean(attention, [(i, specials) for i in everywhere]),
-        "delimiter:cls": row_mean(attention, [(i, specials[:1]) for i in everywhere]),
-        "delimiter:sep": row_mean(attention, [(i, specials[1:]) for i in everywhere]),
-        "block": None,
-        "block:ratio" if score == "bias" else "block:evenness": None,
+    """Score of every role, None where the example has none."""
+    asked = asked or Asked()
+    return {
+        **_of_tokens(attention, tokens, asked),
+        **_block(attention, tokens, asked),
+        **_syntactic(attention, tokens, relations, asked),
     }
-    if len(reference.words_of) == 2:
-        rows = [(i, reference.words_of[int(i >= specials[1])]) for i in everywhere]
-        scores |= BLOCK_SCORES[score](attention, [row for row in rows if row[1]])
-    scores |= _syntactic_scores(attention, reference, relations, row_mean)
-    return scores | _contrasts(attention, reference, relations, score)
+
+
+def _of_tokens(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]:
+    everywhere, specials = range(tokens.n), tokens.specials
+    classifier = [i for i in specials if i == 0]
+    sieves: dict[str, Any] = {
+        "local": lambda i: [j for j in everywhere if abs(i - j) <= asked.window],
+        "delimiter": lambda i: specials,
+        "delimiter:cls": lambda i: classifier,
+        "delimiter:sep": lambda i: [j for j in specials if j != 0],
+    }
+    return {
+        role: mean([asked.row(attention, i, sieve(i)) for i in everywhere])
+        for role, sieve in sieves.items()
+    }
+
+
+def _block(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]:
+    beside = "block:ratio" if asked.score == "bias" else "block:evenness"
+    separators = [i for i in tokens.specials if i != 0]
+    second = [i for i, segment in enumerate(tokens.segments) if segment == 1]
+    if not second or not any(i < second[0] for i in separators):
+        return {"block": None, beside: None}
+    rows = []
+    for i in range(tokens.n):
+        own = [j for j in range(tokens.n) if tokens.segments[j] == int(i >= separators[0])]
+        rows.append((i, own))
+    plain = [asked.row(attention, i, own) for i, own in rows]
+    if asked.score == "bias":
+        times_entropy = [
+            None if value is None else value * _entropy(attention[..., i, :])
+            for (i, _), value in zip(rows, plain, strict=True)
+        ]
+        return {"block": mean(times_entropy), beside: mean(plain)}
+    evenness = []
+    for i, own in rows:
+        inside = [j for j in own if j in asked.keys(i, tokens.n)]
+        if len(inside) > 1:
+            within = attention[..., i, inside]
+            total = within.sum(-1, keepdims=True)
+            share = within / np.where(total > 0, total, 1)
+            evenness.append(_entropy(share) / np.log(len(inside)))
+    return {"block": mean(plain), beside: mean(evenness)}
 
 
 def _entropy(weights: Attention) -> Attention:
@@ -124,131 +149,117 @@ def _entropy(weights: Attention) -> Attention:
         return -np.where(weights > 0, weights * np.log(weights), 0.0).sum(-1)
 
 
-def _block_bias(attention: Attention, rows: list[tuple[int, list[int]]]) -> dict[str, Any]:
-    with_entropy = [
-        attention[..., i, sieve].mean(-1) * attention.shape[-1] * _entropy(attention[..., i, :])
-        for i, sieve in rows
-    ]
-    return {
-        "block": np.mean(with_entropy, axis=0),
-        "block:ratio": row_mean_ratio(attention, rows),
-    }
-
-
-def _block_excess(attention: Attention, rows: list[tuple[int, list[int]]]) -> dict[str, Any]:
-    evenness = []
-    for i, sieve in rows:
-        if len(sieve) > 1:
-            within = attention[..., i, sieve]
-            evenness.append(_entropy(within / within.sum(-1, keepdims=True)) / np.log(len(sieve)))
-    return {
-        "block": row_mean_excess(attention, rows),
-        "block:evenness": np.mean(evenness, axis=0) if evenness else None,
-    }
-
-
-BLOCK_SCORES = {"bias": _block_bias, "excess": _block_excess}
-
-
-_Arc = tuple[int, list[int], list[int]]
-
-
-def _directed_arcs(
-    reference: ReferenceExample, relations: Sequence[str], direction: str
-) -> dict[str, list[_Arc]]:
-    """(sentence, queries, keys) of the arcs of every relation."""
-    by_relation: dict[str, list[_Arc]] = {r: [] for r in relations}
-    for k, sentence in enumerate(reference.example.sentences):
-        pieces = reference.pieces[k]
-        for dependent, governor in enumerate(sentence.governors):
-            relation = sentence.relations[dependent].split(":")[0]
-            if governor < 0 or relation not in by_relation:
-                continue
-            ends = (pieces[dependent], pieces[governor])
+def _syntactic(
+    attention: Attention, tokens: Tokens, relations: Sequence[str], asked: Asked
+) -> dict[str, Any]:
+    """An arc is the mean of its rows, a role the mean of its arcs; contrasts likewise."""
+    scores: dict[str, Any] = {}
+    for direction in ("to_governor", "to_dependent"):
+        plain: dict[str, list[Any]] = {relation: [] for relation in relations}
+        contrast: dict[str, list[Any]] = {relation: [] for relation in relations}
+        for relation, dependent, governor in tokens.arcs(relations):
+            ends = dependent, governor
             queries, keys = ends if direction == "to_governor" else ends[::-1]
-            if queries and keys:
-                by_relation[relation].append((k, queries, keys))
-    return by_relation
-
-
-def _contrasts(
-    attention: Attention, reference: ReferenceExample, relations: Sequence[str], score: str
-) -> dict[str, Any]:
-    """Pair by pair: attention less the mean at the same offset between words no arc joins."""
-    scores: dict[str, Any] = {}
-    for direction in ("to_governor", "to_dependent"):
-        by_relation: dict[str, list[Any]] = {}
-        for relation, arcs in _directed_arcs(reference, relations, direction).items():
-            by_relation[relation] = []
-            for k, queries, keys in arcs:
-                cells = [
-                    attention[..., i, j] - _control(attention, reference, k, j - i)
-                    for i in queries
-                    for j in keys
-                ]
-                size = len(keys) / reference.n
-                scale = 1 / size if score == "bias" else 1 / (1 - size)
-                by_relation[relation].append(np.sum(cells, axis=0) / len(queries) * scale)
-        pooled = [arc for found in by_relation.values() for arc in found]
-        name = "syntactic" if direction == "to_governor" else "syntactic:to_dependent"
-        for role, found in [(name, pooled)] + [
-            (f"syntactic:{relation}:{direction}", found) for relation, found in by_relation.items()
-        ]:
-            mean = np.mean(found, axis=0) if found else None
-            if mean is None or not np.isnan(mean).any():
-                scores[f"{role}:beyond_offset"] = mean
+            plain[relation].append(mean([asked.row(attention, i, keys) for i in queries]))
+            contrast[relation].append(_contrast(attention, tokens, queries, keys, asked))
+        pooled = "syntactic" + (":to_dependent" if direction == "to_dependent" else "")
+        for found, ending in ((plain, ""), (contrast, ":beyond_offset")):
+            scores[pooled + ending] = mean([arc for arcs in found.values() for arc in arcs])
+            for relation, arcs in found.items():
+                scores[f"syntactic:{relation}:{direction}{ending}"] = mean(arcs)
     return scores
 
 
-def _control(attention: Attention, reference: ReferenceExample, k: int, offset: int) -> Any:
-    """Mean over pairs of words of sentence ``k``, NaN if there is none at the offset."""
-    governors, pieces = reference.example.sentences[k].governors, reference.pieces[k]
+def _contrast(
+    attention: Attention, tokens: Tokens, queries: list[int], keys: list[int], asked: Asked
+) -> Any:
+    """An arc less its controls, pair by pair; None if some pair has no control."""
+    rows = []
+    for i in queries:
+        seen = [j for j in keys if j in asked.keys(i, tokens.n)]
+        if not seen:
+            continue
+        controls = [control(attention, tokens, i, j - i) for j in seen]
+        if any(one is None for one in controls):
+            return None
+        cells = [attention[..., i, j] - one for j, one in zip(seen, controls, strict=True)]
+        rows.append(np.sum(cells, axis=0) * asked.scale(i, tokens.n, len(seen)))
+    return mean(rows)
+
+
+def control(attention: Attention, tokens: Tokens, query: int, offset: int) -> Any:
+    """Mean over the pairs of words of the query's sentence that no arc joins, at the offset.
+
+    Two words count once, in however many pieces. None if there is no such pair.
+    """
     total, weight = 0.0, 0.0
-    for x in range(len(pieces)):
-        for y in range(len(pieces)):
-            if x == y or governors[x] == y or governors[y] == x:
-                continue
-            for i in pieces[x]:
-                if i + offset in pieces[y]:
-                    share = 1 / (len(pieces[x]) * len(pieces[y]))
-                    total = total + share * attention[..., i, i + offset]
-                    weight += share
-    return total / weight if weight else np.nan
+    for i in range(tokens.n):
+        j = i + offset
+        if not 0 <= j < tokens.n:
+            continue
+        x, y = tokens.words[i], tokens.words[j]
+        if not tokens.segments[i] == tokens.segments[j] == tokens.segments[query] != SPECIAL:
+            continue
+        if x == y or tokens.governors[x] == y or tokens.governors[y] == x:
+            continue
+        share = 1 / (len(tokens.pieces(x)) * len(tokens.pieces(y)))
+        total = total + share * attention[..., i, j]
+        weight += share
+    return total / weight if weight else None
 
 
-def _syntactic_scores(
-    attention: Attention, reference: ReferenceExample, relations: Sequence[str], row_mean: Any
-) -> dict[str, Any]:
-    """An arc is the mean of its rows, a role the mean of its arcs."""
+def cut(example: Example, tokenizer: PreTrainedTokenizerBase) -> tuple[Tokens, list[int]]:
+    """The tokens of an example and their ids: classifier, words, separator(s), words, separator."""
+    added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
+    cls_id, sep_id = tokenizer("")["input_ids"]
+    ids, segments, words = [cls_id], [SPECIAL], [SPECIAL]
+    governors: list[int] = []
+    relations: list[str] = []
+    for segment, sentence in enumerate(example.sentences):
+        if segment:  # BERT: one separator stands between; RoBERTa: one more
+            more = added[1] - added[0] - 1
+            ids += [sep_id] * more
+            segments += [SPECIAL] * more
+            words += [SPECIAL] * more
+        first = len(governors)
+        for place, word in enumerate(sentence.words):
+            own = tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"]
+            ids += own
+            segments += [segment] * len(own)
+            words += [first + place] * len(own)
+        governors += [g if g < 0 else first + g for g in sentence.governors]
+        relations += sentence.relations
+        ids.append(sep_id)
+        segments.append(SPECIAL)
+        words.append(SPECIAL)
+    return Tokens(segments, words, governors, relations), ids
 
-    def mean_of(arcs: list[_Arc]) -> Any:
-        values = [row_mean(attention, [(i, keys) for i in queries]) for _, queries, keys in arcs]
-        return np.mean(values, axis=0) if values else None
 
-    scores: dict[str, Any] = {}
-    for direction in ("to_governor", "to_dependent"):
-        by_relation = _directed_arcs(reference, relations, direction)
-        pooled = [arc for arcs in by_relation.values() for arc in arcs]
-        scores["syntactic" if direction == "to_governor" else "syntactic:to_dependent"] = mean_of(
-            pooled
-        )
-        for relation, arcs in by_relation.items():
-            scores[f"syntactic:{relation}:{direction}"] = mean_of(arcs)
-    return scores
+def attention_of(
+    model: PreTrainedModel, tokens: Tokens, ids: list[int], token_types: bool
+) -> Attention:
+    """(layers, heads, n, n) as transformers returns it under eager attention."""
+    inputs: dict[str, Any] = {"input_ids": torch.tensor([ids])}
+    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+    if token_types:
+        boundary = tokens.specials[1]
+        types = [int(position > boundary) for position in range(tokens.n)]
+        inputs["token_type_ids"] = torch.tensor([types])
+    with torch.no_grad():
+        attentions = model(**inputs, output_attentions=True).attentions
+    return np.stack([layer[0].double().numpy() for layer in attentions])
 
 
 def largest_difference(
-    values: NDArray[np.float32], roles: Sequence[str], expected: dict[str, Any], floor: float
+    values: NDArray[np.floating], roles: Sequence[str], expected: dict[str, Any], floor: float
 ) -> float:
-    """Largest relative difference over (layers, heads, roles); infinite if presence differs.
+    """Largest relative difference over (..., roles); infinite if presence differs.
 
     It is relative to what is expected, or to ``floor`` where that is smaller; contrasts, which
     go through 0, to 1 at least.
     """
     worst = 0.0
     for k, role in enumerate(roles):
-        if role not in expected:
-            continue
         ours, theirs = values[..., k], expected[role]
         if theirs is None or np.isnan(ours).any():
             if not (theirs is None and np.isnan(ours).all()):

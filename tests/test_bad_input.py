@@ -328,7 +328,7 @@ class TestCompare:
             (tmp_path, f"there are no scores in {tmp_path}; name folders that score or classify"),
             (bert_folder, "or pass --models to score models first"),
             (tmp_path / "none", "there are no scores in"),
-            (compared, f"{compared} holds a comparison and no scores"),
+            (compared, f"{compared} holds no scores (it holds: comparison)"),
         ):
             for sides in ((scored, other), (other, scored), (scored, scored, other)):
                 result = run("compare", *sides, "--out", tmp_path / PLACE)
@@ -380,10 +380,13 @@ class TestCompare:
             (["--window", "2"], "leave out --window; or pass --models"),
             (
                 ["--no-beyond-offset", "--no-header", "--text-columns", "0"],
-                "leave out --text-columns, --header, --beyond-offset; or",
+                "leave out --header, --text-columns, --beyond-offset; or",
             ),
             (["--margin", "0"], "the margin is 0.0; it must be a number above 0"),
-            (["--test", "wilcoxon", "--groups", "none"], "for differences it must be one of t,"),
+            (
+                ["--test", "wilcoxon", "--clusters", "none"],
+                "the test is 'wilcoxon'; it must be one of t,",
+            ),
             (["--correction", "max_t"], "(--test sign_flip)"),
             (["--alpha", "0.5"], "alpha is 0.5"),
             (["--on-mismatch", "ignore"], "on_mismatch is 'ignore'; it must be one of error"),
@@ -402,7 +405,10 @@ class TestCompare:
         ("options", "named"),
         [
             (["--margin", "0"], "the margin is 0.0"),
-            (["--test", "bootstrap_t"], "for differences it must be one of t, sign_flip"),
+            (
+                ["--test", "bootstrap_t"],
+                "the test is 'bootstrap_t'; it must be one of t, sign_flip",
+            ),
             (["--on-mismatch", "ignore"], "on_mismatch is 'ignore'"),
             (["--names", "a,b"], "names are ['a', 'b'] for 1 score sets"),
             (["--names", "../a"], "'../a' cannot be the name of a folder"),
@@ -412,7 +418,7 @@ class TestCompare:
             (["--pairing", "random"], "the pairing is 'random'"),
             (["--text-columns", "0"], "--parser"),
             (["--relations", ","], "--relations names no relation"),
-            (["--groups", "document"], "all examples are of one document"),
+            (["--clusters", "document"], "all examples are of one document"),
         ],
     )
     def test_options_of_models_before_any_is_looked_for(

@@ -12,16 +12,20 @@ import pytest
 
 from headroles.errors import StorageError
 from headroles.storage import (
-    RESULT_FILES,
-    SCHEMA_VERSION,
+    added_to,
+    check_files,
     check_result_folder,
+    digests_of,
     encode_json,
+    kinds_in,
     read_json,
+    read_run,
     read_table,
     result_folder,
     whole_file,
     write_bytes,
     write_json,
+    write_run,
 )
 
 FAILURES = [ValueError, KeyboardInterrupt, SystemExit]
@@ -80,7 +84,7 @@ class TestWholeFile:
 
 class TestJson:
     def test_round_trip(self, tmp_path: Path) -> None:
-        content = {"schema": SCHEMA_VERSION, "name": "Köln", "numbers": [1, 2.5, None]}
+        content = {"name": "Köln", "numbers": [1, 2.5, None]}
         write_json(tmp_path / "a.json", content)
         assert read_json(tmp_path / "a.json") == content
         assert "Köln" in (tmp_path / "a.json").read_text(encoding="utf-8")
@@ -102,8 +106,6 @@ class TestJson:
             (b"{", r"run\.json cannot be read"),
             (b"\xff\xfe", r"run\.json cannot be read"),
             (b"[1]", r"run\.json holds no JSON object"),
-            (b"{}", "has schema None, this version reads 1"),
-            (b'{"schema": 99}', "has schema 99, this version reads 1"),
         ],
     )
     def test_defects(self, tmp_path: Path, content: bytes | None, message: str) -> None:
@@ -116,6 +118,85 @@ class TestJson:
         (tmp_path / "file").touch()
         with pytest.raises(StorageError, match="cannot be read"):
             read_json(tmp_path / "file" / "run.json")
+
+
+class TestRun:
+    """What a result folder says of itself."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        (tmp_path / "scores.parquet").write_text("scores")
+        files = {"scores": digests_of(tmp_path, ["scores.parquet"])}
+        write_run(tmp_path, {"model": "m"}, files)
+        return tmp_path
+
+    def test_round_trip(self, folder: Path) -> None:
+        run = read_run(folder)
+        assert run.provenance == {"model": "m"}
+        assert kinds_in(folder) == tuple(run.files) == ("scores",)
+        check_files(folder, run.files["scores"])
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"{}", "has format None, this version reads 2; score again"),
+            (b'{"format": 99, "holds": {}}', "has format 99, this version reads 2"),
+            (b'{"schema": 1, "scores": 7}', "has format 1, this version reads 2; score again"),
+            (b'{"format": 2}', "does not say what the folder holds"),
+            (b'{"format": 2, "holds": ["scores"]}', "does not say what the folder holds"),
+            (b'{"format": 2, "holds": {"scores": 3}}', "does not say what the folder holds"),
+        ],
+    )
+    def test_defects(self, tmp_path: Path, content: bytes, message: str) -> None:
+        (tmp_path / "run.json").write_bytes(content)
+        with pytest.raises(StorageError, match=message):
+            read_run(tmp_path)
+
+    def test_scores_of_an_earlier_format_are_scores(self, tmp_path: Path) -> None:
+        (tmp_path / "run.json").write_text('{"schema": 1, "scores": 7}')
+        assert kinds_in(tmp_path) == ("scores",)
+
+    @pytest.mark.parametrize("content", ["", "[]", '{"format": 2, "holds": 3}', "{}"])
+    def test_a_folder_that_says_nothing_holds_nothing(self, tmp_path: Path, content: str) -> None:
+        assert kinds_in(tmp_path) == ()
+        (tmp_path / "run.json").write_text(content)
+        assert kinds_in(tmp_path) == ()
+
+    def test_a_changed_file_is_named(self, folder: Path) -> None:
+        (folder / "scores.parquet").write_text("scored")
+        with pytest.raises(StorageError, match=r"scores\.parquet is not what headroles wrote"):
+            check_files(folder, read_run(folder).files["scores"])
+        (folder / "scores.parquet").unlink()
+        with pytest.raises(StorageError, match=r"there is no scores\.parquet in"):
+            check_files(folder, read_run(folder).files["scores"])
+
+    def test_names_that_lead_elsewhere_are_not_followed(self, tmp_path: Path) -> None:
+        """A run file made by others must not make us remove what is not ours."""
+        (tmp_path / "precious").touch()
+        folder = tmp_path / "out"
+        folder.mkdir()
+        write_run(folder, {}, {"scores": {"../precious": ""}})
+        with result_folder(folder, overwrite=True) as staging:
+            write_run(staging, {}, {})
+        assert names(tmp_path) == {"out", "precious"}
+
+    def test_files_are_added(self, folder: Path) -> None:
+        (folder / "notes.txt").touch()
+        with added_to(folder) as staging:
+            (staging / "roles.csv").write_text("new")
+            write_run(staging, {"more": 1}, {"roles": digests_of(staging, ["roles.csv"])})
+            assert names(folder) > {"scores.parquet", "run.json", "notes.txt"}
+            assert not (folder / "roles.csv").exists()
+        assert names(folder) == {"scores.parquet", "run.json", "notes.txt", "roles.csv"}
+        assert read_run(folder).provenance == {"more": 1}
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    def test_nothing_is_added_by_half(self, folder: Path, failure: type[BaseException]) -> None:
+        before = (folder / "run.json").read_bytes()
+        with pytest.raises(failure), added_to(folder) as staging:
+            fail(staging / "run.json", failure)
+        assert names(folder) == {"scores.parquet", "run.json"}
+        assert (folder / "run.json").read_bytes() == before
 
 
 class TestTable:
@@ -181,8 +262,10 @@ class TestResultFolder:
         assert names(tmp_path) == {"notes.txt"}
 
     def test_overwriting_replaces_results_and_keeps_the_rest(self, tmp_path: Path) -> None:
-        for name in (*RESULT_FILES, "notes.txt"):
+        for name in ("a.csv", "b.parquet", "notes.txt"):
             (tmp_path / name).write_text("old")
+        held = digests_of(tmp_path, ["a.csv", "b.parquet"])
+        write_run(tmp_path, {}, {"anything": held})
         with result_folder(tmp_path, overwrite=True) as staging:
             (staging / "run.json").write_text("new")
         assert names(tmp_path) == {"run.json", "notes.txt"}

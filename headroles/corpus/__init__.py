@@ -4,6 +4,7 @@ from headroles.corpus.conllu_files import read_conllu
 from headroles.corpus.corpus import Corpus, PreparedCorpus, Skipped, prepared
 from headroles.corpus.examples import PAIRINGS, Example, make_examples
 from headroles.corpus.opening import open_corpus
+from headroles.corpus.options import CorpusOptions
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.corpus.text import read_pairs, read_text
@@ -13,6 +14,7 @@ __all__ = [
     "PAIRINGS",
     "ROOT",
     "Corpus",
+    "CorpusOptions",
     "Example",
     "PreparedCorpus",
     "Sentence",

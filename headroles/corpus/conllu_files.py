@@ -12,16 +12,18 @@ from conllu.exceptions import ParseException
 
 from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.files import PathLike, find_files, read_lines
+from headroles.corpus.options import ConlluOptions
 from headroles.corpus.sentence import Sentence, tree_defect
-from headroles.errors import CorpusError, UsageError
+from headroles.errors import CorpusError
+from headroles.options import takes
 
-BAD_SENTENCE_POLICIES = ("error", "skip")
 N_COLUMNS = 10
 # Only id, form, head and deprel are used: parsing the others would cost a third of the time.
 _COLUMNS_LEFT_AS_TEXT = ("xpos", "feats", "deps", "misc")
 
 
-def read_conllu(paths: PathLike | Iterable[PathLike], on_bad_sentence: str = "error") -> Corpus:
+@takes(ConlluOptions)
+def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) -> Corpus:
     """A treebank in CoNLL-U: one file, several, or folders of ``*.conllu`` files.
 
     Multiword-token ranges and empty nodes are not words and are passed over. A ``# newdoc``
@@ -34,9 +36,8 @@ def read_conllu(paths: PathLike | Iterable[PathLike], on_bad_sentence: str = "er
 
     Raises:
         CorpusError: a path does not exist, or a folder has no CoNLL-U file.
-        UsageError: ``on_bad_sentence`` is not one of ``error``, ``skip``.
+        UsageError: an option outside its range.
     """
-    check_policy(on_bad_sentence)
     files = find_files(paths, suffix=".conllu")
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -45,18 +46,12 @@ def read_conllu(paths: PathLike | Iterable[PathLike], on_bad_sentence: str = "er
             for outcome in _read_file(file, seen):
                 if isinstance(outcome, Sentence):
                     yield outcome
-                elif on_bad_sentence == "skip":
+                elif options.on_bad_sentence == "skip":
                     skipped["defective sentences"] += 1
                 else:
                     raise outcome
 
     return Corpus(source={"format": "conllu", "files": [str(file) for file in files]}, read=read)
-
-
-def check_policy(on_bad_sentence: str) -> None:
-    """Raise UsageError for a policy that there is not."""
-    if on_bad_sentence not in BAD_SENTENCE_POLICIES:
-        raise UsageError(f"on_bad_sentence is {on_bad_sentence!r}; it must be 'error' or 'skip'")
 
 
 @dataclass(frozen=True)

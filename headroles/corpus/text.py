@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.files import PathLike, find_files, read_lines
+from headroles.corpus.options import PairsOptions
 from headroles.corpus.schemes import recognise_scheme
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.errors import CorpusError, ParserError, UsageError
+from headroles.options import takes
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -49,11 +51,12 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str) -> Corpus:
     return Corpus(source=pipeline.source("text", files), read=read)
 
 
+@takes(PairsOptions)
 def read_pairs(
     paths: PathLike | Iterable[PathLike],
     parser: str,
     columns: Sequence[str | int],
-    header: bool = True,
+    options: PairsOptions,
 ) -> Corpus:
     """Tab-separated sentence pairs (GLUE style), each cell parsed by the spaCy pipeline ``parser``.
 
@@ -76,7 +79,7 @@ def read_pairs(
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in files:
-            cells = _cells(file, columns, header)
+            cells = _cells(file, columns, options.header)
             for doc, (row, position) in pipeline.nlp.pipe(cells, as_tuples=True):
                 name = f"{file.stem}-{row}" + (f".{position + 1}" if len(columns) > 1 else "")
                 sentence = _sentence(doc, name, f"{file}#{row}", position)

@@ -66,16 +66,16 @@ def check_resamples(n_resamples: int) -> None:
         raise StatisticsError(f"{n_resamples} resamples asked for; at least one is needed")
 
 
-def check_groups(groups: ArrayLike | None, n_examples: int) -> NDArray[np.intp]:
-    """Cluster numbers (examples,) from 0 on; every example by itself if ``groups`` is None."""
-    if groups is None:
+def check_clusters(clusters: ArrayLike | None, n_examples: int) -> NDArray[np.intp]:
+    """Cluster numbers (examples,) from 0 on; every example by itself if ``clusters`` is None."""
+    if clusters is None:
         return np.arange(n_examples)
-    labels = np.asarray(groups)
+    labels = np.asarray(clusters)
     if labels.shape != (n_examples,):
-        raise StatisticsError(f"groups have shape {labels.shape} instead of ({n_examples},)")
+        raise StatisticsError(f"clusters have shape {labels.shape} instead of ({n_examples},)")
     if labels.dtype.kind not in "iubUS":
         raise StatisticsError(
-            f"groups are of type {labels.dtype}; label the clusters with integers or strings"
+            f"clusters are of type {labels.dtype}; label them with integers or strings"
         )
     return renumber(labels)
 

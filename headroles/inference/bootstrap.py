@@ -24,15 +24,15 @@ from headroles.inference._columns import (
     Alternative,
     FloatArray,
     Seed,
-    check_groups,
+    check_alternative,
     check_resamples,
-    check_values,
+    check_share,
     cluster_sums,
-    columns_with_the_same_gaps,
     renumber,
 )
 from headroles.inference.intervals import Intervals, open_intervals
-from headroles.inference.one_sample import OneSampleResult, one_sample_t
+from headroles.inference.one_sample import t_test
+from headroles.inference.sample import Sample
 
 _NUMBERS_AT_ONCE = 2**20
 """Bounds a chunk of draws. Part of what a seed means: other chunks are other draws."""
@@ -43,12 +43,12 @@ _ROUNDING = 1e-12
 
 
 def bootstrap_t_interval(
-    values: ArrayLike,
+    values: ArrayLike | Sample,
     *,
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     seed: Seed,
-    groups: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Intervals:
     """Two-sided bootstrap-t (studentised) intervals of the mean of every column.
 
@@ -58,29 +58,29 @@ def bootstrap_t_interval(
     handful of clusters a limit may be infinite: the data do not bound it.
 
     Args:
-        values: (examples, tests); NaN where an example has no value.
+        values: a sample, or what `Sample.of` makes one of, with ``clusters``.
         confidence: level of each interval.
         n_resamples: number of resamples.
         seed: an integer, or a generator, which is advanced by one draw.
-        groups: (examples,) integer or string label of each example's cluster, or None.
+        clusters: as in `Sample.of`.
 
     Returns:
-        Intervals, NaN for columns that are untestable in ``one_sample_t``, the mean itself for
+        Intervals, NaN for columns that are untestable in `Sample`, the mean itself for
         degenerate ones.
 
     Raises:
-        StatisticsError: input that ``one_sample_t`` refuses, or fewer than one resample.
+        StatisticsError: what `Sample.of` refuses, or fewer than one resample.
     """
-    return _intervals(_t_limits, values, confidence, n_resamples, seed, groups)
+    return _intervals(_t_limits, Sample.of(values, clusters), confidence, n_resamples, seed)
 
 
 def bca_interval(
-    values: ArrayLike,
+    values: ArrayLike | Sample,
     *,
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     seed: Seed,
-    groups: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Intervals:
     """Two-sided bias-corrected and accelerated intervals of the mean of every column.
 
@@ -91,16 +91,16 @@ def bca_interval(
     Args, missing values and errors are those of ``bootstrap_t_interval``. Limits are NaN where
     all resampled means lie on one side of the mean.
     """
-    return _intervals(_bca_limits, values, confidence, n_resamples, seed, groups)
+    return _intervals(_bca_limits, Sample.of(values, clusters), confidence, n_resamples, seed)
 
 
 def bootstrap_t_test(
-    values: ArrayLike,
+    values: ArrayLike | Sample,
     threshold: ArrayLike,
     *,
     n_resamples: int = 10_000,
     seed: Seed,
-    groups: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
     """p-values (tests,) of the mean of every column by the bootstrap-t.
@@ -114,16 +114,18 @@ def bootstrap_t_test(
     limit, a number or (tests,); ``alternative`` is ``"greater"``, ``"less"`` or ``"two-sided"``.
 
     Returns:
-        p-values, NaN for columns that are untestable or degenerate in ``one_sample_t``.
+        p-values, NaN for columns that are untestable or degenerate in `Sample`.
 
     Raises:
-        StatisticsError: input that ``one_sample_t`` refuses, or fewer than one resample.
+        StatisticsError: what `Sample.of` refuses, or fewer than one resample.
     """
-    described = one_sample_t(values, threshold, groups=groups, alternative=alternative)
-    p_values = np.full(described.n.shape, np.nan)
-    for columns, sample in _samples(values, groups, described, n_resamples, seed):
-        t = sample.resampled(_studentised)
-        observed = described.statistic[columns]
+    check_alternative(alternative)
+    sample = Sample.of(values, clusters)
+    statistic = t_test(sample, threshold).statistic
+    p_values = np.full(sample.n_tests, np.nan)
+    for columns, part in _parts(sample, n_resamples, seed):
+        t = part.resampled(_studentised)
+        observed = statistic[columns]
         if alternative == "two-sided":
             reached = np.abs(t) >= np.abs(observed)
         else:
@@ -133,7 +135,7 @@ def bootstrap_t_test(
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _Part:
     """Columns with the same gaps, centred at their means, and how they are to be resampled.
 
     ``sums`` (clusters, tests) are sums by cluster, ``sizes`` (clusters,) numbers of values, and
@@ -167,78 +169,68 @@ class _Sample:
         return found
 
 
-_Statistic: TypeAlias = Callable[[_Sample, FloatArray], FloatArray]
-"""From a sample and numbers of draws (some resamples, clusters) to (some resamples, tests)."""
-_Limits: TypeAlias = Callable[[_Sample, FloatArray], FloatArray]
-"""From a sample and two levels to the limits (2, tests) of intervals, less the means."""
+_Statistic: TypeAlias = Callable[[_Part, FloatArray], FloatArray]
+"""From a part of a sample and numbers of draws (resamples, clusters) to (resamples, tests)."""
+_Limits: TypeAlias = Callable[[_Part, FloatArray], FloatArray]
+"""From a part of a sample and two levels to the limits (2, tests) of intervals, less the means."""
 
 
 def _intervals(
-    limits: _Limits,
-    values: ArrayLike,
-    confidence: float,
-    n_resamples: int,
-    seed: Seed,
-    groups: ArrayLike | None,
+    limits: _Limits, sample: Sample, confidence: float, n_resamples: int, seed: Seed
 ) -> Intervals:
     """Two-sided intervals, equally likely to miss on either side, with limits from ``limits``."""
-    described = one_sample_t(values, 0, confidence, groups=groups)
-    result = open_intervals(described)
+    check_share(confidence, "confidence")
+    result = open_intervals(sample)
     levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-    for columns, sample in _samples(values, groups, described, n_resamples, seed):
-        low, high = described.mean[columns] + limits(sample, levels)
+    for columns, part in _parts(sample, n_resamples, seed):
+        low, high = sample.moments.mean[columns] + limits(part, levels)
         result.ci_low[columns], result.ci_high[columns] = low, high
     return result
 
 
-def _samples(
-    values: ArrayLike,
-    groups: ArrayLike | None,
-    described: OneSampleResult,
-    n_resamples: int,
-    seed: Seed,
-) -> Iterator[tuple[NDArray[np.intp], _Sample]]:
-    """(columns, their sample) for all columns that can be tested."""
+def _parts(
+    sample: Sample, n_resamples: int, seed: Seed
+) -> Iterator[tuple[NDArray[np.intp], _Part]]:
+    """(columns, the part of the sample that they are) for all columns that can be tested."""
     check_resamples(n_resamples)
-    data = check_values(values)
-    codes = check_groups(groups, len(data))
+    moments = sample.moments
     start = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed
     step = max(1, _NUMBERS_KEPT // n_resamples)
-    for columns, present in columns_with_the_same_gaps(data):
-        tested = columns[described.status[columns] == OK]
+    for columns, present in sample.gaps:
+        tested = columns[moments.status[columns] == OK]
         for first in range(0, len(tested), step):
             block = tested[first : first + step]
-            complete = data[np.ix_(present, block)].astype(np.float64)
-            clusters = renumber(codes[present])
+            complete = sample.values[np.ix_(present, block)].astype(np.float64)
+            clusters = renumber(sample.clusters[present])
             sums = cluster_sums(complete - complete.mean(axis=0), clusters)
             sizes = np.bincount(clusters).astype(np.float64)
-            error = described.standard_error[block]
-            yield block, _Sample(sums, sizes, error, n_resamples, start)
+            error = moments.standard_error[block]
+            yield block, _Part(sums, sizes, error, n_resamples, start)
 
 
-def _t_limits(sample: _Sample, levels: FloatArray) -> FloatArray:
-    t = sample.resampled(_studentised)
+def _t_limits(part: _Part, levels: FloatArray) -> FloatArray:
+    t = part.resampled(_studentised)
     low = np.quantile(t, levels[0], axis=0, method="lower")
     high = np.quantile(t, levels[1], axis=0, method="higher")
-    return np.array([-high, -low]) * sample.standard_error
+    return np.array([-high, -low]) * part.standard_error
 
 
-def _bca_limits(sample: _Sample, levels: FloatArray) -> FloatArray:
-    means = sample.resampled(_shifted_mean)
-    return _quantiles_by_column(means, _bca_levels(means, sample, levels))
+def _bca_limits(part: _Part, levels: FloatArray) -> FloatArray:
+    means = part.resampled(_shifted_mean)
+    return _quantiles_by_column(means, _bca_levels(means, part, levels))
 
 
-def _shifted_mean(sample: _Sample, counts: FloatArray) -> FloatArray:
+def _shifted_mean(part: _Part, counts: FloatArray) -> FloatArray:
     """Mean of each resample less the mean of the data (some resamples, tests)."""
-    total = counts @ sample.sums
-    total[np.abs(total) <= _ROUNDING * np.abs(sample.sums).sum(axis=0)] = 0
-    return np.asarray(total / (counts @ sample.sizes)[:, None])
+    total = counts @ part.sums
+    total[np.abs(total) <= _ROUNDING * np.abs(part.sums).sum(axis=0)] = 0
+    return np.asarray(total / (counts @ part.sizes)[:, None])
 
 
-def _studentised(sample: _Sample, counts: FloatArray) -> FloatArray:
+def _studentised(part: _Part, counts: FloatArray) -> FloatArray:
     """(mean of the resample - mean of the data) / SE of the resample (some resamples, tests)."""
-    sums, sizes, n_clusters = sample.sums, sample.sizes, sample.n_clusters
-    mean = _shifted_mean(sample, counts)
+    sums, sizes, n_clusters = part.sums, part.sizes, part.n_clusters
+    mean = _shifted_mean(part, counts)
     squares = counts @ sums**2
     even = bool((sizes == sizes[0]).all())
     n = (counts @ sizes)[:, None]
@@ -250,11 +242,11 @@ def _studentised(sample: _Sample, counts: FloatArray) -> FloatArray:
         return np.where(mean == 0, 0, mean / error)
 
 
-def _bca_levels(means: FloatArray, sample: _Sample, levels: FloatArray) -> FloatArray:
+def _bca_levels(means: FloatArray, part: _Part, levels: FloatArray) -> FloatArray:
     """The levels (2, tests) at which to take quantiles of resampled means."""
     below = ((means < 0).mean(axis=0) + (means <= 0).mean(axis=0)) / 2
     bias = special.ndtri(below)
-    left_out = -sample.sums / (sample.sizes.sum() - sample.sizes)[:, None]
+    left_out = -part.sums / (part.sizes.sum() - part.sizes)[:, None]
     influence = left_out.mean(axis=0) - left_out
     acceleration = (influence**3).sum(axis=0) / (6 * (influence**2).sum(axis=0) ** 1.5)
     with np.errstate(invalid="ignore"):

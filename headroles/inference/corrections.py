@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from statsmodels.stats.multitest import multipletests
 
 from headroles.errors import StatisticsError
 from headroles.inference._columns import check_share
@@ -67,6 +66,8 @@ def _adjust(p: NDArray[np.float64], method: str, alpha: float) -> NDArray[np.flo
         return p
     if method == "holm":  # statsmodels collects garbage for it: slow for many small families
         return _holm(p)
+    from statsmodels.stats.multitest import multipletests  # a second to import
+
     name = _STATSMODELS_NAMES.get(method, method)
     adjusted: NDArray[np.float64] = multipletests(p, alpha=alpha, method=name)[1]
     return adjusted

@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from headroles.errors import StatisticsError
-from headroles.inference._columns import OK, FloatArray, check_share, check_thresholds
-from headroles.inference.one_sample import OneSampleResult, one_sample_t
+from headroles.inference._columns import OK, FloatArray, check_share
+from headroles.inference.one_sample import t_test
+from headroles.inference.sample import Moments, Sample
 
 _LARGE = 1e6
 """From so many clusters on the t-test is the normal test to all digits that a plan can use."""
@@ -26,7 +27,7 @@ def power_of(
     """Power of the one-sided one-sample t-test of H1: mean > threshold.
 
     P(T > t_(1 - alpha; df)) with T noncentral t on df = n / cluster_size - 1 degrees of freedom,
-    one less than the clusters that ``one_sample_t`` would count, and noncentrality
+    one less than the clusters that `t_test` would count, and noncentrality
     effect_size * sqrt(n / design_effect) (Cohen 1988). This is exact for normal values in
     clusters of one size, or without clusters. For effects that are negative this is the chance,
     below alpha, of a wrong rejection.
@@ -63,11 +64,11 @@ def power_of(
 
 
 def required_examples(
-    pilot_values: ArrayLike,
+    pilot_values: ArrayLike | Sample,
     threshold: ArrayLike,
     alpha_per_test: ArrayLike,
     power: float = 0.8,
-    groups: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> FloatArray:
     """Examples (tests,) that the one-sided t-test of each column would need.
 
@@ -79,33 +80,33 @@ def required_examples(
     as a lower bound.
 
     Args:
-        pilot_values: (examples, tests); NaN where an example has no value.
+        pilot_values: a sample, or what `Sample.of` makes one of, with ``clusters``.
         threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         alpha_per_test: level of each test, for instance 0.05 divided by the number of tests: a
             number, or (tests,) one for each test.
         power: the probability to aim for.
-        groups: (examples,) integer or string label of each example's cluster, or None.
+        clusters: as in `Sample.of`.
 
     Returns:
         Numbers of examples as floats; infinity where the pilot mean is not above the threshold;
-        NaN for columns that are untestable or degenerate in ``one_sample_t``.
+        NaN for columns that are untestable or degenerate in `Sample`.
 
     Raises:
-        StatisticsError: ``alpha_per_test`` or ``power`` outside (0, 1), or input that
-            ``one_sample_t`` refuses.
+        StatisticsError: ``alpha_per_test`` or ``power`` outside (0, 1), or what
+            `t_test` refuses.
     """
     check_share(power, "power")
-    pilot = one_sample_t(pilot_values, threshold, groups=groups)
-    limits = check_thresholds(threshold, len(pilot.n))
-    levels = _check_levels(alpha_per_test, len(pilot.n))
-    needed = np.where(pilot.status == OK, np.inf, np.nan)
-    promising = (pilot.status == OK) & (pilot.mean > limits)
+    pilot = t_test(pilot_values, threshold, clusters=clusters)
+    moments = pilot.moments
+    levels = _check_levels(alpha_per_test, len(moments.n))
+    needed = np.where(moments.status == OK, np.inf, np.nan)
+    promising = (moments.status == OK) & (pilot.effect_size > 0)
     needed[promising] = smallest_n(
         pilot.effect_size[promising],
         levels[promising],
         power,
-        design_effect(pilot)[promising],
-        (pilot.n / np.maximum(pilot.n_groups, 1))[promising],
+        design_effect(moments)[promising],
+        (moments.n / np.maximum(moments.n_clusters, 1))[promising],
     )
     return needed
 
@@ -123,7 +124,7 @@ def _check_levels(alpha_per_test: ArrayLike, n_tests: int) -> FloatArray:
     return np.broadcast_to(levels, (n_tests,))
 
 
-def design_effect(pilot: OneSampleResult) -> FloatArray:
+def design_effect(pilot: Moments) -> FloatArray:
     """By what the clusters of a pilot multiply the variance of each mean, (tests,); NaN if unknown.
 
     SE_robust^2 / (sd^2 / n) (Kish 1965), 1 without clusters. What small pilots have below 1 by

@@ -37,55 +37,53 @@ from headroles.inference._columns import (
     Alternative,
     FloatArray,
     Seed,
-    check_groups,
+    check_alternative,
+    check_share,
     check_thresholds,
-    check_values,
-    cluster_sums,
 )
 from headroles.inference._signs import SignFlips, sign_flips
 from headroles.inference.intervals import Intervals, open_intervals
-from headroles.inference.one_sample import one_sample_t
+from headroles.inference.sample import Sample
 
 _TIE = 1e-12
 """Two r that differ by no more are the same: products sum in an order of their own."""
 
 
 def sign_flip_test(
-    values: ArrayLike,
+    values: ArrayLike | Sample,
     threshold: ArrayLike,
     *,
     n_resamples: int = 10_000,
     seed: Seed,
-    groups: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
     """p-values (tests,) of the mean of every column by random sign flips of clusters.
 
-    The statistic is the t of ``one_sample_t``. With B random flips p = (1 + number of flips whose
+    The statistic is the t of `t_test`. With B random flips p = (1 + number of flips whose
     statistic is at least the observed one) / (1 + B); if there are no more than ``n_resamples``
     ways to choose the signs, all are gone through and p is exact. ``"two-sided"`` compares |t|.
     The same seed gives the same flips, whatever the columns.
 
     Args:
-        values: (examples, tests); NaN where an example has no value. Missing values are left
-            out column by column.
+        values: a sample, or what `Sample.of` makes one of, with ``clusters``. Missing values are
+            left out column by column.
         threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         n_resamples: number of random flips.
         seed: an integer, or a generator, which is advanced.
-        groups: (examples,) integer or string label of each example's cluster; all examples of a
-            cluster are flipped together. None if the examples are independent.
+        clusters: as in `Sample.of`; all examples of a cluster are flipped together.
         alternative: ``"greater"``, ``"less"`` or ``"two-sided"``.
 
     Returns:
-        p-values, NaN for columns that are untestable or degenerate in ``one_sample_t``.
+        p-values, NaN for columns that are untestable or degenerate in `Sample`.
 
     Raises:
-        StatisticsError: input that ``one_sample_t`` refuses, or fewer than one resample.
+        StatisticsError: what `t_test` refuses, or fewer than one resample.
 
     >>> float(sign_flip_test([[1.0], [2.0], [3.0]], threshold=0, seed=0)[0])  # 1 of 8 flips
     0.125
     """
-    tests, flips = _prepare(values, threshold, n_resamples, seed, groups, alternative)
+    tests, flips = _prepare(values, threshold, n_resamples, seed, clusters, alternative)
     least = _fold(tests.observed(), alternative) - _TIE
     reached = np.zeros(tests.n_tests, dtype=np.int64)
     for signs in flips.chunks(tests.n_tests):
@@ -94,12 +92,12 @@ def sign_flip_test(
 
 
 def step_down_max_t(
-    values: ArrayLike,
+    values: ArrayLike | Sample,
     threshold: ArrayLike,
     *,
     n_resamples: int = 10_000,
     seed: Seed,
-    groups: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
     """Adjusted p-values (tests,) that control the family-wise error rate under dependence.
@@ -119,7 +117,7 @@ def step_down_max_t(
     >>> step_down_max_t(table, threshold=0, seed=0).tolist()
     [0.25, 0.375, nan]
     """
-    tests, flips = _prepare(values, threshold, n_resamples, seed, groups, alternative)
+    tests, flips = _prepare(values, threshold, n_resamples, seed, clusters, alternative)
     observed = tests.comparable(_fold(tests.observed(), alternative))
     order = np.argsort(observed, kind="stable")
     tests = tests.take(order)
@@ -135,43 +133,45 @@ def step_down_max_t(
 
 
 def simultaneous_intervals(
-    values: ArrayLike,
+    values: ArrayLike | Sample,
     *,
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     seed: Seed,
-    groups: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Intervals:
     """Two-sided intervals that hold all means at once with probability ``confidence``.
 
-    mean +- c * SE, with the standard error of ``one_sample_t`` and one c for all columns: the
+    mean +- c * SE, with the standard error of `Sample` and one c for all columns: the
     quantile of the largest |t| over sign flips of the data, each column centred at its mean: the
     multiplier bootstrap of a maximum (Chernozhukov, Chetverikov and Kato 2013), with random signs
     where they have normal multipliers. The level holds in the limit of many clusters. c is the
     ceil(confidence * (B + 1))-th smallest of B maxima.
 
     Args:
-        values: (examples, tests); NaN where an example has no value.
+        values: a sample, or what `Sample.of` makes one of, with ``clusters``.
         confidence: probability that all intervals hold together.
         n_resamples: number of random flips, or more than all there are.
         seed: an integer, or a generator, which is advanced.
-        groups: (examples,) integer or string label of each example's cluster, or None.
+        clusters: as in `Sample.of`.
 
     Returns:
         Intervals: NaN for untestable columns and the mean itself for degenerate ones; neither
         counts towards c. Limits are infinite if flips of very few clusters have no bounded t.
 
     Raises:
-        StatisticsError: input that ``one_sample_t`` refuses, or too few resamples for the level.
+        StatisticsError: what `t_test` refuses, or too few resamples for the level.
     """
-    described = one_sample_t(values, 0, confidence, groups=groups)
-    result = open_intervals(described)
-    centre = np.where(np.isnan(described.mean), 0, described.mean)
-    tests, flips = _flipping(values, centre, described.status, n_resamples, seed, groups)
+    check_share(confidence, "confidence")
+    sample = Sample.of(values, clusters)
+    moments, result = sample.moments, open_intervals(sample)
+    centre = np.where(np.isnan(moments.mean), 0, moments.mean)
+    tests = _Tests.of(sample, centre)
+    flips = sign_flips(tests.n_clusters, n_resamples, seed)
     columns, critical = tests.columns, _critical_value(tests, flips, confidence)
-    reach = critical * described.standard_error[columns]
-    result.ci_low[columns] = described.mean[columns] - reach
-    result.ci_high[columns] = described.mean[columns] + reach
+    reach = critical * moments.standard_error[columns]
+    result.ci_low[columns] = moments.mean[columns] - reach
+    result.ci_high[columns] = moments.mean[columns] + reach
     return result
 
 
@@ -187,7 +187,7 @@ class _Tests:
 
     columns: NDArray[np.intp]
     n_columns: int
-    n_groups: NDArray[np.int64]
+    n_clusters_of: NDArray[np.int64]
     sums: FloatArray
     sizes: FloatArray
     uneven: NDArray[np.intp]
@@ -196,36 +196,32 @@ class _Tests:
     square: FloatArray
 
     @classmethod
-    def of(
-        cls, data: NDArray[np.floating], ok: NDArray[np.bool_], codes: NDArray[np.intp]
-    ) -> _Tests:
-        """From (examples, tests) of which those that are ``ok`` (tests,) are kept."""
+    def of(cls, sample: Sample, centre: ArrayLike) -> _Tests:
+        """Of the columns that can be tested, each less the ``centre`` that it is flipped about."""
+        ok = sample.moments.status == OK
         columns = np.flatnonzero(ok)
-        kept = data[:, columns].astype(np.float64)
-        present = ~np.isnan(kept)
-        sums = cluster_sums(np.where(present, kept, 0), codes)
-        sizes = cluster_sums(present.astype(np.float64), codes)
+        sums, sizes = sample.about(centre)[:, columns], sample.cluster_sizes[:, columns]
         return cls._from_sums(columns, len(ok), sums, sizes)
 
     @classmethod
     def _from_sums(
         cls, columns: NDArray[np.intp], n_columns: int, sums: FloatArray, sizes: FloatArray
     ) -> _Tests:
-        n_groups = (sizes > 0).sum(axis=0)
-        unit = sums / np.sqrt(n_groups * (sums**2).sum(axis=0))
+        n_clusters = (sizes > 0).sum(axis=0)
+        unit = sums / np.sqrt(n_clusters * (sums**2).sum(axis=0))
         uneven = np.flatnonzero(((sizes > 0) & (sizes != sizes.max(axis=0, initial=0))).any(axis=0))
-        some, groups = sizes[:, uneven], n_groups[uneven]
+        some, n_of_some = sizes[:, uneven], n_clusters[uneven]
         n = some.sum(axis=0)
         return cls(
             columns=columns,
             n_columns=n_columns,
-            n_groups=n_groups,
+            n_clusters_of=n_clusters,
             sums=unit,
             sizes=sizes,
             uneven=uneven,
             sized=some * unit[:, uneven],
-            cross=2 * groups / n,
-            square=1 + groups * (some**2).sum(axis=0) / n**2,
+            cross=2 * n_of_some / n,
+            square=1 + n_of_some * (some**2).sum(axis=0) / n**2,
         )
 
     @property
@@ -264,8 +260,8 @@ class _Tests:
 
     def comparable(self, r: FloatArray) -> FloatArray:
         """What orders flips and tests as t does: r itself if all tests have as many clusters."""
-        alike = bool((self.n_groups == self.n_groups[:1]).all())
-        return r if alike else _t_of(r, self.n_groups)
+        alike = bool((self.n_clusters_of == self.n_clusters_of[:1]).all())
+        return r if alike else _t_of(r, self.n_clusters_of)
 
     def spread(self, p_values: FloatArray) -> FloatArray:
         """p-values of these tests at their columns, NaN at all others."""
@@ -275,30 +271,17 @@ class _Tests:
 
 
 def _prepare(
-    values: ArrayLike,
+    values: ArrayLike | Sample,
     threshold: ArrayLike,
     n_resamples: int,
     seed: Seed,
-    groups: ArrayLike | None,
+    clusters: ArrayLike | None,
     alternative: Alternative,
 ) -> tuple[_Tests, SignFlips]:
     """The opening of every test: options checked, columns that can be tested, and flips."""
-    described = one_sample_t(values, threshold, groups=groups, alternative=alternative)
-    return _flipping(values, threshold, described.status, n_resamples, seed, groups)
-
-
-def _flipping(
-    values: ArrayLike,
-    centre: ArrayLike,
-    status: NDArray[np.str_],
-    n_resamples: int,
-    seed: Seed,
-    groups: ArrayLike | None,
-) -> tuple[_Tests, SignFlips]:
-    """The columns that can be tested, less the centre that they are flipped about, and flips."""
-    data = check_values(values)
-    differences = data.astype(np.float64) - check_thresholds(centre, data.shape[1])
-    tests = _Tests.of(differences, status == OK, check_groups(groups, len(data)))
+    check_alternative(alternative)
+    sample = Sample.of(values, clusters)
+    tests = _Tests.of(sample, check_thresholds(threshold, sample.n_tests))
     return tests, sign_flips(tests.n_clusters, n_resamples, seed)
 
 
@@ -313,7 +296,7 @@ def _critical_value(tests: _Tests, flips: SignFlips, confidence: float) -> float
     if not tests.n_tests:
         return math.nan
     largest = [
-        _t_of(np.abs(tests.correlations(signs)), tests.n_groups).max(axis=1)
+        _t_of(np.abs(tests.correlations(signs)), tests.n_clusters_of).max(axis=1)
         for signs in flips.chunks(tests.n_tests)
     ]
     return float(np.partition(np.concatenate(largest), rank - 1)[rank - 1])
@@ -326,12 +309,12 @@ def _fold(r: FloatArray, alternative: Alternative) -> FloatArray:
     return r if alternative == "greater" else -r
 
 
-def _t_of(r: FloatArray, n_groups: NDArray[np.int64]) -> FloatArray:
+def _t_of(r: FloatArray, n_clusters: NDArray[np.int64]) -> FloatArray:
     """Turn r into t (..., tests); infinite where nothing but the mean is left."""
     t = np.multiply(r, r)
     np.subtract(1, t, out=t)
     np.maximum(t, 0, out=t)
     with np.errstate(divide="ignore"):
-        np.divide(n_groups - 1, t, out=t)
+        np.divide(n_clusters - 1, t, out=t)
     np.sqrt(t, out=t)
     return np.multiply(t, r, out=t)

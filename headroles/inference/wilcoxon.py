@@ -15,11 +15,9 @@ from headroles.inference._columns import (
     FloatArray,
     check_alternative,
     check_thresholds,
-    check_values,
-    columns_with_the_same_gaps,
 )
 from headroles.inference._signs import all_sign_flips
-from headroles.inference.one_sample import one_sample_t
+from headroles.inference.sample import Sample
 
 _EXACT_UP_TO = 50
 _ENUMERATED_UP_TO = 13
@@ -33,7 +31,7 @@ class WilcoxonResult:
     threshold. ``statistic`` is the sum of the ranks of the values above the threshold.
     ``effect_size`` is the matched-pairs rank-biserial correlation (Kerby 2014): the share of
     rank sums above the threshold less the share below, -1 to 1. ``status`` is that of
-    ``one_sample_t``; a column whose values are all alike has no p-value.
+    `Moments`; a column whose values are all alike has no p-value.
     """
 
     n: NDArray[np.int64]
@@ -45,7 +43,7 @@ class WilcoxonResult:
 
 
 def wilcoxon_signed_rank(
-    values: ArrayLike, threshold: ArrayLike, alternative: Alternative = "greater"
+    values: ArrayLike | Sample, threshold: ArrayLike, alternative: Alternative = "greater"
 ) -> WilcoxonResult:
     """Test whether every column is centred at the threshold, by signed ranks.
 
@@ -59,34 +57,34 @@ def wilcoxon_signed_rank(
     Examples count as independent: there is no form for clusters.
 
     Args:
-        values: (examples, tests); NaN where an example has no value.
+        values: a sample, whose clusters are not looked at, or what `Sample.of` makes one of.
         threshold: the centre under H0: a number, or (tests,) one for each test.
         alternative: ``"greater"``, ``"less"`` or ``"two-sided"``.
 
     Raises:
-        StatisticsError: input that ``one_sample_t`` refuses, or an unknown alternative.
+        StatisticsError: what `Sample.of` refuses, or an unknown alternative.
 
     >>> float(wilcoxon_signed_rank([[3.4], [2.9], [4.1], [3.8], [3.2]], 3).p_value[0])
     0.0625
     """
     check_alternative(alternative)
-    data = check_values(values)
-    described = one_sample_t(data, threshold)
-    n_tests = data.shape[1]
+    sample = Sample.of(values)
+    status, n_tests = sample.moments.status, sample.n_tests
     centre = check_thresholds(threshold, n_tests)
     p_value, statistic, effect_size = (np.full(n_tests, np.nan) for _ in range(3))
     n_nonzero = np.zeros(n_tests, dtype=np.int64)
-    for columns, present in columns_with_the_same_gaps(data):
-        differences = data[np.ix_(present, columns)].astype(np.float64) - centre[columns]
+    for columns, present in sample.gaps:
+        complete = sample.values[np.ix_(present, columns)].astype(np.float64)
+        differences = complete - centre[columns]
         n_nonzero[columns] = (differences != 0).sum(axis=0)
-        ok = described.status[columns] == OK
+        ok = status[columns] == OK
         tested, differences = columns[ok], differences[:, ok]
         if len(tested):
             ranks = _ranks(differences)
             statistic[tested] = above = np.where(differences > 0, ranks, 0).sum(axis=0)
             effect_size[tested] = 2 * above / ranks.sum(axis=0) - 1
             p_value[tested] = _p_values(differences, ranks, alternative)
-    return WilcoxonResult(described.n, n_nonzero, statistic, effect_size, p_value, described.status)
+    return WilcoxonResult(sample.moments.n, n_nonzero, statistic, effect_size, p_value, status)
 
 
 def _ranks(differences: FloatArray) -> FloatArray:
@@ -99,14 +97,14 @@ def _p_values(differences: FloatArray, ranks: FloatArray, alternative: Alternati
     """p-values (tests,) of complete columns, the method chosen for each by itself."""
     n = len(differences)
     ordered = np.sort(np.abs(differences), axis=0)
-    uneasy = (ordered[0] == 0) | (np.diff(ordered, axis=0) == 0).any(axis=0)
+    tied = (ordered[0] == 0) | (np.diff(ordered, axis=0) == 0).any(axis=0)
     p = np.empty(differences.shape[1])
-    if (~uneasy).any():
-        p[~uneasy] = _by_scipy(differences[:, ~uneasy], n <= _EXACT_UP_TO, alternative)
-    if uneasy.any() and n <= _ENUMERATED_UP_TO:
-        p[uneasy] = _enumerated(differences[:, uneasy], ranks[:, uneasy], alternative)
-    elif uneasy.any():
-        p[uneasy] = _by_scipy(differences[:, uneasy], False, alternative)
+    if (~tied).any():
+        p[~tied] = _by_scipy(differences[:, ~tied], n <= _EXACT_UP_TO, alternative)
+    if tied.any() and n <= _ENUMERATED_UP_TO:
+        p[tied] = _enumerated(differences[:, tied], ranks[:, tied], alternative)
+    elif tied.any():
+        p[tied] = _by_scipy(differences[:, tied], False, alternative)
     return p
 
 

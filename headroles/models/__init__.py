@@ -1,17 +1,5 @@
-"""The only rooms that know transformers' internals: families, capture of attention, loading."""
+"""The only room that knows transformers' internals: families, attention, loading, tokenizers."""
 
-from headroles.models.architectures import FAMILIES, REFUSED, Family
-from headroles.models.capture import AttentionReader, open_reader
-from headroles.models.loading import DTYPES, LoadedEncoder, choose_device, load_encoder
+import lazy_loader
 
-__all__ = [
-    "DTYPES",
-    "FAMILIES",
-    "REFUSED",
-    "AttentionReader",
-    "Family",
-    "LoadedEncoder",
-    "choose_device",
-    "load_encoder",
-    "open_reader",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

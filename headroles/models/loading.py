@@ -24,9 +24,10 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from headroles.errors import ModelError, TokenizerError, UsageError
-from headroles.models.architectures import longest_input, refuse_unsupported
+from headroles.models.families import longest_input, refuse_unsupported
+from headroles.models.options import ModelOptions
+from headroles.models.tokenizers import fit_to_words
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 # A checkpoint may lack these: no attention weight depends on them.
 _UNUSED_PARTS = ("pooler.", "position_ids")
 _HUB_ID_PARTS = 2  # owner/name
@@ -49,17 +50,11 @@ class LoadedEncoder:
 
 
 def load_encoder(
-    model: str | Path | PreTrainedModel,
-    tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
-    *,
-    revision: str | None = None,
-    device: str = "auto",
-    dtype: str = "float32",
-    trust_remote_code: bool = False,
+    model: str | Path | PreTrainedModel, options: ModelOptions | None = None
 ) -> LoadedEncoder:
     """A checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
 
-    A loaded model is used where it stands, in its own precision; ``tokenizer`` must come with it
+    A loaded model is used where it stands, in its own precision; a tokenizer must come with it
     unless it knows where it was loaded from. Weights are read from safetensors files only, and
     code from the hub is run only with ``trust_remote_code``.
 
@@ -67,35 +62,34 @@ def load_encoder(
         ModelError: no such model, no safetensors weights, or weights missing or not finite.
         ModelSupportError: not an encoder that can be scored.
         TokenizerError: no tokenizer.
-        UsageError: an unknown device or dtype, or one that contradicts a loaded model.
+        UsageError: a device that this machine does not have.
     """
+    options = options or ModelOptions()
     if isinstance(model, PreTrainedModel):
         name = model.config._name_or_path or type(model).__name__
         refuse_unsupported(model.config)
-        network = model
-        source = tokenizer if tokenizer is not None else model.config._name_or_path
+        network, source = model, model.config._name_or_path
     else:
-        name = str(model)
-        network = _load_model(name, revision, dtype, trust_remote_code)
-        cast(nn.Module, network).to(choose_device(device))
-        source = tokenizer if tokenizer is not None else name
+        source = name = str(model)
+        network = _load_model(name, options)
+        cast(nn.Module, network).to(choose_device(options.device))
     _refuse_broken_weights(network, name)
-    loaded_tokenizer = _load_tokenizer(source, revision, trust_remote_code)
-    limits = (longest_input(network.base_model, network.config), loaded_tokenizer.model_max_length)
+    tokenizer = _load_tokenizer(options.tokenizer or source, options)
+    limits = (longest_input(network.base_model, network.config), tokenizer.model_max_length)
     return LoadedEncoder(
         model=network,
-        tokenizer=loaded_tokenizer,
+        tokenizer=fit_to_words(tokenizer),
         max_tokens=min(int(limit) for limit in limits if limit is not None),
-        takes_token_types=_takes_token_types(network.config, loaded_tokenizer),
+        takes_token_types=_takes_token_types(network.config, tokenizer),
         description={
             "model": name,
-            "revision": getattr(network.config, "_commit_hash", None) or revision,
+            "revision": getattr(network.config, "_commit_hash", None) or options.revision,
             "class": type(network).__name__,
             "model_type": network.config.model_type,
             "dtype": str(network.dtype).removeprefix("torch."),
             "weights_sha256": weight_digest(network.base_model),
-            "tokenizer": loaded_tokenizer.name_or_path,
-            "tokenizer_class": type(loaded_tokenizer).__name__,
+            "tokenizer": tokenizer.name_or_path,
+            "tokenizer_class": type(tokenizer).__name__,
         },
     )
 
@@ -136,22 +130,18 @@ def weight_digest(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _load_model(
-    name: str, revision: str | None, dtype: str, trust_remote_code: bool
-) -> PreTrainedModel:
-    if dtype not in DTYPES:
-        raise UsageError(f"unknown dtype {dtype!r}; use one of {', '.join(DTYPES)}")
-    config = _load_config(name, revision, trust_remote_code)
+def _load_model(name: str, options: ModelOptions) -> PreTrainedModel:
+    config = _load_config(name, options)
     refuse_unsupported(config)
     try:
         with _quiet_transformers():
             network, report = AutoModel.from_pretrained(
                 name,
                 config=config,
-                revision=revision,
-                dtype=DTYPES[dtype],
+                revision=options.revision,
+                dtype=getattr(torch, options.dtype),
                 use_safetensors=True,
-                trust_remote_code=trust_remote_code,
+                trust_remote_code=options.trust_remote_code,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # reported below, by name
             )
@@ -174,7 +164,7 @@ def _load_model(
     return model
 
 
-def _load_config(name: str, revision: str | None, trust_remote_code: bool) -> PreTrainedConfig:
+def _load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     folder = Path(name)
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise ModelError(
@@ -182,7 +172,7 @@ def _load_config(name: str, revision: str | None, trust_remote_code: bool) -> Pr
         )
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(
-            name, revision=revision, trust_remote_code=trust_remote_code
+            name, revision=options.revision, trust_remote_code=options.trust_remote_code
         )
     except Exception as error:  # configurations are validated by libraries with errors of their own
         if not folder.exists():
@@ -200,7 +190,7 @@ def _load_config(name: str, revision: str | None, trust_remote_code: bool) -> Pr
 
 
 def _load_tokenizer(
-    source: str | Path | PreTrainedTokenizerBase, revision: str | None, trust_remote_code: bool
+    source: str | Path | PreTrainedTokenizerBase, options: ModelOptions
 ) -> PreTrainedTokenizerBase:
     if isinstance(source, PreTrainedTokenizerBase):
         return source
@@ -217,7 +207,7 @@ def _load_tokenizer(
     try:
         with _quiet_transformers():
             tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-                source, revision=revision, trust_remote_code=trust_remote_code
+                source, revision=options.revision, trust_remote_code=options.trust_remote_code
             )
     except Exception as error:  # the tokenizers library raises bare Exception for broken files
         raise TokenizerError(

@@ -328,7 +328,9 @@ def test_files_that_are_not_utf8_are_never_skipped(tmp_path: Path) -> None:
 
 
 def test_unknown_policy(treebank: Path) -> None:
-    with pytest.raises(UsageError, match="on_bad_sentence is 'ignore'; it must be 'error' or"):
+    with pytest.raises(
+        UsageError, match="on_bad_sentence is 'ignore'; it must be one of error, skip"
+    ):
         read_conllu(treebank, on_bad_sentence="ignore")
 
 

@@ -6,20 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from headroles.corpus import open_corpus
+from headroles.corpus import CorpusOptions, open_corpus
 from headroles.errors import CorpusError, UsageError
 
 
 def test_paths_without_a_parser_are_treebanks(treebank: Path) -> None:
-    assert [s.id for s in open_corpus([treebank])] == ["a-1", "a-2", "a-3", "b-1", "b-2"]
-    assert [s.id for s in open_corpus([str(treebank.parent)])][:1] == ["a-1"]
+    assert [s.id for s in open_corpus([treebank], CorpusOptions())] == [
+        "a-1",
+        "a-2",
+        "a-3",
+        "b-1",
+        "b-2",
+    ]
+    assert [s.id for s in open_corpus([str(treebank.parent)], CorpusOptions())][:1] == ["a-1"]
 
 
 def test_policy_for_bad_sentences_is_passed_on(treebank: Path) -> None:
     treebank.write_text("# only a comment\n\n" + treebank.read_text("utf-8"), "utf-8")
-    assert len(list(open_corpus([treebank], on_bad_sentence="skip"))) == 5
+    assert len(list(open_corpus([treebank], CorpusOptions(on_bad_sentence="skip")))) == 5
     with pytest.raises(CorpusError, match="has no words"):
-        list(open_corpus([treebank]))
+        list(open_corpus([treebank], CorpusOptions()))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +45,7 @@ def test_policy_for_bad_sentences_is_passed_on(treebank: Path) -> None:
 )
 def test_contradictions_are_refused(path: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        open_corpus(["fine", path], **options)  # type: ignore[arg-type]
+        open_corpus(["fine", path], CorpusOptions(**options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("options", [{}, {"text_columns": ["a"]}])
@@ -47,4 +53,4 @@ def test_missing_text_is_found_before_the_parser_is_loaded(
     tmp_path: Path, options: dict[str, list[str]]
 ) -> None:
     with pytest.raises(CorpusError, match="does not exist"):
-        open_corpus([tmp_path / "none"], parser="no_such_pipeline", **options)
+        open_corpus([tmp_path / "none"], CorpusOptions(parser="no_such_pipeline", **options))

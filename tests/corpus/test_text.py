@@ -229,7 +229,7 @@ def test_columns_that_are_not_there(
     error: type[Exception],
     message: str,
 ) -> None:
-    corpus = read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, columns, header)
+    corpus = read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, columns, header=header)
     with pytest.raises(error, match=message):
         list(corpus)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+from headroles.inference import Sample, t_interval, t_test
 
 
 @pytest.fixture
@@ -33,3 +38,25 @@ def hopeless() -> NDArray[np.float64]:
     data[:, 2] = 4
     data[:, 3] = np.random.default_rng(7).normal(4, 1, size=12)
     return data
+
+
+def one_sample_t(
+    values: Any,
+    threshold: Any,
+    confidence: float = 0.95,
+    ddof: int = 1,
+    clusters: Any = None,
+    alternative: Any = "greater",
+) -> SimpleNamespace:
+    """Moments, t-test and t interval of one sample, side by side."""
+    sample = Sample.of(values, clusters, ddof)
+    tested = t_test(sample, threshold, alternative=alternative)
+    intervals = t_interval(sample, confidence=confidence)
+    return SimpleNamespace(
+        **vars(sample.moments),
+        effect_size=tested.effect_size,
+        statistic=tested.statistic,
+        p_value=tested.p_value,
+        ci_low=intervals.ci_low,
+        ci_high=intervals.ci_high,
+    )

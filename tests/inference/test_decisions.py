@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from headroles.errors import StatisticsError
-from headroles.inference import ANSWERS, adjust_p_values, decide, one_sample_t
+from headroles.inference import ANSWERS, adjust_p_values, decide
+from tests.inference.conftest import one_sample_t
 
 
 def test_every_answer() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -13,7 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from headroles.errors import StatisticsError
-from headroles.inference import DEGENERATE, OK, UNTESTABLE, one_sample_t
+from headroles.inference import DEGENERATE, OK, UNTESTABLE
+from tests.inference.conftest import one_sample_t
 
 
 @pytest.fixture
@@ -121,14 +120,14 @@ class TestClusters:
     def test_against_robust_regression_on_a_constant(
         self, gappy: NDArray[np.float64], clusters: NDArray[np.str_]
     ) -> None:
-        result = one_sample_t(gappy, 3, groups=clusters, alternative="two-sided")
+        result = one_sample_t(gappy, 3, clusters=clusters, alternative="two-sided")
         for test in range(gappy.shape[1]):
             there = ~np.isnan(gappy[:, test])
             y, labels = gappy[there, test] - 3, np.unique(clusters[there], return_inverse=True)[1]
             fit = sm.OLS(y, np.ones(len(y))).fit(
                 cov_type="cluster", cov_kwds={"groups": labels}, use_t=True
             )
-            assert result.n_groups[test] == labels.max() + 1
+            assert result.n_clusters[test] == labels.max() + 1
             assert result.standard_error[test] == pytest.approx(fit.bse[0], rel=1e-10)
             assert result.statistic[test] == pytest.approx(fit.tvalues[0], rel=1e-10)
             assert result.p_value[test] == pytest.approx(fit.pvalues[0], rel=1e-9)
@@ -138,12 +137,10 @@ class TestClusters:
     @pytest.mark.parametrize("ddof", [0, 1])
     def test_clusters_of_one_are_no_clusters(self, gappy: NDArray[np.float64], ddof: int) -> None:
         labels = np.random.default_rng(0).permutation(len(gappy))
-        plain, clustered = (one_sample_t(gappy, 3, ddof=ddof, groups=g) for g in (None, labels))
-        for field in fields(plain):
-            np.testing.assert_array_equal(
-                getattr(plain, field.name), getattr(clustered, field.name)
-            )
-        assert plain.n_groups.tolist() == plain.n.tolist()
+        plain, clustered = (one_sample_t(gappy, 3, ddof=ddof, clusters=g) for g in (None, labels))
+        for name, expected in vars(plain).items():
+            np.testing.assert_array_equal(getattr(clustered, name), expected)
+        assert plain.n_clusters.tolist() == plain.n.tolist()
 
     def test_formula_of_clusters_of_one_is_the_ordinary_error(self) -> None:
         data = np.random.default_rng(0).normal(size=(9, 3))
@@ -153,46 +150,46 @@ class TestClusters:
     def test_deviation_is_that_of_examples(
         self, gappy: NDArray[np.float64], clusters: NDArray[np.str_]
     ) -> None:
-        plain, clustered = one_sample_t(gappy, 3), one_sample_t(gappy, 3, groups=clusters)
+        plain, clustered = one_sample_t(gappy, 3), one_sample_t(gappy, 3, clusters=clusters)
         np.testing.assert_array_equal(plain.sd, clustered.sd)
         np.testing.assert_array_equal(plain.effect_size, clustered.effect_size)
 
     def test_one_cluster_is_untestable(self) -> None:
-        result = one_sample_t([[1.0], [2.0], [np.nan]], 0, groups=["a", "a", "b"])
+        result = one_sample_t([[1.0], [2.0], [np.nan]], 0, clusters=["a", "a", "b"])
         assert result.status.tolist() == [UNTESTABLE]
-        assert (result.n[0], result.n_groups[0]) == (2, 1)
+        assert (result.n[0], result.n_clusters[0]) == (2, 1)
         assert result.effect_size[0] > 0
         assert np.isnan([result.p_value[0], result.standard_error[0], result.ci_low[0]]).all()
 
     def test_one_cluster_of_equal_values_is_untestable(self) -> None:
-        result = one_sample_t([[5.0], [5.0]], 0, groups=["a", "a"])
+        result = one_sample_t([[5.0], [5.0]], 0, clusters=["a", "a"])
         assert result.status.tolist() == [UNTESTABLE]
         assert np.isnan(result.effect_size[0])
 
     def test_clusters_that_cancel_are_untestable(self) -> None:
-        result = one_sample_t([[1.1], [2.3], [2.3], [1.1]], 0, groups=[0, 0, 1, 1])
+        result = one_sample_t([[1.1], [2.3], [2.3], [1.1]], 0, clusters=[0, 0, 1, 1])
         assert result.status.tolist() == [UNTESTABLE]
         assert np.isnan(result.p_value[0])
 
     def test_all_alike_is_degenerate(self) -> None:
-        result = one_sample_t(np.full((4, 1), 0.1), 0, groups=[0, 0, 1, 1])
+        result = one_sample_t(np.full((4, 1), 0.1), 0, clusters=[0, 0, 1, 1])
         assert result.status.tolist() == [DEGENERATE]
         assert result.ci_low[0] == result.ci_high[0] == result.mean[0]
 
     @pytest.mark.parametrize(
-        ("groups", "message"), [([0, 1], "shape"), ([0.5, 1, np.nan], "integers or strings")]
+        ("clusters", "message"), [([0, 1], "shape"), ([0.5, 1, np.nan], "integers or strings")]
     )
-    def test_bad_groups(self, groups: list[float], message: str) -> None:
+    def test_bad_clusters(self, clusters: list[float], message: str) -> None:
         with pytest.raises(StatisticsError, match=message):
-            one_sample_t([[1.0], [2.0], [3.0]], 0, groups=groups)
+            one_sample_t([[1.0], [2.0], [3.0]], 0, clusters=clusters)
 
     def test_level_under_dependence_within_clusters(self) -> None:
         rng = np.random.default_rng(3)
-        groups = np.repeat(np.arange(40), 5)
-        data = rng.normal(size=(40, 4_000))[groups] + rng.normal(size=(200, 4_000))
+        clusters = np.repeat(np.arange(40), 5)
+        data = rng.normal(size=(40, 4_000))[clusters] + rng.normal(size=(200, 4_000))
         margin = 3 * np.sqrt(0.05 * 0.95 / 4_000)
         assert (one_sample_t(data, 0).p_value < 0.05).mean() > 0.15
-        clustered = (one_sample_t(data, 0, groups=groups).p_value < 0.05).mean()
+        clustered = (one_sample_t(data, 0, clusters=clusters).p_value < 0.05).mean()
         assert clustered == pytest.approx(0.05, abs=margin)
 
 
@@ -201,7 +198,7 @@ class TestClusters:
 def test_columns_do_not_see_each_other(order: list[int], clustered: bool) -> None:
     data = np.random.default_rng(0).normal(3, 1, size=(12, 8))
     data[:3, 2:5], data[:, 7] = np.nan, 1
-    groups = np.arange(12) // 2 if clustered else None
-    whole, moved = (one_sample_t(table, 3, groups=groups) for table in (data, data[:, order]))
+    clusters = np.arange(12) // 2 if clustered else None
+    whole, moved = (one_sample_t(table, 3, clusters=clusters) for table in (data, data[:, order]))
     np.testing.assert_allclose(moved.p_value, whole.p_value[order], rtol=1e-12)
     assert moved.status.tolist() == whole.status[order].tolist()

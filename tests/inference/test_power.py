@@ -9,8 +9,9 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from headroles.errors import StatisticsError
-from headroles.inference import one_sample_t, power_of, required_examples
+from headroles.inference import power_of, required_examples
 from headroles.inference.power import design_effect
+from tests.inference.conftest import one_sample_t
 
 Array = NDArray[np.float64]
 
@@ -71,10 +72,10 @@ def test_tiny_effects_end() -> None:
 def in_clusters(n_clusters: int = 20, size: int = 5, n_tests: int = 3) -> tuple[Array, list[str]]:
     """Columns whose clusters differ, and the labels of the clusters."""
     rng = np.random.default_rng(3)
-    groups = np.repeat(np.arange(n_clusters), size)
-    own = 0.5 * rng.normal(size=(len(groups), n_tests))
-    data = 0.5 + rng.normal(size=(n_clusters, n_tests))[groups] + own
-    return data, [f"d{group}" for group in groups]
+    clusters = np.repeat(np.arange(n_clusters), size)
+    own = 0.5 * rng.normal(size=(len(clusters), n_tests))
+    data = 0.5 + rng.normal(size=(n_clusters, n_tests))[clusters] + own
+    return data, [f"d{group}" for group in clusters]
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 1440])
@@ -96,14 +97,14 @@ def test_power_with_clusters_is_that_of_the_test(alpha: float) -> None:
     n_tests = 4000
     shared = np.repeat(rng.normal(0, np.sqrt(0.3), (12, n_tests)), 4, axis=0)
     data = 0.9 + shared + rng.normal(0, np.sqrt(0.7), (48, n_tests))
-    share = (one_sample_t(data, 0, groups=np.arange(48) // 4).p_value <= alpha).mean()
+    share = (one_sample_t(data, 0, clusters=np.arange(48) // 4).p_value <= alpha).mean()
     expected = power_of(48, 0.9, alpha, design_effect=1.9, cluster_size=4)
     assert share == pytest.approx(float(expected), abs=4 * np.sqrt(0.25 / n_tests))
 
 
 def test_design_effect() -> None:
-    data, groups = in_clusters()
-    iid, robust = (one_sample_t(data, 0, groups=g) for g in (None, groups))
+    data, clusters = in_clusters()
+    iid, robust = (one_sample_t(data, 0, clusters=g) for g in (None, clusters))
     expected = (robust.standard_error / iid.standard_error) ** 2
     np.testing.assert_allclose(design_effect(robust), expected)
     np.testing.assert_array_equal(design_effect(iid), 1)
@@ -112,21 +113,21 @@ def test_design_effect() -> None:
 
 @pytest.mark.parametrize("alpha", [0.05, 0.001])
 def test_required_examples_in_clusters_by_going_through_all(alpha: float) -> None:
-    data, groups = in_clusters()
+    data, clusters = in_clusters()
     data[::3, 1] = np.nan  # clusters of 3 or 4
-    pilot = one_sample_t(data, 0, groups=groups)
+    pilot = one_sample_t(data, 0, clusters=clusters)
     n = np.arange(2, 2000)[:, None]
-    size = pilot.n / pilot.n_groups
+    size = pilot.n / pilot.n_clusters
     df = np.where(n >= 2 * size, n / size - 1, np.nan)
     shift = pilot.effect_size * np.sqrt(n / design_effect(pilot))
     enough = stats.nct.sf(stats.t.isf(alpha, df), df, shift) >= 0.8
     expected = n[enough.argmax(axis=0), 0]
-    np.testing.assert_array_equal(required_examples(data, 0, alpha, groups=groups), expected)
+    np.testing.assert_array_equal(required_examples(data, 0, alpha, clusters=clusters), expected)
 
 
 def test_two_clusters_are_the_least() -> None:
-    data, groups = in_clusters()
-    np.testing.assert_array_equal(required_examples(data + 1e7, 0, 0.4, groups=groups), 10)
+    data, clusters = in_clusters()
+    np.testing.assert_array_equal(required_examples(data + 1e7, 0, 0.4, clusters=clusters), 10)
 
 
 def test_power_below_the_level_needs_the_least() -> None:
@@ -145,15 +146,15 @@ def test_a_level_for_each_test() -> None:
 
 
 def test_clusters_of_one_are_no_clusters(gappy: Array) -> None:
-    plain, clustered = (required_examples(gappy, 2.5, 0.05, groups=g) for g in (None, range(40)))
+    plain, clustered = (required_examples(gappy, 2.5, 0.05, clusters=g) for g in (None, range(40)))
     np.testing.assert_array_equal(plain, clustered)
 
 
 def test_design_effect_below_one_is_not_believed() -> None:
     data = with_effects([0.5], n=20)
     data = np.sort(data, axis=0)
-    groups = np.minimum(np.arange(20), 19 - np.arange(20))  # smallest with largest
-    pilot = one_sample_t(data, 0, groups=groups)
+    clusters = np.minimum(np.arange(20), 19 - np.arange(20))  # smallest with largest
+    pilot = one_sample_t(data, 0, clusters=clusters)
     assert (pilot.standard_error < pilot.sd / np.sqrt(20)).all()
     np.testing.assert_array_equal(design_effect(pilot), 1)
 

@@ -11,18 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from headroles.errors import StatisticsError
 from headroles.inference import (
     bootstrap_t_test,
-    one_sample_t,
     required_examples,
     sign_flip_test,
     step_down_max_t,
     wilcoxon_signed_rank,
 )
+from tests.inference.conftest import one_sample_t
 
 Array = NDArray[np.float64]
 Procedure = Callable[[ArrayLike, ArrayLike], Array]
 PROCEDURES: dict[str, Procedure] = {
     "t": lambda values, limit: one_sample_t(values, limit).p_value,
-    "t of clusters": lambda values, limit: one_sample_t(values, limit, groups=PAIRS).p_value,
+    "t of clusters": lambda values, limit: one_sample_t(values, limit, clusters=PAIRS).p_value,
     "effect size": lambda values, limit: one_sample_t(values, limit).effect_size,
     "wilcoxon": lambda values, limit: wilcoxon_signed_rank(values, limit).p_value,
     "sign flips": lambda values, limit: sign_flip_test(values, limit, n_resamples=99, seed=1),

@@ -29,6 +29,7 @@ from transformers import (
 
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
 from headroles.models.loading import choose_device, load_encoder, weight_digest
+from headroles.models.options import ModelOptions
 from tests.conftest import make_bert, make_tokenizer
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
@@ -113,12 +114,12 @@ class TestWeights:
         bert = make_bert()
         bert.get_parameter(QUERY).data[0, 0] = torch.nan
         with pytest.raises(ModelError, match=QUERY):
-            load_encoder(bert, tokenizer)
+            load_encoder(bert, ModelOptions(tokenizer=tokenizer))
 
     def test_large_weights_are_not_broken(self, tokenizer: PreTrainedTokenizerFast) -> None:
         bert = make_bert()
         bert.get_parameter(QUERY).data[0, :8] = 3e38  # their sum is beyond float32
-        assert load_encoder(bert, tokenizer).model is bert
+        assert load_encoder(bert, ModelOptions(tokenizer=tokenizer)).model is bert
 
     def test_no_pooler_is_needed(self, bert_folder: Path, folder: Path) -> None:
         change_weights(
@@ -148,7 +149,7 @@ class TestWeights:
         assert torch.equal(loaded.model.get_parameter(QUERY), half.get_parameter(QUERY).float())
 
     def test_half_precision_on_demand(self, bert_folder: Path) -> None:
-        loaded = load_encoder(bert_folder, dtype="bfloat16")
+        loaded = load_encoder(bert_folder, ModelOptions(dtype="bfloat16"))
         assert loaded.model.dtype == torch.bfloat16
         assert loaded.description["dtype"] == "bfloat16"
 
@@ -219,7 +220,7 @@ class TestTokenizer:
     def test_given_apart(self, folder: Path, bert_folder: Path) -> None:
         for file in folder.glob("tokenizer*"):
             file.unlink()
-        loaded = load_encoder(folder, bert_folder)
+        loaded = load_encoder(folder, ModelOptions(tokenizer=bert_folder))
         assert loaded.description["tokenizer"] == str(bert_folder)
 
     @pytest.mark.parametrize("content", ["", "{", "{}", "[]"])
@@ -230,14 +231,14 @@ class TestTokenizer:
 
     def test_name_that_does_not_exist(self, offline: None, bert_folder: Path) -> None:
         with pytest.raises(TokenizerError, match="tokenizer of no-such-tokenizer cannot be loaded"):
-            load_encoder(bert_folder, "no-such-tokenizer")
+            load_encoder(bert_folder, ModelOptions(tokenizer="no-such-tokenizer"))
 
 
 class TestLoadedModel:
     def test_is_used_where_it_stands(
         self, bert: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
     ) -> None:
-        loaded = load_encoder(bert, tokenizer, device="cpu")
+        loaded = load_encoder(bert, ModelOptions(tokenizer=tokenizer, device="cpu"))
         assert loaded.model is bert
         assert loaded.tokenizer is tokenizer
         assert loaded.description["model"] == "BertModel"
@@ -304,9 +305,9 @@ class TestDevice:
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
         assert choose_device("auto") == torch.device(chosen)
 
-    def test_unknown_dtype(self, bert_folder: Path) -> None:
-        with pytest.raises(UsageError, match="unknown dtype 'float8'; use one of float32"):
-            load_encoder(bert_folder, dtype="float8")
+    def test_unknown_dtype(self) -> None:
+        with pytest.raises(UsageError, match="the dtype is 'float8'; it must be one of float32"):
+            ModelOptions(dtype="float8")
 
 
 class TestMaxTokens:
@@ -317,7 +318,7 @@ class TestMaxTokens:
         tokenizer = make_tokenizer()
         tokenizer.model_max_length = limit
         bert = make_bert(max_position_embeddings=positions)
-        assert load_encoder(bert, tokenizer).max_tokens == expected
+        assert load_encoder(bert, ModelOptions(tokenizer=tokenizer)).max_tokens == expected
 
     def test_positions_that_roberta_leaves_out(self, tokenizer: PreTrainedTokenizerFast) -> None:
         roberta = RobertaModel(
@@ -330,7 +331,7 @@ class TestMaxTokens:
                 max_position_embeddings=40,
             )
         ).eval()
-        loaded = load_encoder(roberta, tokenizer)
+        loaded = load_encoder(roberta, ModelOptions(tokenizer=tokenizer))
         assert loaded.max_tokens == 38
         roberta(torch.full((1, 38), 7))
         with pytest.raises((IndexError, RuntimeError), match="index"):

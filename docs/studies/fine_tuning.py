@@ -1,0 +1,511 @@
+"""What fine-tuning on CoLA and on SST-2 does to the roles of heads, with two seeds each.
+
+python -m docs.studies.fine_tuning --model DIR --cola DIR --sst2 DIR --treebank FILE --out DIR
+    [--seeds 1 2] [--sentences 4000]
+
+Fine-tunes the model on each task once with every seed, scores it before and after over the
+treebank by both scores, and compares: before with every checkpoint, and the checkpoints of one
+task with each other, which differ by their seeds only (first weights of the classifier, order of
+the sentences, dropout). Whatever is finished in DIR is taken from there: a run that was cut short
+goes on, and a second run only prints. The tables are also written to DIR/tables.md.
+
+    DIR/study.json               model, tasks, treebank and recipe; another study is refused
+    DIR/checkpoints/cola-1/      the model, and task.json with its measure before and after
+    DIR/scores/cola-1-bias/      its scores, as `headroles score` writes them
+
+What the tables show is discussed in docs/fine-tuning.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainingArguments,
+    set_seed,
+)
+from transformers.utils import logging
+
+from docs.studies.roles import scores_of
+from headroles import HeadScores, RoleShifts, assign_roles, compare_roles, read_conllu, storage
+from headroles.errors import UsageError
+from headroles.provenance import new_provenance
+from headroles.roles import SCORES
+from headroles.roles.syntactic import BEYOND_OFFSET
+from headroles.studies.comparison import STATUSES
+
+BEFORE = "before"
+CLASSIFIER, SEPARATORS = "delimiter:cls", "delimiter:sep"
+PUBLISHED_ROLES = ("local", "delimiter", "block", "syntactic")
+SHOWN_ROLES = ("local", CLASSIFIER, SEPARATORS, "block", "syntactic", "syntactic:to_dependent")
+
+Labelled: TypeAlias = tuple[str, int]
+Labels: TypeAlias = NDArray[np.int64]
+
+
+def accuracy(predicted: Labels, labels: Labels) -> float:
+    """Share of the predictions (examples,) that are right."""
+    return float((predicted == labels).mean())
+
+
+def matthews(predicted: Labels, labels: Labels) -> float:
+    """Matthews' correlation of two classes (examples,); 0 if all predictions are alike."""
+    return float(np.corrcoef(predicted, labels)[0, 1]) if np.ptp(predicted) else 0.0
+
+
+MEASURES: dict[str, Callable[[Labels, Labels], float]] = {
+    "accuracy": accuracy,
+    "Matthews correlation": matthews,
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Sentences with labels 0 and 1, and which of ``MEASURES`` tells how well they are told.
+
+    ``epochs`` is how often training goes through its sentences.
+    """
+
+    name: str
+    measure: str
+    epochs: float
+    train: Sequence[Labelled]
+    dev: Sequence[Labelled]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is fine-tuned on ``sentences`` of a task; the rest is as the Trainer has it."""
+
+    sentences: int = 4000
+    learning_rate: float = 1e-4
+    batch_size: int = 32
+    warmup_share: float = 0.1
+    max_tokens: int = 64
+    threads: int = 1
+
+
+def main() -> None:
+    """Parse the command line, do what is not done yet, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--cola", type=Path, required=True, help="folder of CoLA's .tsv files")
+    parser.add_argument("--sst2", type=Path, required=True, help="folder of SST-2's .tsv files")
+    parser.add_argument("--treebank", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--sentences", type=int, default=Recipe.sentences, help="of each task")
+    parser.add_argument("--threads", type=int, default=Recipe.threads)
+    given = parser.parse_args()
+    recipe = Recipe(sentences=given.sentences, threads=given.threads)
+    tasks = [read_cola(given.cola), read_sst2(given.sst2)]
+    tables = run_study(given.model, tasks, given.treebank, given.out, recipe, given.seeds)
+    text = "\n\n".join(f"## {title}\n\n{markdown(table)}" for title, table in tables.items())
+    storage.write_bytes(given.out / "tables.md", f"{text}\n".encode())
+    print(text)
+
+
+def read_cola(folder: Path) -> Task:
+    """The corpus of linguistic acceptability (Warstadt et al. 2019), its in-domain part."""
+
+    def read(name: str) -> list[Labelled]:
+        lines = (folder / name).read_text(encoding="utf-8").splitlines()
+        fields = (line.split("\t") for line in lines)
+        return [(sentence, int(label)) for _, label, _, sentence in fields]
+
+    train, dev = read("in_domain_train.tsv"), read("in_domain_dev.tsv")
+    return Task("cola", "Matthews correlation", epochs=4, train=train, dev=dev)
+
+
+def read_sst2(folder: Path) -> Task:
+    """Phrases of film reviews, good or bad (Socher et al. 2013), as GLUE has them."""
+
+    def read(name: str) -> list[Labelled]:
+        lines = (folder / name).read_text(encoding="utf-8").splitlines()[1:]
+        fields = (line.split("\t") for line in lines)
+        return [(sentence.strip(), int(label)) for sentence, label in fields]
+
+    train, dev = read("train.tsv"), read("dev.tsv")
+    return Task("sst2", "accuracy", epochs=2, train=train, dev=dev)
+
+
+def run_study(
+    model: Path,
+    tasks: Sequence[Task],
+    treebank: Path,
+    out: Path,
+    recipe: Recipe,
+    seeds: Sequence[int] = (1, 2),
+    kinds: Iterable[str] = SCORES,
+) -> dict[str, pd.DataFrame]:
+    """Fine-tune, score, compare; all tables by their titles. What ``out`` has is not done again."""
+    torch.set_num_threads(recipe.threads)
+    logging.set_verbosity_error()  # that the classifier is new is no news
+    logging.disable_progress_bar()
+    description = {
+        "model": str(model),
+        "tasks": {t.name: [t.epochs, len(t.train), len(t.dev)] for t in tasks},
+        "treebank": str(treebank),
+        "recipe": asdict(recipe),
+    }
+    open_study(out, description)
+    corpus = read_conllu(treebank)
+    runs = {f"{task.name}-{seed}": (task, seed) for task in tasks for seed in seeds}
+    places = {name: out / "checkpoints" / name for name in runs}
+    measured = [fine_tune(model, *runs[name], recipe, place) for name, place in places.items()]
+    tables = {"Tasks": pd.DataFrame(measured)}
+    for kind in kinds:
+        scores = {
+            name: scores_of(str(place), corpus, kind, out / "scores")
+            for name, place in {BEFORE: model, **places}.items()
+        }
+        tables |= {f"{title}, {kind}": table for title, table in tables_of(scores).items()}
+        if kind == "bias":
+            tables["Attention on special tokens, %"] = delimiter_shares(scores)
+    return tables
+
+
+def open_study(out: Path, description: dict[str, Any]) -> None:
+    """Note what the study is made of; UsageError if ``out`` holds another one."""
+    file = out / "study.json"
+    if not file.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        storage.write_json(file, description)
+    found = storage.read_json(file)
+    for key, value in description.items():
+        if found.get(key) != value:
+            raise UsageError(
+                f"{out} holds a study with another {key}: {found.get(key)}, and not {value}; "
+                "name another folder"
+            )
+
+
+def fine_tune(model: Path, task: Task, seed: int, recipe: Recipe, place: Path) -> dict[str, object]:
+    """Fine-tune a copy of ``model``, keep it in ``place``, and tell how well it does the task."""
+    record = place / "task.json"
+    if not record.exists():
+        with storage.result_folder(place) as staging:
+            provenance = new_provenance(
+                model={"id": str(model)}, corpus={"task": task.name}, options=asdict(recipe)
+            )
+            content = provenance | {"measured": train(model, task, seed, recipe, staging)}
+            storage.write_json(staging / record.name, content)
+    measured = dict(storage.read_json(record)["measured"])
+    print(f"{place.name}: {task.measure} {measured['before']:.2f} -> {measured['after']:.2f}")
+    return measured
+
+
+def train(model: Path, task: Task, seed: int, recipe: Recipe, folder: Path) -> dict[str, object]:
+    """Fine-tune with the Trainer of transformers and write model and tokenizer to ``folder``.
+
+    All runs of a task take the same sentences; ``seed`` sets the first weights of the classifier,
+    the order of the sentences, and dropout.
+    """
+    set_seed(seed)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    network = AutoModelForSequenceClassification.from_pretrained(model, num_labels=2)
+    chosen = choose_balanced(task.train, recipe.sentences)
+    steps = int(np.ceil(len(chosen) / recipe.batch_size) * task.epochs)
+    trainer = Trainer(
+        model=network,
+        args=TrainingArguments(
+            output_dir=str(folder),
+            num_train_epochs=task.epochs,
+            learning_rate=recipe.learning_rate,
+            per_device_train_batch_size=recipe.batch_size,
+            warmup_steps=int(recipe.warmup_share * steps),
+            train_sampling_strategy="group_by_length",
+            seed=seed,
+            use_cpu=True,
+            save_strategy="no",
+            logging_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        ),
+        train_dataset=encode(chosen, tokenizer, recipe.max_tokens),
+        processing_class=tokenizer,
+    )
+    trainer.remove_callback(PrinterCallback)
+    dev = encode(task.dev, tokenizer, recipe.max_tokens)
+    before = predict(trainer, dev)
+    trainer.train()
+    classes, labels = predict(trainer, dev)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    measure = MEASURES[task.measure]
+    return {
+        "task": task.name,
+        "seed": seed,
+        "trained on": len(chosen),
+        "tested on": len(labels),
+        "measure": task.measure,
+        "before": measure(*before),
+        "after": measure(classes, labels),
+        "accuracy after": accuracy(classes, labels),
+        "larger class": float(max(labels.mean(), 1 - labels.mean())),
+    }
+
+
+def predict(trainer: Trainer, sentences: Any) -> tuple[Labels, Labels]:
+    """The likelier class and the label of every sentence.
+
+    The Trainer has an order of its own: by length, also here.
+    """
+    result = trainer.predict(sentences)
+    classes: Labels = np.asarray(result.predictions).argmax(axis=1)
+    return classes, np.asarray(result.label_ids)
+
+
+def choose_balanced(sentences: Sequence[Labelled], n: int) -> list[Labelled]:
+    """``n`` of the sentences at random, as many of either label; the same ones every time.
+
+    In CoLA seven of ten sentences have label 1. A small model that is trained for minutes
+    learns to say so of all of them, and nothing else.
+    """
+    order = np.random.default_rng(0).permutation(len(sentences))
+    shuffled = [sentences[place] for place in order]
+    halves = [[one for one in shuffled if one[1] == label][: n // 2] for label in (0, 1)]
+    return [*halves[0], *halves[1]]
+
+
+def encode(
+    sentences: Sequence[Labelled], tokenizer: PreTrainedTokenizerBase, max_tokens: int
+) -> Any:
+    """Sentences as a dataset for the Trainer, cut where they are too long."""
+    return [
+        {**tokenizer(text, truncation=True, max_length=max_tokens), "labels": label}
+        for text, label in sentences
+    ]
+
+
+def tables_of(scores: Mapping[str, HeadScores]) -> dict[str, pd.DataFrame]:
+    """All tables for one kind of score; the scores before come first."""
+    shifts = compare_all(scores)
+    return {
+        "Heads with each role": heads_by_role(scores),
+        "Roles gained and lost": moves_by_role(shifts),
+        "What became of all roles": count_statuses(shifts),
+        "How far each layer moved": layer_table(shifts, "rms_difference"),
+        "How far each layer moved, in deviations (by chance)": layer_table(shifts, "effect_size"),
+        "Agreement of role tables (Jaccard)": agreement_table(shifts),
+        "Correlation of what changed": correlations(scores),
+        "Local and syntactic heads": local_and_syntactic(scores),
+        "p-values near 0 or 1": decided_p_values(scores),
+    }
+
+
+def compare_all(scores: Mapping[str, HeadScores]) -> RoleShifts:
+    """Before with every checkpoint, as one family; then the checkpoints of each task, pairwise."""
+    names = list(scores)[1:]
+    after = compare_roles(*scores.values(), names=names)
+    seeds = [
+        compare_roles(scores[first], scores[second], names=[f"{first} to {second}"])
+        for first, second in same_task(names)
+    ]
+    frames = [shifts.frame for shifts in (after, *seeds)]
+    return RoleShifts(pd.concat(frames, ignore_index=True), after.provenance)
+
+
+def same_task(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of checkpoints that differ in their seed only."""
+    return (pair for pair in combinations(names, 2) if len({task_of(name) for name in pair}) == 1)
+
+
+def task_of(name: str) -> str:
+    """The task of a checkpoint, of its name."""
+    return name.rpartition("-")[0]
+
+
+def heads_by_role(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
+    """Number of heads with each role, before and at each checkpoint."""
+    answers = {name: assign_roles(those).answers()["yes"] for name, those in scores.items()}
+    return pd.DataFrame(answers).reset_index()
+
+
+def moves_by_role(shifts: RoleShifts) -> pd.DataFrame:
+    """Heads that gained (+) and lost (-) each role, of the roles that any head gained or lost."""
+    key = ["checkpoint", "role"]
+    counts = shifts.counts().groupby(key, sort=False)[["gained", "lost"]].sum().reset_index()
+    counts["cell"] = [
+        " ".join(f"{sign}{n}" for sign, n in (("+", gained), ("-", lost)) if n)
+        for gained, lost in zip(counts["gained"], counts["lost"], strict=True)
+    ]
+    wide = spread(counts, "role", "checkpoint", "cell")
+    return wide[(wide.drop(columns="role") != "").any(axis=1)]
+
+
+def spread(long: pd.DataFrame, rows: str, columns: str, values: str) -> pd.DataFrame:
+    """A long table as a wide one, in the order that rows and columns come in."""
+    wide = long.pivot_table(
+        index=rows, columns=columns, values=values, aggfunc="first", sort=False, dropna=False
+    )
+    return wide.rename_axis(columns=None).reset_index()
+
+
+def count_statuses(shifts: RoleShifts) -> pd.DataFrame:
+    """What became of the roles of all heads, and how many means changed."""
+    counts = shifts.counts().groupby("checkpoint", sort=False)
+    table = counts[["heads", *STATUSES, "changed", "equivalent"]].sum()
+    return table.rename(columns={"heads": "tests"}).reset_index()
+
+
+def layer_table(shifts: RoleShifts, column: str) -> pd.DataFrame:
+    """One column of `RoleShifts.layers`, a row per comparison and a column per layer.
+
+    Standardised differences have their size by chance in brackets.
+    """
+    layers = shifts.layers()
+    layers["cell"] = layers[column].map("{:.3f}".format)
+    if column == "effect_size":
+        layers["cell"] += layers["chance"].map(" ({:.3f})".format)
+    return spread(layers, "checkpoint", "layer", "cell")
+
+
+def agreement_table(shifts: RoleShifts) -> pd.DataFrame:
+    """Jaccard index of the heads with a role, before and after, for some roles."""
+    agreement = shifts.agreement()
+    shown = agreement[agreement["role"].isin(SHOWN_ROLES)]
+    return spread(shown, "checkpoint", "role", "jaccard")
+
+
+def correlations(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
+    """How alike two checkpoints differ from before: correlation over heads, mean over the roles.
+
+    If a change belongs to the task, checkpoints of one task are more alike than those of two.
+    """
+    means = {
+        name: np.nanmean(those.values, axis=0, dtype=np.float64).reshape(-1, len(those.roles))
+        for name, those in scores.items()
+    }
+    before, *names = means
+    changes = {name: (means[name] - means[before]).T for name in names}
+    matrix = [[mean_correlation(changes[x], changes[y]) for y in names] for x in names]
+    return pd.DataFrame(matrix, index=names, columns=names).reset_index(names="checkpoint")
+
+
+def mean_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Mean over the rows (roles, heads) of the correlation of the two."""
+    rows = zip(first, second, strict=True)
+    return float(np.mean([np.corrcoef(one, other)[0, 1] for one, other in rows]))
+
+
+def local_and_syntactic(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
+    """Heads that are local, syntactic (any relation, either direction), and both."""
+    rows = []
+    for name, those in scores.items():
+        table = assign_roles(those)
+        has = table.wide()
+        relations = [
+            role
+            for role in table.roles
+            if role.startswith("syntactic") and not role.endswith(BEYOND_OFFSET)
+        ]
+        local, syntactic = has["local"], has[relations].any(axis=1)
+        n_local, n_syntactic, both = local.sum(), syntactic.sum(), (local & syntactic).sum()
+        rows.append(
+            {
+                "checkpoint": name,
+                "local": n_local,
+                "syntactic": n_syntactic,
+                "both": both,
+                "of local, %": 100 * both / n_local if n_local else np.nan,
+                "of syntactic, %": 100 * both / n_syntactic if n_syntactic else np.nan,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def decided_p_values(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
+    """Share of single p-values outside (0.05, 0.95) and outside (0.01, 0.99), in percent."""
+    rows = []
+    for name, those in scores.items():
+        frame = assign_roles(those).frame
+        row: dict[str, object] = {"checkpoint": name}
+        for what, chosen in (
+            ("four roles", frame["role"].isin(PUBLISHED_ROLES)),
+            ("all roles", ~frame["role"].str.endswith(BEYOND_OFFSET)),
+        ):
+            p = frame.loc[chosen, "p_value"].dropna()
+            row[f"{what}: tests"] = len(p)
+            for edge in (0.05, 0.01):
+                row[f"{what}: {edge}"] = 100 * float(((p <= edge) | (p >= 1 - edge)).mean())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def delimiter_shares(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
+    """Where all heads look, and those that looked most at one kind of special token before.
+
+    Shares of attention in percent, means over examples and heads: all, and the quarter with the
+    largest share on separators or [CLS] before. Heads are chosen on one half of the documents and
+    all are measured on the other: chosen and measured on the same examples, they would seem to
+    lose what was luck. ``more on words`` counts heads that give words more than before.
+    """
+    documents = np.asarray(scores[BEFORE].documents)
+    names = np.random.default_rng(0).permutation(np.unique(documents))
+    first = np.isin(documents, names[: len(names) // 2])
+    chosen_by = attention_shares(scores[BEFORE], first)
+    shares = {name: attention_shares(those, ~first) for name, those in scores.items()}
+    groups = {"all": np.arange(len(chosen_by["words"]))}
+    for token in ("separators", "[CLS]"):
+        groups[f"most on {token}"] = np.argsort(-chosen_by[token])[: len(groups["all"]) // 4]
+    rows = []
+    for group, heads in groups.items():
+        for name, share in shares.items():
+            more = share["words"][heads] > shares[BEFORE]["words"][heads]
+            rows.append(
+                {
+                    "heads": f"{group} ({len(heads)})",
+                    "checkpoint": name,
+                    **{key: 100 * float(values[heads].mean()) for key, values in share.items()},
+                    "more on words": int(more.sum()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def attention_shares(scores: HeadScores, rows: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
+    """Mean share of attention (layers * heads,) on the classifier's token, separators and words.
+
+    A bias score is n / |S| times the share on the sieve S of an example of n tokens; here S is one
+    token, or the separators: two in an example of two sentences, which alone has a block score.
+    """
+    lengths = scores.lengths[rows, None]
+    n_separators = np.where(scores.counts[rows, scores.role_ids.index("block")] > 0, 2, 1)[:, None]
+    classifier = (scores.column(CLASSIFIER)[rows] / lengths).mean(axis=0)
+    separators = (scores.column(SEPARATORS)[rows] * n_separators / lengths).mean(axis=0)
+    return {
+        "separators": separators,
+        "[CLS]": classifier,
+        "words": 1 - classifier - separators,
+    }
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A table in markdown, numbers with two decimals where they have any."""
+    return str(table.map(show).to_markdown(index=False, disable_numparse=True))
+
+
+def show(cell: object) -> str:
+    """What stands in a cell; nothing where a number is not defined."""
+    if isinstance(cell, float):
+        return f"{cell:.2f}" if np.isfinite(cell) else ""
+    return str(cell)
+
+
+if __name__ == "__main__":
+    main()

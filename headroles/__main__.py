@@ -1,0 +1,5 @@
+"""``python -m headroles``."""
+
+from headroles.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""``python -m headroles.cli``."""
+
+from headroles.cli import main
+
+main()

@@ -1,0 +1,21 @@
+"""What several commands are told: models, corpora, folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Hub id or folder of an encoder.")
+]
+CorpusArgument = Annotated[
+    list[Path], typer.Argument(metavar="CORPUS", help="CoNLL-U files or folders, or text.")
+]
+ScoredArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder that score or classify wrote.")
+]
+Out = Annotated[
+    Path, typer.Option("--out", help="Folder for the results.", rich_help_panel="Output")
+]

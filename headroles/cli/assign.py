@@ -1,0 +1,27 @@
+"""``headroles assign``: test stored scores again."""
+
+from __future__ import annotations
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import ScoredArgument
+from headroles.cli.flags import OutputOptions, command
+from headroles.studies import AssignOptions
+
+
+@command(app)
+def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions) -> None:
+    """Test the scores in DIR again, without the model. Writes the role table there."""
+    from headroles.presets import DEFAULT
+    from headroles.results import put_into
+    from headroles.scoring import HeadScores
+    from headroles.studies import Classification
+    from headroles.studies import assign as assign_roles
+
+    scores = HeadScores.load(scored)
+    table = assign_roles(scores, options)
+    if options.preset != scores.provenance.get("options", {}).get("preset", DEFAULT):
+        console.warn("the scores were not made with this preset: only the tests follow it")
+    put_into(scored, table)
+    result = Classification(scores, table)
+    console.finish(scored, output.json, result.facts(), result.shown())

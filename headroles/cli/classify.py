@@ -1,0 +1,34 @@
+"""``headroles classify``: score, test, write both tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
+from headroles.cli.flags import FolderOptions, command
+from headroles.corpus import CorpusOptions
+from headroles.studies import ClassifyOptions
+
+
+@command(app)
+def classify(
+    model: ModelArgument,
+    corpus: CorpusArgument,
+    out: Out,
+    reading: CorpusOptions,
+    options: ClassifyOptions,
+    output: FolderOptions,
+) -> None:
+    """Score the heads of MODEL over CORPUS and test them for roles."""
+    from headroles.corpus import open_corpus
+    from headroles.storage import check_result_folder
+    from headroles.studies import classify as classify_heads
+
+    check_result_folder(out, output.overwrite)
+    source = open_corpus(corpus, reading)
+    with console.progress_bar("scoring") as on_progress:
+        result = classify_heads(model, source, replace(options, on_progress=on_progress))
+    result.save(out, output.overwrite)
+    console.finish(out, output.json, result.facts(), result.shown())

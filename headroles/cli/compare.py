@@ -1,0 +1,152 @@
+"""``headroles compare``: what changed in the heads, from stored scores or from models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import Out
+from headroles.cli.flags import FolderOptions, command, given_flags
+from headroles.corpus import CorpusOptions
+from headroles.errors import StorageError, UsageError
+from headroles.scoring import ScoreOptions
+from headroles.studies import CompareOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headroles.scoring import HeadScores
+
+AreModels = Annotated[
+    bool,
+    typer.Option(
+        "--models",
+        help="BEFORE, AFTER, ... are models: score them first.",
+        rich_help_panel="Comparison",
+    ),
+]
+CorpusOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--corpus",
+        metavar="FILE",
+        help="To score models over; repeat it for each file.",
+        rich_help_panel="Corpus",
+    ),
+]
+
+
+@command(app)
+def compare(
+    context: typer.Context,
+    sides: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BEFORE AFTER",
+            help="Folders that score or classify wrote; with --models, hub ids or model folders.",
+        ),
+    ],
+    out: Out,
+    options: CompareOptions,
+    reading: CorpusOptions,
+    scoring: ScoreOptions,
+    output: FolderOptions,
+    models: AreModels = False,
+    corpus: CorpusOption = None,
+) -> None:
+    """Test what changed in the heads, as by fine-tuning. Each AFTER is compared with BEFORE.
+
+    Of stored scores: headroles compare BEFORE AFTER... --out DIR
+
+    Of models: headroles compare --models BEFORE AFTER... --corpus FILE --out DIR
+
+    Models are scored first, into the folders DIR/before and DIR/after (of several DIR/1, DIR/2,
+    or as --names says). If one fails, the scores of those before it stay there. The options under
+    Corpus, Roles and Model are for models only, and hold for all of them.
+    """
+    from headroles.studies import compare as compare_roles
+    from headroles.studies.comparison import check_comparison_folder
+
+    _check_form(context, sides, models)
+    check_comparison_folder(out, output.overwrite)
+    with console.telling_what_is_kept() as scored:
+        if models:
+            for folder in _score(sides, corpus or [], out, options, reading, scoring, output):
+                scored.append(folder)
+        sets = [_load_scores(folder) for folder in scored or map(Path, sides)]
+        shifts = compare_roles(sets, options)
+        shifts.save(out, output.overwrite or models)
+    console.finish(out, output.json, shifts.facts(), shifts.shown())
+
+
+def _score(
+    sides: list[str],
+    corpus: list[Path],
+    out: Path,
+    options: CompareOptions,
+    reading: CorpusOptions,
+    scoring: ScoreOptions,
+    output: FolderOptions,
+) -> Iterator[Path]:
+    """The folders of scores of models, as they are completed."""
+    from headroles.corpus import open_corpus
+    from headroles.studies.comparison import name_sides, score_checkpoints
+
+    return score_checkpoints(
+        dict(zip(name_sides(len(sides), options), sides, strict=True)),
+        open_corpus(corpus, reading),
+        out,
+        scoring,
+        options,
+        lambda name: console.progress_bar(f"scoring {name}"),
+        output.overwrite,
+    )
+
+
+def _check_form(context: typer.Context, sides: list[str], models: bool) -> None:
+    """Raise UsageError for arguments of neither form of ``compare``, or of both."""
+    if len(sides) < 2:
+        raise UsageError(f"there is nothing to compare {sides[0]} with; name two or more")
+    if models:
+        _check_models(sides, corpus=context.params["corpus"])
+        return
+    given = ["--corpus"] if context.params["corpus"] else []
+    given += given_flags(context, CorpusOptions) + given_flags(context, ScoreOptions)
+    if given:
+        raise UsageError(
+            "without --models stored scores are compared, as they are: leave out "
+            f"{', '.join(given)}; or pass --models, with models in the place of folders"
+        )
+
+
+def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
+    from headroles.storage import RUN_FILE
+
+    if not corpus:
+        raise UsageError("name what the models are to be scored over: --corpus FILE")
+    for side in sides:
+        if Path(side).is_file():
+            raise UsageError(
+                f"{side} is a file and no model; give each file of the corpus its own --corpus"
+            )
+        if (Path(side) / RUN_FILE).is_file():
+            raise UsageError(
+                f"{side} holds results and no model; to compare stored scores leave --models out, "
+                "and score what is still a model with: headroles score"
+            )
+
+
+def _load_scores(folder: Path) -> HeadScores:
+    from headroles.scoring import HeadScores
+    from headroles.storage import RUN_FILE
+
+    if not (folder / RUN_FILE).is_file():
+        raise StorageError(
+            f"there are no scores in {folder}; name folders that score or classify wrote, "
+            "or pass --models to score models first"
+        )
+    return HeadScores.load(folder)

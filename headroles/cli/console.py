@@ -1,0 +1,140 @@
+"""What the command line shows: progress, results, errors."""
+
+from __future__ import annotations
+
+import functools
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import typer
+from rich.console import Console
+
+from headroles import storage
+from headroles.errors import HeadRolesError
+
+if TYPE_CHECKING:
+    from headroles.results import Shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Names of relations and files are data: a bracket is no markup, and :cop: is no emoji.
+out = Console(markup=False, emoji=False, highlight=False)
+err = Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+_INTERRUPTED = "nothing was written, unless files were just being moved to their place"
+
+
+def accept_any_text() -> None:
+    """Let standard output escape what its encoding lacks, as standard error does anyway."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn what a user can cause into one line on standard error and an exit code."""
+
+    @functools.wraps(command)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except HeadRolesError as error:
+            err.print(f"error: {error}", style="red", soft_wrap=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt as stop:
+            kept = stop.args[0] if stop.args else _INTERRUPTED
+            err.print(f"interrupted: {kept}", style="red", soft_wrap=True)
+            raise typer.Exit(1) from None
+
+    return guarded
+
+
+@contextmanager
+def telling_what_is_kept() -> Iterator[list[Path]]:
+    """A list for the folders of scores that the block completed, told if it fails after that."""
+    folders: list[Path] = []
+    try:
+        yield folders
+    except HeadRolesError:
+        if folders:
+            warn(_kept(folders))
+        raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_kept(folders) if folders else _INTERRUPTED) from None
+
+
+def _kept(folders: list[Path]) -> str:
+    return (
+        f"the scores in {', '.join(map(str, folders))} are complete and stay there; "
+        "headroles compare takes them as they are"
+    )
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A callback (done, total) that draws a bar; None where standard error is no terminal."""
+    if not err.is_terminal:
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    ) as progress:
+        task = progress.add_task(what, total=None, rate="")
+
+        def report(done: int, total: int) -> None:
+            speed = progress.tasks[0].speed
+            rate = f"{speed:.0f} sentences/s" if speed else ""
+            progress.update(task, completed=done, total=total, rate=rate)
+
+        yield report
+
+
+def warn(message: str) -> None:
+    """A line on standard error that does not end the command."""
+    err.print(f"warning: {message}", style="yellow", soft_wrap=True)
+
+
+def print_json(content: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.buffer.write(storage.encode_json(content))
+
+
+def print_shown(shown: Iterator[Shown]) -> None:
+    """What a result shows; a pipe has no width, so grids are as wide as they are."""
+    from headroles.results import WIDE, print_on
+
+    if not out.is_terminal:
+        out.width = WIDE
+    print_on(out, shown)
+
+
+def say(text: str) -> None:
+    """A line on standard output, however long."""
+    out.print(text, soft_wrap=True)
+
+
+def finish(folder: Path, as_json: bool, facts: dict[str, Any], shown: Iterator[Shown]) -> None:
+    """Print what was done, for people or for scripts, and where the results are."""
+    if as_json:
+        print_json({"out": str(folder), **facts})
+        return
+    print_shown(shown)
+    say(f"written to {folder}")

@@ -1,0 +1,27 @@
+"""``headroles demo``: the main job on what comes with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import Out
+from headroles.cli.flags import FolderOptions, command
+
+
+@command(app)
+def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
+    """Run classify on the bundled treebank and model."""
+    from headroles.corpus import read_conllu
+    from headroles.sample import demo_model, sample_treebank
+    from headroles.storage import check_result_folder
+    from headroles.studies import ClassifyOptions, classify
+
+    check_result_folder(out, output.overwrite)
+    model = demo_model()
+    with console.progress_bar("scoring") as on_progress:
+        options = ClassifyOptions(on_progress=on_progress)
+        result = classify(model, read_conllu(sample_treebank()), options)
+    result.save(out, output.overwrite)
+    console.finish(out, output.json, result.facts(), result.shown())

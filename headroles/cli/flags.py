@@ -1,0 +1,139 @@
+"""Options -> flags: a command takes whole groups of options, and its flags are made from them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+from headroles.cli.console import reports_errors
+from headroles.options import TITLES, Field, Option, Options, fields_of
+
+F = TypeVar("F", bound=Callable[..., None])
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(Options):
+    """What a command prints."""
+
+    title: ClassVar[str] = "Output"
+
+    json: Annotated[bool, Option("Print the summary as JSON.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderOptions(OutputOptions):
+    """What a command that fills a folder prints, and what it may replace."""
+
+    title: ClassVar[str] = "Output"
+
+    overwrite: Annotated[bool, Option("Replace results in the folder.")] = False
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help shows options under the titles of their groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the sections of the help."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(_section(param), []).append(record)
+        order = ("Arguments", *TITLES, "Options")
+        for title in sorted(sections, key=order.index):
+            with formatter.section(title):
+                formatter.write_dl(sections[title])
+
+
+def _section(param: Any) -> str:
+    if param.param_type_name == "argument":
+        return "Arguments"
+    return param.rich_help_panel or "Options"
+
+
+def command(app: typer.Typer) -> Callable[[F], F]:
+    """Register a function as a command.
+
+    A parameter whose type is a group of options becomes the flags of the group; the function is
+    given the group. Errors that a user can cause end the command in one line.
+    """
+
+    def register(function: F) -> F:
+        app.command(cls=GroupedCommand)(reports_errors(_with_flags(function)))
+        return function
+
+    return register
+
+
+def _with_flags(function: Callable[..., None]) -> Callable[..., None]:
+    parameters = inspect.signature(function, eval_str=True).parameters
+    groups = {
+        name: one.annotation
+        for name, one in parameters.items()
+        if isinstance(one.annotation, type) and issubclass(one.annotation, Options)
+    }
+    flagged = {
+        one.name: one
+        for group in groups.values()
+        for one in fields_of(group)
+        if one.option.has_flag
+    }
+
+    @functools.wraps(function)
+    def run(**values: Any) -> None:
+        given = {name: values.pop(name) for name in flagged}
+        for name, group in groups.items():
+            own = (one.name for one in fields_of(group) if one.name in given)
+            values[name] = group(**{option: given[option] for option in own})
+        function(**values)
+
+    own = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, one in parameters.items()
+        if name not in groups
+    ]
+    signature = inspect.Signature([*own, *map(_flag, flagged.values())])
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {name: one.annotation for name, one in signature.parameters.items()}
+    return run
+
+
+def _flag(one: Field) -> inspect.Parameter:
+    names = [one.flag]
+    if one.type is bool and one.default:
+        names = [f"{one.flag}/--no-{one.flag.removeprefix('--')}"]
+    settings: Any = typer.Option(
+        *names,
+        help=one.option.help,
+        metavar="|".join(one.option.choices) or None,
+        rich_help_panel=one.title,
+    )
+    kind: Any = str if one.option.convert is not None else one.type
+    if one.default is None:
+        kind = kind | None
+    return inspect.Parameter(
+        one.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=one.default,
+        annotation=Annotated[kind, settings],
+    )
+
+
+def given_flags(context: typer.Context, group: type[Options]) -> list[str]:
+    """The flags of a group that the user gave."""
+    return [
+        one.flag
+        for one in fields_of(group)
+        if one.option.has_flag and _was_given(context, one.name)
+    ]
+
+
+def _was_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"

@@ -1,0 +1,36 @@
+"""``headroles score``: scores without tests, for corpora of any size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
+from headroles.cli.flags import FolderOptions, command
+from headroles.corpus import CorpusOptions
+from headroles.scoring import ScoreOptions
+
+
+@command(app)
+def score(
+    model: ModelArgument,
+    corpus: CorpusArgument,
+    out: Out,
+    reading: CorpusOptions,
+    options: ScoreOptions,
+    output: FolderOptions,
+) -> None:
+    """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
+    from headroles.corpus import open_corpus
+    from headroles.scoring import describe_run, facts_of_run, open_scoring, score_to_folder
+    from headroles.storage import result_folder
+
+    source = open_corpus(corpus, reading)
+    with (
+        result_folder(out, output.overwrite) as folder,
+        console.progress_bar("scoring") as on_progress,
+        open_scoring(model, source, replace(options, on_progress=on_progress)) as run,
+    ):
+        provenance = score_to_folder(run, folder)
+    console.finish(out, output.json, facts_of_run(provenance), iter([describe_run(provenance)]))

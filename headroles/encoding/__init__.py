@@ -1,0 +1,6 @@
+"""Examples -> word pieces, with what each of them is: special, of which segment, of which word."""
+
+from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray, pad
+from headroles.encoding.encoder import TOO_LONG, ExampleEncoder
+
+__all__ = ["SPECIAL", "TOO_LONG", "EncodedExample", "ExampleEncoder", "IntArray", "pad"]

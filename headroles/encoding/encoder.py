@@ -1,0 +1,130 @@
+"""ExampleEncoder: words of examples -> word pieces, by the model's tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.corpus import ROOT, Example, Skipped
+from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray
+from headroles.errors import TokenizerError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+TOO_LONG = "examples longer than the model takes"
+
+
+class ExampleEncoder:
+    """Turns examples into word pieces for one model.
+
+    Words go to the tokenizer as words, and it tells which piece belongs to which word: nothing
+    is looked up by its surface form, nothing is ever truncated.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        max_tokens: int,
+        with_token_types: bool = True,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._max_tokens = max_tokens
+        self._with_token_types = with_token_types
+
+    def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
+        """``examples`` in their order, without those that are too long; these are counted."""
+        examples = list(examples)
+        encoded: list[EncodedExample | None] = [None] * len(examples)
+        for n_segments in (1, 2):
+            chosen = [
+                k for k, example in enumerate(examples) if len(example.sentences) == n_segments
+            ]
+            outcomes = self._encode_alike([examples[k] for k in chosen], skipped)
+            for k, outcome in zip(chosen, outcomes, strict=True):
+                encoded[k] = outcome
+        return [example for example in encoded if example is not None]
+
+    def _encode_alike(
+        self, examples: list[Example], skipped: Skipped
+    ) -> Iterator[EncodedExample | None]:
+        """Encode examples of one and the same number of sentences."""
+        if not examples:
+            return
+        columns = zip(*(example.sentences for example in examples), strict=True)
+        words = [[list(sentence.words) for sentence in column] for column in columns]
+        batch = self._tokenizer(
+            *words,
+            is_split_into_words=True,
+            truncation=False,
+            padding=False,
+            return_attention_mask=False,
+            return_token_type_ids=self._with_token_types,
+            verbose=False,
+        )
+        type_ids = batch.get("token_type_ids")
+        for k, example in enumerate(examples):
+            input_ids = np.asarray(batch["input_ids"][k], dtype=np.int64)
+            if len(input_ids) > self._max_tokens:
+                skipped[TOO_LONG] += 1
+                yield None
+                continue
+            segments = _as_array(batch.sequence_ids(k), SPECIAL)
+            word_ids = _as_array(batch.word_ids(k), -1)
+            starts, sizes = _spans(example, segments, word_ids)
+            yield EncodedExample(
+                id=example.id,
+                document=example.document,
+                input_ids=input_ids,
+                token_type_ids=None if type_ids is None else np.asarray(type_ids[k], np.int64),
+                segments=segments,
+                words=_number_words(example, segments, word_ids),
+                starts=starts,
+                sizes=sizes,
+                governors=_all_governors(example),
+                relations=sum((sentence.relations for sentence in example.sentences), ()),
+            )
+
+
+def _number_words(example: Example, segments: IntArray, word_ids: IntArray) -> IntArray:
+    """(n,): word of each token, those of the second sentence counted on from the first."""
+    in_second = segments == 1
+    return np.where(in_second, word_ids + len(example.sentences[0].words), word_ids)
+
+
+def _all_governors(example: Example) -> IntArray:
+    """(W,): governor of each word of the example, counted as in `_number_words`."""
+    first = len(example.sentences[0].words)
+    tables = [np.asarray(sentence.governors, dtype=np.int64) for sentence in example.sentences]
+    tables[1:] = [np.where(table == ROOT, ROOT, table + first) for table in tables[1:]]
+    return np.concatenate(tables)
+
+
+def _as_array(values: list[int | None], missing: int) -> IntArray:
+    return np.asarray([missing if value is None else value for value in values], dtype=np.int64)
+
+
+def _spans(example: Example, segments: IntArray, word_ids: IntArray) -> tuple[IntArray, IntArray]:
+    """First piece and number of pieces (W,) of every word of the example."""
+    parts = [
+        _spans_of_segment(word_ids, segments == segment, len(sentence.words))
+        for segment, sentence in enumerate(example.sentences)
+    ]
+    starts, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return starts, sizes
+
+
+def _spans_of_segment(
+    word_ids: IntArray, in_segment: NDArray[np.bool_], n_words: int
+) -> tuple[IntArray, IntArray]:
+    own = word_ids[in_segment]
+    if (np.diff(own) < 0).any():
+        raise TokenizerError(
+            "the tokenizer does not keep the order of the words; it cannot be used"
+        )
+    sizes = np.bincount(own, minlength=n_words)
+    first = int(in_segment.argmax()) if len(own) else 0
+    return first + np.cumsum(sizes) - sizes, sizes

@@ -1,0 +1,87 @@
+"""Result tables in the formats that people and programs read."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_float_dtype
+
+from headroles.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMATS = ("csv", "parquet", "json", "markdown", "latex", "html")
+_NOTE = b"headroles"  # where a Parquet file keeps the provenance
+_MARK = "x"  # stands for True where people read
+
+
+def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> bytes:
+    """``frame`` in format ``fmt``, encoded as UTF-8 where it is text.
+
+    Parquet and JSON carry ``provenance`` along. CSV has full precision; markdown, latex and
+    html round to four significant digits and show True as a mark. Missing values are empty
+    (JSON: null).
+
+    Raises UsageError for a format that is not one of ``FORMATS``.
+    """
+    match fmt:
+        case "csv":
+            return frame.to_csv(index=False, lineterminator="\n").encode()
+        case "parquet":
+            return _to_parquet(frame, provenance)
+        case "json":
+            return _to_json(frame, provenance)
+        case "markdown":
+            readable = _readable(frame).rename(columns=_escape_pipes).map(_escape_pipes)
+            return (readable.to_markdown(index=False, disable_numparse=True) + "\n").encode()
+        case "latex":
+            return _readable(frame).to_latex(index=False, escape=True).encode()
+        case "html":
+            return (_readable(frame).to_html(index=False, border=0) + "\n").encode()
+    raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
+
+
+def noted_provenance(table: pa.Table) -> dict[str, Any]:
+    """The provenance that `export_frame` left in a Parquet file; empty if there is none."""
+    noted: dict[str, Any] = json.loads((table.schema.metadata or {}).get(_NOTE, b"{}"))
+    return noted
+
+
+def _to_parquet(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    note = {_NOTE: json.dumps(provenance, ensure_ascii=False).encode()}
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **note}), sink)
+    return sink.getvalue()
+
+
+def _to_json(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
+    # JSON has neither NaN nor infinity.
+    there = frame.notna() & ~frame.isin([np.inf, -np.inf])
+    rows = frame.astype(object).where(there, None).to_dict(orient="records")
+    content = {"provenance": provenance, "rows": rows}
+    return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _escape_pipes(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _readable(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.apply(_readable_column)
+
+
+def _readable_column(column: pd.Series[Any]) -> pd.Series[Any]:
+    if is_bool_dtype(column):
+        return column.map({True: _MARK, False: ""})
+    if is_float_dtype(column):
+        return column.map(lambda value: "" if np.isnan(value) else f"{value:.4g}")
+    return column.astype(str)

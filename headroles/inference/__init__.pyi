@@ -1,0 +1,73 @@
+from ._columns import (
+    ALTERNATIVES as ALTERNATIVES,
+)
+from ._columns import (
+    DEGENERATE as DEGENERATE,
+)
+from ._columns import (
+    OK as OK,
+)
+from ._columns import (
+    UNTESTABLE as UNTESTABLE,
+)
+from ._columns import (
+    Alternative as Alternative,
+)
+from ._columns import (
+    resolution_of as resolution_of,
+)
+from .bootstrap import (
+    bca_interval as bca_interval,
+)
+from .bootstrap import (
+    bootstrap_t_interval as bootstrap_t_interval,
+)
+from .bootstrap import (
+    bootstrap_t_test as bootstrap_t_test,
+)
+from .corrections import CORRECTIONS as CORRECTIONS
+from .corrections import adjust_p_values as adjust_p_values
+from .decisions import (
+    ANSWERS as ANSWERS,
+)
+from .decisions import (
+    NO as NO,
+)
+from .decisions import (
+    UNDECIDED as UNDECIDED,
+)
+from .decisions import (
+    YES as YES,
+)
+from .decisions import (
+    decide as decide,
+)
+from .intervals import Intervals as Intervals
+from .one_sample import TTest as TTest
+from .one_sample import t_interval as t_interval
+from .one_sample import t_test as t_test
+from .power import (
+    design_effect as design_effect,
+)
+from .power import (
+    power_of as power_of,
+)
+from .power import (
+    required_examples as required_examples,
+)
+from .power import (
+    smallest_n as smallest_n,
+)
+from .resampling import (
+    sign_flip_test as sign_flip_test,
+)
+from .resampling import (
+    simultaneous_intervals as simultaneous_intervals,
+)
+from .resampling import (
+    step_down_max_t as step_down_max_t,
+)
+from .sample import Moments as Moments
+from .sample import Sample as Sample
+from .wilcoxon import WilcoxonResult as WilcoxonResult
+from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank

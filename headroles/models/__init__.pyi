@@ -1,0 +1,15 @@
+from .attention import AttentionReader as AttentionReader
+from .attention import open_reader as open_reader
+from .families import FAMILIES as FAMILIES
+from .families import REFUSED as REFUSED
+from .families import Family as Family
+from .loading import (
+    LoadedEncoder as LoadedEncoder,
+)
+from .loading import (
+    choose_device as choose_device,
+)
+from .loading import (
+    load_encoder as load_encoder,
+)
+from .options import ModelOptions as ModelOptions

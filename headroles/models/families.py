@@ -1,0 +1,226 @@
+"""Encoder families: where each keeps its attention. The only place that knows such paths.
+
+Most families of transformers hand queries and keys to a function that can be replaced by name
+(its attention interface); those need no entry to be scored, only to be listed. A family that
+computes attention inside its own module needs the path of the dropout that its weights go
+through. The projections of queries, keys, values and outputs are read by `models.projections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from headroles.errors import ModelSupportError
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Where a family keeps the projections of one layer's attention, below the base model.
+
+    ``{}`` stands for the layer and ``{group}`` for the group of layers that share a module.
+    """
+
+    query: str
+    key: str
+    value: str
+    output: str
+    fused: Literal["", "thirds", "heads"] = ""
+    """Whether query, key and value are one linear: ``thirds`` has all queries, then all keys, then
+    all values; ``heads`` has the query, key and value of one head, then those of the next."""
+    query_bias: str = ""
+    value_bias: str = ""
+
+
+def _inside(attention: str, query: str, key: str, value: str, output: str) -> Paths:
+    query, key, value, output = (f"{attention}.{name}" for name in (query, key, value, output))
+    return Paths(query, key, value, output)
+
+
+def _fused(projection: str, output: str, fused: Literal["thirds", "heads"], **biases: str) -> Paths:
+    return Paths(projection, projection, projection, output, fused, **biases)
+
+
+_ALBERT = "encoder.albert_layer_groups.{group}.albert_layers.0.attention"
+_SELF = "encoder.layer.{}.attention.self"
+_BERT_PATHS = _inside(
+    "encoder.layer.{}.attention", "self.query", "self.key", "self.value", "output.dense"
+)
+_LLAMA_PATHS = _inside("layers.{}.self_attn", "q_proj", "k_proj", "v_proj", "o_proj")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One encoder family."""
+
+    name: str
+    paths: Paths | None = _BERT_PATHS
+    """None for a family that is not listed."""
+    dropout: str | None = None
+    """Path of the dropout that attention weights go through; None for the attention interface."""
+    note: str = ""
+
+    @property
+    def read_through(self) -> str:
+        """How its attention weights are reached, in a word."""
+        return "attention interface" if self.dropout is None else "attention dropout"
+
+
+FAMILIES = {
+    "bert": Family("BERT"),
+    "roberta": Family("RoBERTa"),
+    "xlm-roberta": Family("XLM-RoBERTa"),
+    "camembert": Family("CamemBERT"),
+    "electra": Family("ELECTRA"),
+    "distilbert": Family(
+        "DistilBERT",
+        _inside("transformer.layer.{}.attention", "q_lin", "k_lin", "v_lin", "out_lin"),
+    ),
+    "albert": Family(
+        "ALBERT",
+        _inside(_ALBERT, "query", "key", "value", "dense"),
+        note="layers share one module; their attention differs all the same",
+    ),
+    "modernbert": Family(
+        "ModernBERT",
+        _fused("layers.{}.attn.Wqkv", "layers.{}.attn.Wo", "thirds"),
+        note="layers with a sliding window: local by construction",
+    ),
+    "mpnet": Family(
+        "MPNet",
+        _inside("encoder.layer.{}.attention.attn", "q", "k", "v", "o"),
+        dropout="encoder.layer.{}.attention.attn.dropout",
+    ),
+    "deberta": Family(
+        "DeBERTa",
+        _fused(
+            f"{_SELF}.in_proj",
+            "encoder.layer.{}.attention.output.dense",
+            "heads",
+            query_bias=f"{_SELF}.q_bias",
+            value_bias=f"{_SELF}.v_bias",
+        ),
+        dropout=f"{_SELF}.dropout",
+    ),
+    "deberta-v2": Family(
+        "DeBERTa-v2",
+        _inside(
+            "encoder.layer.{}.attention",
+            "self.query_proj",
+            "self.key_proj",
+            "self.value_proj",
+            "output.dense",
+        ),
+        dropout=f"{_SELF}.dropout",
+    ),
+    "ernie": Family("ERNIE"),
+    "mobilebert": Family("MobileBERT"),
+    "splinter": Family("Splinter"),
+    "nomic_bert": Family("NomicBERT", _LLAMA_PATHS),
+    "eurobert": Family(
+        "EuroBERT", _LLAMA_PATHS, note="grouped keys are repeated for the heads that share them"
+    ),
+    "roformer": Family("RoFormer", dropout=f"{_SELF}.dropout"),
+    "rembert": Family("RemBERT", dropout=f"{_SELF}.dropout"),
+    "megatron-bert": Family("MegatronBERT", dropout=f"{_SELF}.dropout"),
+}
+"""Families that the tests check, by ``model_type``."""
+
+REFUSED = {
+    "big_bird": "its block-sparse attention never forms the weights of a whole row",
+    "longformer": "its windowed attention never forms the weights of a whole row",
+    "led": "its windowed attention never forms the weights of a whole row",
+    "reformer": "its hashed attention never forms the weights of a whole row",
+    "nystromformer": "its approximated attention never forms the weights of a whole row",
+    "yoso": "its sampled attention never forms the weights of a whole row",
+    "mra": "its approximated attention never forms the weights of a whole row",
+    "convbert": "its convolutions mix padding into the words, so scores would depend on the batch",
+    "fnet": "it mixes tokens by Fourier transforms and has no attention heads",
+    "funnel": "it pools the sequence, so its queries and keys are not the tokens",
+    "perceiver": "its queries are latent vectors, not tokens",
+    "xlnet": "its two-stream attention has no single row of weights per token",
+}
+"""Encoders that cannot be scored, by ``model_type``, and why."""
+
+
+def find_family(model: PreTrainedModel) -> Family:
+    """The family of ``model``; one that is not listed is taken to use the attention interface.
+
+    Raises ModelSupportError for decoders, encoder-decoders and the families of ``REFUSED``.
+    """
+    config = model.config
+    refuse_unsupported(config)
+    return FAMILIES.get(config.model_type, Family(config.model_type, paths=None))
+
+
+def refuse_unsupported(config: PreTrainedConfig) -> None:
+    """Raise ModelSupportError, with the reason, if such a model cannot be scored."""
+    kind = config.model_type
+    if kind in REFUSED:
+        raise ModelSupportError(f"{kind} models cannot be scored: {REFUSED[kind]}")
+    if config.is_encoder_decoder:
+        raise ModelSupportError(
+            f"{kind} is an encoder-decoder; headroles scores encoders, such as bert or roberta"
+        )
+    if getattr(config, "is_decoder", False) or _is_decoder_only(kind):
+        raise ModelSupportError(
+            f"{kind} is a decoder, whose tokens see only what precedes them; "
+            "headroles scores encoders, such as bert or roberta"
+        )
+
+
+def _is_decoder_only(model_type: str) -> bool:
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    return (
+        model_type not in FAMILIES
+        and model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        and model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    )
+
+
+def dropout_sites(base_model: nn.Module, family: Family, n_layers: int) -> list[nn.Module]:
+    """The module that the attention weights of each layer go through, in the order of layers."""
+    assert family.dropout is not None
+    paths = map(family.dropout.format, range(n_layers))
+    return [find_at(base_model.get_submodule, path, family) for path in paths]
+
+
+def find_at(find: Callable[[str], _Found], path: str, family: Family) -> _Found:
+    """What ``find`` finds at ``path``; ModelSupportError where the family keeps it elsewhere."""
+    try:
+        return find(path)
+    except AttributeError as error:
+        raise ModelSupportError(
+            f"this {family.name} model has no {path}: {error}; "
+            "its code differs from that of transformers"
+        ) from error
+
+
+def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, ...]:
+    """How far the attention of each layer reaches to either side; None where it has no bounds."""
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * n_layers
+    return tuple(config.sliding_window if kind == "sliding_attention" else None for kind in kinds)
+
+
+def longest_input(base_model: nn.Module, config: PreTrainedConfig) -> int | None:
+    """Most tokens that the model's position embeddings can tell apart; None without a limit."""
+    from torch import nn
+
+    for name, module in base_model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa counts positions from behind the padding index
+            taken = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - taken
+    return getattr(config, "max_position_embeddings", None)

@@ -1,0 +1,45 @@
+"""How a model is loaded: the options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from headroles.options import Option, Options
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(Options):
+    """How a model is loaded."""
+
+    title: ClassVar[str] = "Model"
+
+    tokenizer: Annotated[
+        Any,
+        Option(
+            "Folder or hub id of the tokenizer, if it does not come with the model.",
+            more="From Python also a loaded one.",
+            convert=lambda given: given,
+            recorded=False,
+        ),
+    ] = None
+    device: Annotated[
+        str, Option("Where it runs: auto, cpu, cuda, cuda:1, ..., or mps.", recorded=False)
+    ] = "auto"
+    dtype: Annotated[
+        str,
+        Option(
+            "Precision of the model; scores are float32 throughout.",
+            words="the dtype",
+            choices=DTYPES,
+            recorded=False,
+        ),
+    ] = "float32"
+    revision: Annotated[str | None, Option("Revision of the model on the hub.", recorded=False)] = (
+        None
+    )
+    trust_remote_code: Annotated[
+        bool, Option("Run code that comes with the model.", recorded=False)
+    ] = False

@@ -1,0 +1,134 @@
+"""The linear projections of attention: queries, keys, values and outputs, head by head.
+
+Whatever a family does with them (one linear for all three, keys shared by several heads, biases
+kept apart), here every head has its own rows of a weight and its own columns of the output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles.errors import ModelSupportError
+from headroles.models.families import Family, Paths, find_at
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A linear map from hidden states to what the heads of one layer see of them."""
+
+    linear: nn.Linear
+    rows: Tensor
+    """(heads, head size): the output of ``linear`` that is each number of each head. Fewer heads
+    than queries have where several share keys and values."""
+    bias_apart: nn.Parameter | None = None
+    """(heads x head size): a bias that the family keeps beside ``linear``."""
+
+    @property
+    def weight(self) -> Tensor:
+        """(heads, head size, hidden size)."""
+        return self.linear.weight[self.rows]
+
+    @property
+    def bias(self) -> Tensor:
+        """(heads, head size); zeros without a bias."""
+        if self.bias_apart is not None:
+            return self.bias_apart.view(self.rows.shape)
+        if self.linear.bias is None:
+            return self.linear.weight.new_zeros(self.rows.shape)
+        return self.linear.bias[self.rows]
+
+
+@dataclass(frozen=True)
+class LayerProjections:
+    """The attention projections of one layer."""
+
+    query: Projection
+    key: Projection
+    value: Projection
+    output: nn.Linear
+    """Its input is the outputs of all heads, one after the other: where a head is masked."""
+    columns: Tensor
+    """(heads, head size): the inputs of ``output`` that are each head's."""
+
+    @property
+    def output_weight(self) -> Tensor:
+        """(heads, hidden size, head size): what each head adds to the output, without the bias."""
+        return self.output.weight[:, self.columns].transpose(0, 1)
+
+
+def find_projections(
+    base_model: PreTrainedModel, family: Family, n_heads: int
+) -> tuple[LayerProjections, ...]:
+    """The projections of every layer, in the order of layers; ALBERT's layers share theirs.
+
+    Raises ModelSupportError for a family that is not listed, or whose modules are not in their
+    places.
+    """
+    if family.paths is None:
+        raise ModelSupportError(
+            f"where {family.name} keeps its queries, keys and values is not known; "
+            "run `headroles models` for the families whose projections are"
+        )
+    return tuple(
+        _of_layer(base_model, family, layer, n_heads)
+        for layer in range(base_model.config.num_hidden_layers)
+    )
+
+
+def _of_layer(
+    base_model: PreTrainedModel, family: Family, layer: int, n_heads: int
+) -> LayerProjections:
+    paths = cast(Paths, family.paths)
+    find = _Finder(base_model, family, layer)
+    output = find.linear(paths.output)
+    size = output.in_features // n_heads
+    numbers = torch.arange(output.in_features, device=output.weight.device)
+    query, key, value = (
+        Projection(linear, _rows(paths.fused, part, linear.out_features, size).to(numbers.device))
+        for part, linear in enumerate(map(find.linear, (paths.query, paths.key, paths.value)))
+    )
+    return LayerProjections(
+        replace(query, bias_apart=find.parameter(paths.query_bias)),
+        key,
+        replace(value, bias_apart=find.parameter(paths.value_bias)),
+        output,
+        numbers.view(n_heads, size),
+    )
+
+
+def _rows(fused: str, part: int, n_rows: int, size: int) -> Tensor:
+    """(heads, head size): which of ``n_rows`` are of ``part``: 0 query, 1 key, 2 value."""
+    numbers = torch.arange(n_rows)
+    if fused == "thirds":
+        return numbers.view(3, -1, size)[part]
+    if fused == "heads":
+        return numbers.view(-1, 3, size)[:, part]
+    return numbers.view(-1, size)
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Finds what a family keeps for one layer."""
+
+    base_model: PreTrainedModel
+    family: Family
+    layer: int
+
+    def linear(self, path: str) -> nn.Linear:
+        return cast(nn.Linear, self._find(path, self.base_model.get_submodule))
+
+    def parameter(self, path: str) -> nn.Parameter | None:
+        return self._find(path, self.base_model.get_parameter) if path else None
+
+    def _find(self, path: str, find: Callable[[str], _Found]) -> _Found:
+        config = self.base_model.config
+        group = self.layer * getattr(config, "num_hidden_groups", 1) // config.num_hidden_layers
+        return find_at(find, path.format(self.layer, group=group), self.family)

@@ -1,0 +1,278 @@
+"""Options, each written once: name, type, default, help, allowed values, check.
+
+A group of options is a frozen dataclass whose fields are annotated with `Option`:
+
+    @dataclass(frozen=True, kw_only=True)
+    class LocalOptions(Options):
+        title = "Roles"
+        window: Annotated[int, Option("Reach of the local sieve, in tokens.", least=0)] = 2
+
+Making one checks it. Groups are put together by inheritance. A function takes the options of a
+group as keyword arguments by `takes`, and the command line makes its flags from the same fields.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import numbers
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
+
+from headroles.errors import UsageError
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+P = ParamSpec("P")
+R = TypeVar("R")
+G = TypeVar("G", bound="Options")
+G_co = TypeVar("G_co", bound="Options", covariant=True)
+
+TITLES = ("Corpus", "Roles", "Tests", "Comparison", "Model", "Output")
+"""What options are shown under, in this order; each group of options has one as its title."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of an option beside its name, type and default.
+
+    ``help`` is a line for the command line, ``more`` what a longer description adds to it.
+    ``words`` is what messages call it, its name unless given. A text must be one of ``choices``; a
+    number at least ``least``, above ``above`` and below ``below``. ``convert`` makes the value from
+    what a user gives, which may be the text of a flag. On the command line it has a ``flag`` made
+    from its name unless given, or none at all if ``has_flag`` is not set. An option that is not
+    ``recorded`` changes no number, and so leaves no trace in provenance.
+    """
+
+    help: str
+    more: str = ""
+    words: str = ""
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    above: float | None = None
+    below: float | None = None
+    convert: Callable[[Any], Any] | None = None
+    flag: str = ""
+    has_flag: bool = True
+    recorded: bool = True
+
+
+@dataclass(frozen=True)
+class Field:
+    """One option; ``type`` is without None, ``title`` that of the group that it comes from."""
+
+    name: str
+    option: Option
+    type: type
+    default: Any
+    title: str
+
+    @property
+    def flag(self) -> str:
+        """What the command line calls it."""
+        return self.option.flag or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def words(self) -> str:
+        """What messages call it."""
+        return self.option.words or self.name
+
+    def accept(self, value: Any) -> Any:
+        """The value to work with. Raises UsageError for one that cannot be meant."""
+        if value is None and self.default is None:
+            return None
+        if self.option.convert is not None:
+            return self.option.convert(value)
+        if cure := self._cure(value):
+            raise UsageError(f"{self.words} is {value!r}; it must {cure}")
+        return value
+
+    def _cure(self, value: Any) -> str:
+        """What ``value`` must do to be accepted; nothing if it is."""
+        kind, called = _KINDS.get(self.type, (object, ""))
+        if not isinstance(value, kind) or (isinstance(value, bool) and self.type is not bool):
+            return f"be {called}"
+        if self.option.choices and value not in self.option.choices:
+            return f"be one of {', '.join(self.option.choices)}"
+        return self._cure_of_number(value) if self.type in (int, float) else ""
+
+    def _cure_of_number(self, value: Any) -> str:
+        least, above, below = self.option.least, self.option.above, self.option.below
+        if least is not None and not least <= value:
+            return f"be {least:g} or more"
+        if above is not None and below is not None and not above < value < below:
+            return f"lie between {above:g} and {below:g}"
+        if above is not None and not above < value < math.inf:
+            return f"be a number above {above:g}"
+        return "" if math.isfinite(value) else "be a finite number"
+
+
+_KINDS: dict[type, tuple[type, str]] = {
+    bool: (bool, "True or False"),
+    int: (numbers.Integral, "a whole number"),
+    float: (numbers.Real, "a number"),
+    str: (str, "a text"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Base of all groups of options."""
+
+    title: ClassVar[str] = ""
+    _fields: ClassVar[tuple[Field, ...]]
+
+    def __post_init__(self) -> None:
+        for one in fields_of(type(self)):
+            object.__setattr__(self, one.name, one.accept(getattr(self, one.name)))
+        self.check()
+
+    def check(self) -> None:
+        """Raise UsageError for options that do not go together; to be extended by groups."""
+
+    def part(self, group: type[G]) -> G:
+        """The options of another group, as far as this one has them; defaults for the others."""
+        own = {one.name for one in fields_of(type(self))}
+        shared = [one.name for one in fields_of(group) if one.name in own]
+        return group(**{name: getattr(self, name) for name in shared})
+
+    def record(self) -> dict[str, Any]:
+        """The options as provenance keeps them."""
+        kept = (one.name for one in fields_of(type(self)) if one.option.recorded)
+        return {name: getattr(self, name) for name in kept}
+
+
+def fields_of(group: type[Options]) -> tuple[Field, ...]:
+    """The options of a group, in the order of their titles."""
+    if "_fields" not in group.__dict__:
+        group._fields = _find_fields(group)
+    return group._fields
+
+
+def _find_fields(group: type[Options]) -> tuple[Field, ...]:
+    hints = get_type_hints(group, include_extras=True)
+    found = [
+        _field(group, one.name, hints[one.name], one.default)
+        for one in fields(group)
+        if get_origin(hints[one.name]) is Annotated
+    ]
+    return tuple(sorted(found, key=lambda one: TITLES.index(one.title)))
+
+
+def _field(group: type[Options], name: str, hint: Any, default: Any) -> Field:
+    kind, option = get_args(hint)[:2]
+    kinds = [one for one in (get_args(kind) or (kind,)) if one is not type(None)]
+    home: Any = next(base for base in group.__mro__ if name in inspect.get_annotations(base))
+    return Field(name, option, kinds[0] if len(kinds) == 1 else object, default, home.title)
+
+
+def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
+    """Names from a text in which commas separate them, or from a sequence of names."""
+    parts = given.split(",") if isinstance(given, str) else given
+    return tuple(name for part in parts if (name := str(part).strip()))
+
+
+class Takes(Protocol[P, G_co]):
+    """Makes a function of options, the last argument, one of keyword arguments."""
+
+    @overload
+    def __call__(self, function: Callable[[A, G_co], R], /) -> Callable[Concatenate[A, P], R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[A, B, G_co], R], /
+    ) -> Callable[Concatenate[A, B, P], R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[A, B, C, G_co], R], /
+    ) -> Callable[Concatenate[A, B, C, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[..., R], /) -> Callable[..., R]: ...
+
+
+def takes(group: Callable[P, G]) -> Takes[P, G]:
+    """Decorate a function whose last argument is a group of options.
+
+    It is then called with keyword arguments in the place of the group; its signature and its
+    documentation show every option, with type and default.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        *subjects, last = inspect.signature(function).parameters.values()
+        signature = _signature(function, subjects, options)
+
+        @functools.wraps(function)
+        def accepting(*args: Any, **given: Any) -> Any:
+            bound = _bind(function.__name__, signature, args, given)
+            named = {one.name for one in fields_of(options)} & set(given)
+            made = options(**{name: bound.arguments.pop(name) for name in named})
+            return function(*bound.args, **{**bound.kwargs, last.name: made})
+
+        accepting.__signature__ = signature  # type: ignore[attr-defined]
+        accepting.__doc__ = f"{inspect.getdoc(function)}\n\n{describe(options)}"
+        return accepting
+
+    options: type[Options] = group  # type: ignore[assignment]
+    return decorate
+
+
+def _bind(
+    function: str, signature: inspect.Signature, args: Any, given: dict[str, Any]
+) -> inspect.BoundArguments:
+    """Arguments by name. Raises TypeError, as Python does, for those that do not fit."""
+    for name in given:
+        near = get_close_matches(name, signature.parameters, n=1)
+        if name not in signature.parameters and near:
+            raise TypeError(f"{function}() has no option {name!r}; did you mean {near[0]!r}?")
+    try:
+        return signature.bind(*args, **given)
+    except TypeError as error:
+        raise TypeError(f"{function}(): {error}") from None
+
+
+def _signature(
+    function: Callable[..., Any], subjects: list[inspect.Parameter], group: type[Options]
+) -> inspect.Signature:
+    hints = get_type_hints(group)
+    options = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=one.default,
+            annotation=hints[one.name],
+        )
+        for one in fields_of(group)
+    ]
+    returned = inspect.signature(function).return_annotation
+    return inspect.Signature([*subjects, *options], return_annotation=returned)
+
+
+def describe(group: type[Options]) -> str:
+    """The options of a group for people, under their titles."""
+    lines, title = ["Options, as keyword arguments:"], ""
+    for one in fields_of(group):
+        if one.title != title:
+            title = one.title
+            lines += ["", f"{title}:"]
+        allowed = f"One of {', '.join(one.option.choices)}." if one.option.choices else ""
+        text = " ".join(part for part in (one.option.help, one.option.more, allowed) if part)
+        lines += textwrap.wrap(
+            f"{one.name}: {text}", 92, initial_indent="    ", subsequent_indent=" " * 8
+        )
+    return "\n".join(lines)

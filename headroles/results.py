@@ -1,0 +1,258 @@
+"""Results: what shows, saves, loads and exports itself, written once for all kinds of them."""
+
+from __future__ import annotations
+
+import html
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from headroles import storage
+from headroles.errors import StorageError, UsageError
+from headroles.formats import export_frame
+
+WIDE = 200
+"""Characters a line of a grid may have where nothing says how wide the page is."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A small table for people: names of columns, and rows of text.
+
+    Columns are aligned to the right, as numbers are, but for the first and those ``left``.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: frozenset[str] = frozenset()
+    bold: str = ""
+
+
+@dataclass(frozen=True)
+class Warned:
+    """What to know before relying on a result: a sentence for people."""
+
+    text: str
+
+
+Shown = str | Grid | Warned
+
+
+class Stored(ABC):
+    """What a result folder can hold.
+
+    ``kind`` is what a folder calls what it holds, in words for people, and ``cure`` what to do
+    about a folder that does not hold it.
+    """
+
+    kind: ClassVar[str]
+    cure: ClassVar[str]
+    provenance: dict[str, Any]
+
+    def record(self) -> dict[str, Any]:
+        """What ``run.json`` is to say of it."""
+        return self.provenance
+
+    @abstractmethod
+    def write_files(self, folder: Path) -> list[str]:
+        """Write the files of the result into an existing folder; their names."""
+
+    @classmethod
+    @abstractmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+        """Read back what `write_files` wrote. Raises StorageError where that is not possible."""
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write the result into ``folder``, whole or not at all.
+
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+        """
+        return save_together(folder, [self], overwrite)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read back what `save` wrote. Raises StorageError where that is not possible."""
+        folder = Path(folder)
+        run = storage.read_run(folder)
+        if cls.kind not in run.files:
+            held = ", ".join(run.files) or "nothing"
+            raise StorageError(
+                f"{folder} holds no {cls.kind} (it holds: {held}); {cls.cure.format(folder=folder)}"
+            )
+        storage.check_files(folder, run.files[cls.kind])
+        return cls.read_files(folder, run.provenance)
+
+
+def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:
+    """Write results into a folder, each made from those before it, all of them or none."""
+    with storage.result_folder(folder, overwrite) as staging:
+        files = {one.kind: one.write_files(staging) for one in results}
+        digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
+        record = {name: value for one in results for name, value in one.record().items()}
+        storage.write_run(staging, record, digests)
+    return Path(folder)
+
+
+def put_into(folder: str | Path, result: Stored) -> None:
+    """Put a result into a folder that holds what it was made from, replacing an earlier one."""
+    folder = Path(folder)
+    run = storage.read_run(folder)
+    with storage.added_to(folder) as staging:
+        files = storage.digests_of(staging, result.write_files(staging))
+        record = {**run.provenance, **result.record()}
+        storage.write_run(staging, record, {**run.files, result.kind: files})
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result(Stored):
+    """A table with where it came from.
+
+    ``frame`` has the columns of ``columns``, and is stored in files called ``stem``. The ``views``
+    are other tables that follow from it, by name; the first, ``"long"``, is the frame itself.
+    """
+
+    frame: pd.DataFrame
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    stem: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]
+    views: ClassVar[tuple[str, ...]] = ("long",)
+
+    @abstractmethod
+    def shown(self) -> Iterator[Shown]:
+        """What people are shown: sentences, grids, warnings."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts: an object that JSON can have."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before relying on it: sentences for people."""
+        return tuple(one.text for one in self.shown() if isinstance(one, Warned))
+
+    def view(self, name: str = "long", value: str | None = None) -> pd.DataFrame:
+        """One of the tables of ``views``.
+
+        ``value`` is what the cells of a ``"wide"`` one show, a column of the long one. Raises
+        UsageError for another name or value.
+        """
+        if name not in self.views:
+            raise UsageError(f"the view is {name!r}; it must be one of {', '.join(self.views)}")
+        if value is not None and name != "wide":
+            raise UsageError("--value is what a wide table shows; pass --view wide with it")
+        if name == "long":
+            return self.frame
+        made: Any = getattr(self, name)
+        if callable(made):
+            made = made() if value is None else made(value)
+        table: pd.DataFrame = made
+        return table
+
+    def export(self, fmt: str, view: str = "long", value: str | None = None) -> bytes:
+        """A view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
+
+        Raises UsageError for another format, and for what `view` refuses.
+        """
+        table = self.view(view, value)
+        if not isinstance(table.index, pd.RangeIndex) and table.index.name is not None:
+            table = table.reset_index()
+        return export_frame(table.rename(columns=str), fmt, self.provenance)
+
+    def write_files(self, folder: Path) -> list[str]:
+        """The table as CSV, to be read everywhere, and as Parquet."""
+        names = [f"{self.stem}.{fmt}" for fmt in ("csv", "parquet")]
+        for name in names:
+            storage.write_bytes(folder / name, self.export(name.rpartition(".")[2]))
+        return names
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+        """The table from its Parquet file."""
+        file = folder / f"{cls.stem}.parquet"
+        frame = storage.read_table(file).to_pandas()
+        if tuple(frame.columns) != cls.columns:
+            raise StorageError(
+                f"{file} has not the columns of this version; {cls.cure.format(folder=folder)}"
+            )
+        return cls(frame, provenance)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __repr__(self) -> str:
+        return as_text(self.shown())
+
+    def _repr_html_(self) -> str:
+        return as_html(self.shown())
+
+
+def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as JSON can have them, None for NaN and infinity."""
+    finite = table.astype(object).where(~table.isin([np.inf, -np.inf]) & table.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in finite.to_dict("records")]
+
+
+def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:
+    """What a result shows as plain text."""
+    from rich.console import Console
+
+    page = io.StringIO()
+    console = Console(
+        file=page,
+        width=width,
+        force_jupyter=False,  # in a notebook rich would display it, and leave the page empty
+        force_terminal=False,  # and notebooks ask for colours
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    print_on(console, shown)
+    return page.getvalue().rstrip("\n")
+
+
+def print_on(console: Any, shown: Iterator[Shown]) -> None:
+    """Print what a result shows on a console of rich."""
+    for one in shown:
+        if isinstance(one, Grid):
+            console.print(_rich_table(one))
+            console.print()
+        else:
+            text = f"warning: {one.text}" if isinstance(one, Warned) else one
+            console.print(text, soft_wrap=True)
+
+
+def _rich_table(grid: Grid) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for place, name in enumerate(grid.columns):
+        if place == 0:
+            table.add_column(name, overflow="fold")
+        else:
+            justify: Any = "left" if name in grid.left else "right"
+            style = "bold" if name == grid.bold else ""
+            table.add_column(name, justify=justify, style=style, no_wrap=True)
+    for row in grid.rows:
+        table.add_row(*row)
+    return table
+
+
+def as_html(shown: Iterator[Shown]) -> str:
+    """What a result shows as HTML, everything in it escaped."""
+    return "\n".join(_html(one) for one in shown)
+
+
+def _html(one: Shown) -> str:
+    if isinstance(one, Warned):
+        return f"<p><b>warning:</b> {html.escape(one.text)}</p>"
+    if isinstance(one, str):
+        return f"<p>{html.escape(one.strip()).replace(chr(10), '<br>')}</p>"
+    frame = pd.DataFrame(list(one.rows), columns=list(one.columns))
+    return str(frame.to_html(index=False, border=0))

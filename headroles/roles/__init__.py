@@ -1,0 +1,30 @@
+"""What heads can do: roles, each with a sieve, and the scores that are read through it.
+
+A role is one file here with a function ``roles``, named in `headroles.roles.choice`. This room
+knows arrays only: no model, no corpus beyond the labels of arcs.
+"""
+
+from headroles.roles.batch import Batch, Scope
+from headroles.roles.choice import RoleOptions, choose_roles
+from headroles.roles.plan import Plan, plan_roles
+from headroles.roles.relations import absent_defaults, choose_relations
+from headroles.roles.role import ARCS, TOKENS, Role
+from headroles.roles.scores import BIAS, EXCESS, SCORES, Score
+
+__all__ = [
+    "ARCS",
+    "BIAS",
+    "EXCESS",
+    "SCORES",
+    "TOKENS",
+    "Batch",
+    "Plan",
+    "Role",
+    "RoleOptions",
+    "Scope",
+    "Score",
+    "absent_defaults",
+    "choose_relations",
+    "choose_roles",
+    "plan_roles",
+]

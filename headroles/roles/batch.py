@@ -1,0 +1,118 @@
+"""Examples side by side, padded to one width: what sieves are found in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
+from headroles.roles.rows import BoolArray
+from headroles.roles.scores import RowValues, Score
+
+T = TypeVar("T")
+
+PADDING = -2  # beside the segments 0, 1 and SPECIAL
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B examples padded to N tokens."""
+
+    examples: Sequence[EncodedExample]
+    _found: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def of(self, find: Callable[[Batch], T]) -> T:
+        """What ``find`` gives for this batch, worked out once however many sieves ask for it."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
+
+    @property
+    def size(self) -> int:
+        """B."""
+        return len(self.examples)
+
+    @property
+    def width(self) -> int:
+        """N."""
+        return int(self.segments.shape[1])
+
+    @cached_property
+    def segments(self) -> IntArray:
+        """(B, N): 0, 1 or ``SPECIAL``; ``PADDING`` beyond the end of an example."""
+        return pad([example.segments for example in self.examples], PADDING)
+
+    @cached_property
+    def real(self) -> BoolArray:
+        """(B, N): tokens, and not padding."""
+        return np.asarray(self.segments != PADDING)
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(B,): the number of tokens of each example."""
+        return np.array([len(example) for example in self.examples])
+
+    @cached_property
+    def special(self) -> BoolArray:
+        """(B, N): tokens that the tokenizer added."""
+        return np.asarray(self.segments == SPECIAL)
+
+    @cached_property
+    def classifier(self) -> BoolArray:
+        """(B, N): the first token, where it is special."""
+        classifier = self.special.copy()
+        classifier[:, 1:] = False
+        return classifier
+
+    @cached_property
+    def separators(self) -> BoolArray:
+        """(B, N): the special tokens that are not the first."""
+        return self.special & ~self.classifier
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What sieves are planned for: a batch, how far a layer's attention reaches, and a score.
+
+    ``reach`` is the number of positions to either side that a query can attend to, None for all:
+    keys beyond it are no part of any row or sieve.
+    """
+
+    batch: Batch
+    reach: int | None
+    score: Score
+    _found: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def of(self, find: Callable[[Scope], T]) -> T:
+        """What ``find`` gives for this scope, worked out once however many sieves ask for it."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
+
+    @cached_property
+    def row_lengths(self) -> IntArray:
+        """(B, N): the number of keys that each query can attend to."""
+        return self.count(self.batch.real)
+
+    def count(self, keys: BoolArray) -> IntArray:
+        """(B, N): how many of ``keys`` (B, N) each query can attend to."""
+        totals = np.cumsum(keys, axis=1)
+        if self.reach is None:
+            return np.broadcast_to(totals[:, -1:], totals.shape)
+        width = self.batch.width
+        padded = np.concatenate([np.zeros_like(totals[:, :1]), totals], axis=1)
+        query = np.arange(width)
+        after = padded[:, np.minimum(query + self.reach + 1, width)]
+        before = padded[:, np.maximum(query - self.reach, 0)]
+        counts: IntArray = after - before
+        return counts
+
+    def row_values(self, sizes: IntArray) -> RowValues:
+        """Values of all rows, for sieves of ``sizes`` (B, N)."""
+        return self.score.row_values(self.row_lengths, sizes)

@@ -1,0 +1,50 @@
+"""Block heads: attention that stays in the own one of two sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from headroles.options import Options
+from headroles.roles.batch import Batch
+from headroles.roles.key_sets import Evenness, RowWise, Shared
+from headroles.roles.role import Role
+from headroles.roles.scores import BIAS, Score
+
+EVENNESS = "block:evenness"
+
+
+def roles(options: Options, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
+    """``block``, and beside it what tells the entropy in it from the attention in it.
+
+    The bias score of ``block`` is published with each row times its entropy; ``block:ratio`` is
+    without. Other scores leave the entropy out, and how evenly a head spreads over the words of
+    the sentence that it stays in is a measure of its own.
+    """
+    words = "words of the own sentence"
+    if score == BIAS:
+        with_entropy = f"{words}, evenly (times entropy)"
+        yield Role("block", with_entropy, sieve=RowWise(own_segment, times_entropy=True))
+        yield Role("block:ratio", words, sieve=RowWise(own_segment))
+    else:
+        yield Role("block", words, sieve=RowWise(own_segment))
+        evenness = "how evenly a head spreads over the own sentence"
+        yield Role(EVENNESS, evenness, measure_of="block", sieve=Evenness(own_segment))
+
+
+def own_segment(batch: Batch) -> list[Shared]:
+    """The words of each segment as keys, and the tokens that belong to it as queries.
+
+    The first separator and all after it belong to the second segment, all before to the first.
+    """
+    in_second = np.cumsum(batch.separators, axis=1) > 0
+    first_words, second_words = (batch.segments == segment for segment in (0, 1))
+    # without a separator between them there are no two segments to stay in
+    paired = second_words.any(axis=1, keepdims=True)
+    paired &= ~(second_words & ~in_second).any(axis=1, keepdims=True)
+    queries = batch.real & paired
+    return [
+        Shared(queries & ~in_second, first_words),
+        Shared(queries & in_second, second_words),
+    ]

@@ -1,0 +1,142 @@
+"""Pairs of words that stand as far apart as the ends of some link, and that no arc joins.
+
+They are the controls of `headroles.roles.contrasts`. Whether (i, j) joins two words does not
+depend on the direction, so (j, i) is a control where (i, j) is one: each is listed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
+from headroles.roles.batch import PADDING, Batch
+from headroles.roles.links import FindLinks, LinkTable
+from headroles.roles.rows import BoolArray, expand
+
+
+@dataclass(frozen=True)
+class Controls:
+    """The controls of the B examples of a batch.
+
+    Every distance in tokens between the ends of links is a cell of its own in each sentence; the
+    second sentences begin at the tokens ``boundaries`` (B,). The S cells are ordered by example,
+    sentence and distance: all (S,), their ``owners`` (the example), ``sentences`` (0 or 1) and
+    ``distances``.
+
+    The controls (P,), ordered by cell: ``cells``, the tokens ``firsts`` and ``seconds``, which
+    come later by the distance, and ``weights``. Two words count once, in however many pieces:
+    ``totals`` (S,) are the numbers of pairs of words, 0 in cells without controls.
+    """
+
+    batch: Batch
+    boundaries: IntArray
+    owners: IntArray
+    sentences: IntArray
+    distances: IntArray
+    totals: NDArray[np.float64]
+    cells: IntArray
+    firsts: IntArray
+    seconds: IntArray
+    weights: NDArray[np.float64]
+
+    def cells_of(self, owners: IntArray, queries: IntArray, keys: IntArray) -> IntArray:
+        """The cell of each pair of pieces of a link, -1 for pairs of two sentences."""
+        in_second = queries >= self.boundaries[owners]
+        across = in_second != (keys >= self.boundaries[owners])
+        width = self.batch.width
+        cells = np.searchsorted(
+            _cell_ids(self.owners, self.sentences, self.distances, width),
+            _cell_ids(owners, in_second.astype(np.int64), np.abs(keys - queries), width),
+        )
+        return np.where(across, -1, cells)
+
+    def lack(self, cells: IntArray) -> BoolArray:
+        """Whether there is no control in each of these cells; there is none at -1."""
+        totals = np.append(self.totals, 0)  # -1 is the last
+        return np.asarray(totals[cells] == 0)
+
+
+@dataclass(frozen=True)
+class ControlsOf:
+    """Finds the controls of links."""
+
+    find: FindLinks
+
+    def __call__(self, batch: Batch) -> Controls:
+        """The controls at the distances of all links."""
+        boundaries = np.array([_boundary(example) for example in batch.examples])
+        owners, sentences, distances = _cells_of_links(batch.of(self.find), boundaries, batch.width)
+        cells, firsts, weights = _control_pairs(batch, owners, sentences, distances)
+        return Controls(
+            batch=batch,
+            boundaries=boundaries,
+            owners=owners,
+            sentences=sentences,
+            distances=distances,
+            totals=np.bincount(cells, weights=weights, minlength=len(owners)).astype(np.float64),
+            cells=cells,
+            firsts=firsts,
+            seconds=firsts + distances[cells],
+            weights=weights,
+        )
+
+
+def _boundary(example: EncodedExample) -> int:
+    """The first token of the second sentence, or the number of tokens."""
+    in_second = example.segments == 1
+    return int(in_second.argmax()) if in_second.any() else len(example)
+
+
+def _cell_ids(owners: IntArray, sentences: IntArray, distances: IntArray, width: int) -> IntArray:
+    """A number for each example, sentence and distance, ascending in this order."""
+    return (2 * owners + sentences) * width + distances
+
+
+def _cells_of_links(
+    table: LinkTable, boundaries: IntArray, width: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Owner, sentence and distance of each cell; links of two sentences have none."""
+    in_second = table.first[:, 0] >= boundaries[table.owners]
+    inside = in_second == (table.second[:, 0] >= boundaries[table.owners])
+    (first, first_size), (second, second_size) = table.first[inside].T, table.second[inside].T
+    owners, sentences = table.owners[inside], in_second[inside].astype(np.int64)
+    link, within = expand(first_size * second_size)
+    offsets = second[link] + within % second_size[link]
+    offsets -= first[link] + within // second_size[link]
+    ids = np.unique(_cell_ids(owners[link], sentences[link], np.abs(offsets), width))
+    return ids // (2 * width), ids // width % 2, ids % width
+
+
+def _control_pairs(
+    batch: Batch, owners: IntArray, sentences: IntArray, distances: IntArray
+) -> tuple[IntArray, IntArray, NDArray[np.float64]]:
+    """Cell, first token and weight of all pairs, for cells (S,)."""
+    examples, segments = batch.examples, batch.segments
+    words = pad([example.words for example in examples], PADDING)
+    governors = pad([_of_pieces(example, example.governors) for example in examples], PADDING)
+    sizes = pad([_of_pieces(example, example.sizes) for example in examples], PADDING)
+    first = np.broadcast_to(np.arange(batch.width), (len(distances), batch.width))
+    beyond = first + distances[:, None]
+    second, row = beyond.clip(0, batch.width - 1), owners[:, None]
+    is_control = (
+        (beyond == second)
+        & (words[row, first] >= 0)
+        & (words[row, second] >= 0)
+        & (segments[row, first] == sentences[:, None])
+        & (segments[row, second] == sentences[:, None])
+        & (words[row, first] != words[row, second])
+        & (governors[row, first] != words[row, second])
+        & (governors[row, second] != words[row, first])
+    )
+    cells, firsts = np.nonzero(is_control)
+    seconds = firsts + distances[cells]
+    # pieces of long words must not outvote short words
+    return cells, firsts, 1 / (sizes[owners[cells], firsts] * sizes[owners[cells], seconds])
+
+
+def _of_pieces(example: EncodedExample, of_words: IntArray) -> IntArray:
+    """(n,): what the word of each piece has ``of_words`` (W,); -1 for special tokens."""
+    return np.where(example.words < 0, SPECIAL, of_words[example.words])

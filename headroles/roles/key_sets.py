@@ -1,0 +1,178 @@
+"""Sieves that many queries share: the separators, or the words of a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.encoding import IntArray
+from headroles.roles.batch import Batch, Scope
+from headroles.roles.rows import BoolArray, FloatArray, divide
+from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+
+
+class Shared(NamedTuple):
+    """Queries (B, N) that look for the same keys (B, N)."""
+
+    queries: BoolArray
+    keys: BoolArray
+
+
+FindShared: TypeAlias = Callable[[Batch], Sequence[Shared]]
+
+
+@dataclass(frozen=True)
+class SharedSieve(Sieve):
+    """Every query looks for the keys that it shares with others; base of what is read of them."""
+
+    find: FindShared
+
+    @property
+    def kind(self) -> Hashable:
+        """Those that look for the same keys are read together."""
+        return type(self), self.find
+
+    def key_sets(self, batch: Batch) -> Sequence[BoolArray]:
+        """The keys of all queries."""
+        return [shared.keys for shared in batch.of(self.find)]
+
+
+@dataclass(frozen=True)
+class KeySets(SharedSieve):
+    """Of every row the attention to its keys."""
+
+    @property
+    def kind(self) -> Hashable:
+        """All are read at once, whatever their keys."""
+        return type(self)
+
+    def plan(self, alike: Sequence[KeySets], scope: Scope, key_sets: KeySetList) -> KeySetPart:
+        """Weights of each row's mass on each key set."""
+        found = [weigh_rows(sieve.find, scope, key_sets) for sieve in alike]
+        weights = np.stack([own.weights for own in found], axis=-1)
+        return KeySetPart(
+            weights=weights.reshape(scope.batch.size, -1, len(alike)),
+            constants=np.stack([own.constants for own in found], axis=1),
+            counts=np.stack([own.counts for own in found], axis=1),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeySetPart(Part):
+    """``weights`` (B, N * K, r) of each row's mass on each key set."""
+
+    weights: FloatArray
+
+    def read(self, layer: Layer) -> Array:
+        """Weighted sums of masses."""
+        return layer.masses.flatten(2).bmm(self.weights)
+
+
+@dataclass(frozen=True)
+class RowWise(SharedSieve):
+    """The same, each row by itself; ``times_entropy`` multiplies it by its entropy in nats."""
+
+    times_entropy: bool = False
+
+    def plan(self, alike: Sequence[RowWise], scope: Scope, key_sets: KeySetList) -> RowPart:
+        """Weights of each row's mass on each key set, to be summed row by row."""
+        rows = weigh_rows(self.find, scope, key_sets)
+        return RowPart(
+            weights=rows.weights,
+            times_entropy=tuple(sieve.times_entropy for sieve in alike),
+            is_empty=not rows.counts.any(),
+            constants=np.repeat(rows.constants[:, None], len(alike), axis=1),
+            counts=np.repeat(rows.counts[:, None], len(alike), axis=1),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPart(Part):
+    """``weights`` (B, N, K) as in `KeySetPart`, and for each of r roles what rows are times."""
+
+    weights: FloatArray
+    times_entropy: tuple[bool, ...]
+    is_empty: bool
+
+    def read(self, layer: Layer) -> Array:
+        """Sums of rows; entropies cost time, so they are left alone where there are no rows."""
+        masses = layer.masses
+        if self.is_empty:
+            return masses.new_zeros(*masses.shape[:2], len(self.times_entropy))
+        rows = (masses * self.weights[:, None]).sum(dim=-1)
+        scores = rows.new_empty(*rows.shape[:2], len(self.times_entropy))
+        for place, times_entropy in enumerate(self.times_entropy):
+            scores[..., place] = (rows * layer.entropies if times_entropy else rows).sum(dim=-1)
+        return scores
+
+
+@dataclass(frozen=True)
+class Evenness(SharedSieve):
+    """How evenly every query spreads over its keys: entropy within them / ln of their number.
+
+    Where there is a single key, attention can only be even: its rows say nothing.
+    """
+
+    def plan(self, alike: Sequence[Evenness], scope: Scope, key_sets: KeySetList) -> EvennessPart:
+        """Weights 1 / (rows * ln of the set's size) of each row's entropy within its set."""
+        batch = scope.batch
+        weights = np.zeros((batch.size, batch.width, len(key_sets)))
+        counts = np.zeros(batch.size, dtype=np.int64)
+        for queries, keys in batch.of(self.find):
+            sizes = scope.count(keys)
+            scored = queries & (sizes > 1)
+            weights[:, :, key_sets.place(keys)] = divide(scored, np.log(np.maximum(sizes, 1)))
+            counts += scored.sum(axis=1)
+        return EvennessPart(
+            weights=divide(weights, counts[:, None, None]).astype(np.float32),
+            is_empty=not counts.any(),
+            constants=np.zeros((batch.size, 1), dtype=np.float32),
+            counts=counts[:, None],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvennessPart(Part):
+    """``weights`` (B, N, K) of each row's entropy within each key set."""
+
+    weights: FloatArray
+    is_empty: bool
+
+    def read(self, layer: Layer) -> Array:
+        """Weighted sums of entropies, left alone where there are no rows."""
+        if self.is_empty:
+            return layer.masses.new_zeros(*layer.masses.shape[:2], 1)
+        entropies = layer.entropies_within * self.weights[:, None]
+        return entropies.sum((-2, -1))[..., None]
+
+
+@dataclass(frozen=True)
+class RowWeights:
+    """``weights`` (B, N, K) of each row's mass on each key set; constants and counts (B,)."""
+
+    weights: FloatArray
+    constants: FloatArray
+    counts: IntArray
+
+
+def weigh_rows(find: FindShared, scope: Scope, key_sets: KeySetList) -> RowWeights:
+    """Weights under which the masses of all rows add up to the score of an example."""
+    batch = scope.batch
+    weights = np.zeros((batch.size, batch.width, len(key_sets)))
+    constants: NDArray[np.float64] = np.zeros(batch.size)
+    counts = np.zeros(batch.size, dtype=np.int64)
+    for queries, keys in batch.of(find):
+        rows = scope.row_values(scope.count(keys))
+        scored = queries & rows.scored
+        weights[:, :, key_sets.place(keys)] += rows.slopes * scored
+        constants += (rows.offsets * scored).sum(axis=1)
+        counts += scored.sum(axis=1)
+    return RowWeights(
+        weights=divide(weights, counts[:, None, None]).astype(np.float32),
+        constants=divide(constants, counts).astype(np.float32),
+        counts=counts,
+    )

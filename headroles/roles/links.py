@@ -1,0 +1,251 @@
+"""Sieves between words: from the pieces of one end of a link to those of the other.
+
+A link joins two words of an example, such as a dependent and its governor. Its value is the mean,
+over the pieces of the word that looks, of the values of their rows, with the pieces of the other
+word for a sieve; a role of an example scores the mean over its links.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.encoding import IntArray
+from headroles.roles.batch import Batch, Scope
+from headroles.roles.rows import BoolArray, FloatArray, divide, expand, slots
+from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+
+PIECELESS_ARCS = "arcs of words without pieces"
+FORTH, BACK = DIRECTIONS = (0, 1)
+"""A link is looked along from its first word to its second, or back."""
+
+
+@dataclass(frozen=True)
+class LinkTable:
+    """The links of a batch, ordered by example: L of them, between words that have pieces.
+
+    ``owners`` (L,) are the places of their examples in the batch. ``first`` and ``second`` (L, 2)
+    hold the first piece and the number of pieces of their ends. ``labels`` (L,) number their
+    labels, of which there are ``n_labels``. ``n_lost`` links had a word without pieces.
+    """
+
+    owners: IntArray
+    first: IntArray
+    second: IntArray
+    labels: IntArray
+    n_labels: int
+    n_lost: int
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+
+FindLinks: TypeAlias = Callable[[Batch], LinkTable]
+
+
+@dataclass(frozen=True)
+class Links(Sieve):
+    """A word looks for the word that a link of one of these ``labels`` joins it to."""
+
+    find: FindLinks
+    labels: frozenset[int]
+    direction: int = FORTH
+
+    @property
+    def kind(self) -> Hashable:
+        """All sieves over the same links are read at once."""
+        return type(self), self.find
+
+    def plan(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> Part:
+        """Weights of all pairs of pieces of all links."""
+        table = scope.batch.of(self.find)
+        pieces = scope.of(PiecesOf(self.find))
+        weights = weigh_links(alike, table, pieces, pieces.is_scored, scope.batch.size)
+        return LinkPart(
+            pairs=pieces.pairs(scope.batch),
+            weights=weights.padded(pieces),
+            constants=weights.constants,
+            counts=weights.counts,
+            skipped=+Counter({PIECELESS_ARCS: table.n_lost}),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkPart(Part):
+    """``pairs`` (B, P) of query * N + key with ``weights`` (B, P, r), 0 where there are fewer."""
+
+    pairs: IntArray
+    weights: FloatArray
+
+    def read(self, layer: Layer) -> Array:
+        """Weighted sums over pairs."""
+        return layer.at(self.pairs).bmm(self.weights)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Every pair of pieces of every link, in both directions, ordered by example.
+
+    Of the P pairs (P,): the ``owners``, the places of their examples; ``links`` and ``directions``;
+    ``queries`` and ``keys``; their ``weights`` in the value of the link; and their ``places`` among
+    the pairs of their example, of which no example has more than ``most``.
+
+    Of the links in each direction (2, L): the ``constants`` of their values, and whether any of
+    their pairs is within reach (``is_scored``).
+    """
+
+    owners: IntArray
+    links: IntArray
+    directions: IntArray
+    queries: IntArray
+    keys: IntArray
+    weights: NDArray[np.float64]
+    places: IntArray
+    most: int
+    constants: NDArray[np.float64]
+    is_scored: BoolArray
+
+    def pairs(self, batch: Batch) -> IntArray:
+        """(B, most): the pairs as query * N + key, 0 beyond those of an example."""
+        pairs = np.zeros((batch.size, self.most), dtype=np.int64)
+        pairs[self.owners, self.places] = self.queries * batch.width + self.keys
+        return pairs
+
+
+@dataclass(frozen=True)
+class PiecesOf:
+    """Finds the pairs of pieces of links."""
+
+    find: FindLinks
+
+    def __call__(self, scope: Scope) -> Pieces:
+        """All pairs within reach."""
+        table = scope.batch.of(self.find)
+        ends = ((table.first, table.second), (table.second, table.first))
+        parts = [_pieces_along(scope, table, *ends[direction]) for direction in DIRECTIONS]
+        owners = np.concatenate([table.owners[part.links] for part in parts])
+        order = np.argsort(owners, kind="stable")
+        places, most = slots(owners[order], scope.batch.size)
+
+        def merged(name: str) -> NDArray[Any]:
+            both: NDArray[Any] = np.concatenate([getattr(part, name) for part in parts])
+            return both[order]
+
+        return Pieces(
+            owners=owners[order],
+            links=merged("links"),
+            directions=np.repeat(DIRECTIONS, [len(part.links) for part in parts])[order],
+            queries=merged("queries"),
+            keys=merged("keys"),
+            weights=merged("weights"),
+            places=places,
+            most=most,
+            constants=np.stack([part.constants for part in parts]),
+            is_scored=np.stack([part.is_scored for part in parts]),
+        )
+
+
+@dataclass(frozen=True)
+class _PiecesAlong:
+    """Pairs of pieces of the links in one direction, as in `Pieces`; (L,) constants, is_scored."""
+
+    links: IntArray
+    queries: IntArray
+    keys: IntArray
+    weights: NDArray[np.float64]
+    constants: NDArray[np.float64]
+    is_scored: BoolArray
+
+
+def _pieces_along(
+    scope: Scope, table: LinkTable, queries: IntArray, keys: IntArray
+) -> _PiecesAlong:
+    """``queries`` and ``keys`` (L, 2) hold the first piece and the number of pieces."""
+    (query_start, query_size), (key_start, key_size) = queries.T, keys.T
+    link, within = expand(query_size * key_size)
+    query = query_start[link] + within // key_size[link]
+    key = key_start[link] + within % key_size[link]
+    if scope.reach is not None:
+        seen = np.abs(query - key) <= scope.reach
+        link, query, key = link[seen], query[seen], key[seen]
+    # a row of a link is one of its query pieces; count the keys of each row, the rows of each link
+    width = scope.batch.width
+    ids, row, n_keys = np.unique(link * width + query, return_inverse=True, return_counts=True)
+    row_link, row_query = ids // width, ids % width
+    row_lengths = scope.row_lengths[table.owners[row_link], row_query]
+    values = scope.score.row_values(row_lengths, n_keys)
+    n_rows = np.bincount(row_link, minlength=len(table))
+    offsets = np.bincount(row_link, weights=values.offsets, minlength=len(table))
+    return _PiecesAlong(
+        links=link,
+        queries=query,
+        keys=key,
+        weights=values.slopes[row] / n_rows[link],
+        constants=divide(offsets, n_rows),
+        is_scored=n_rows > 0,
+    )
+
+
+@dataclass(frozen=True)
+class LinkWeights:
+    """Weights of pairs in the scores of roles, one entry for each pair that counts for a role.
+
+    ``pairs``, ``roles`` and ``weights`` are (entries,); ``constants`` and ``counts`` (B, r) are
+    those of the roles.
+    """
+
+    pairs: IntArray
+    roles: IntArray
+    weights: NDArray[np.float64]
+    constants: FloatArray
+    counts: IntArray
+
+    def padded(self, pieces: Pieces) -> FloatArray:
+        """(B, P, r): the weights of the pairs of every example, in the order of `Pieces.pairs`."""
+        n_examples, n_roles = self.counts.shape
+        weights = np.zeros((n_examples, pieces.most, n_roles), dtype=np.float32)
+        owners, places = pieces.owners[self.pairs], pieces.places[self.pairs]
+        weights[owners, places, self.roles] = self.weights
+        return weights
+
+
+def weigh_links(
+    sieves: Sequence[Links],
+    table: LinkTable,
+    pieces: Pieces,
+    is_scored: BoolArray,
+    n_examples: int,
+) -> LinkWeights:
+    """Weights under which pairs add up to scores; links count where ``is_scored`` (2, L)."""
+    chosen = _chosen(sieves, table.n_labels)
+    constants = np.zeros((n_examples, len(sieves)))
+    counts = np.zeros((n_examples, len(sieves)), dtype=np.int64)
+    for direction in DIRECTIONS:
+        links = np.flatnonzero(is_scored[direction])
+        link, role = np.nonzero(chosen[direction, table.labels[links]])
+        scores = (table.owners[links[link]], role)
+        np.add.at(counts, scores, 1)
+        np.add.at(constants, scores, pieces.constants[direction, links[link]])
+    counted = chosen[pieces.directions, table.labels[pieces.links]]
+    counted &= is_scored[pieces.directions, pieces.links][:, None]
+    pair, role = np.nonzero(counted)
+    return LinkWeights(
+        pairs=pair,
+        roles=role,
+        weights=pieces.weights[pair] / counts[pieces.owners[pair], role],
+        constants=divide(constants, counts).astype(np.float32),
+        counts=counts,
+    )
+
+
+def _chosen(sieves: Sequence[Links], n_labels: int) -> BoolArray:
+    """(2, labels, r): whether links of a label, in a direction, count for each role."""
+    chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)
+    for role, sieve in enumerate(sieves):
+        chosen[sieve.direction, sorted(sieve.labels), role] = True
+    return chosen

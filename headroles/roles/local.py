@@ -1,0 +1,44 @@
+"""Local heads: attention to the tokens nearby."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from headroles.options import Option
+from headroles.presets import PresetOptions
+from headroles.roles.offsets import Offsets
+from headroles.roles.role import Role
+from headroles.roles.scores import Score
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalOptions(PresetOptions):
+    """How far local heads look."""
+
+    title: ClassVar[str] = "Roles"
+
+    window: Annotated[
+        int, Option("Reach of the local sieve, in tokens.", words="the window", least=0)
+    ] = 2
+
+
+def roles(options: LocalOptions, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
+    """The role with the window that was asked for."""
+    yield local(options.window, options.is_published)
+
+
+def local(window: int = 2, published_edge: bool = False) -> Role:
+    """Every token looks for those at most ``window`` away, itself included.
+
+    ``published_edge`` takes the size of the window from the released notebooks, one too large for
+    the last ``window`` tokens.
+    """
+    return Role(
+        id="local",
+        words=f"tokens at most {window} positions away",
+        meaning={"window": window, "published_edge": published_edge},
+        in_window=": partly architecture",
+        sieve=Offsets(tuple(range(-window, window + 1)), published_edge),
+    )

@@ -1,0 +1,68 @@
+"""Sieves at fixed offsets from the query: a window, the token before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headroles.encoding import IntArray
+from headroles.roles.batch import Scope
+from headroles.roles.rows import FloatArray, divide
+from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+
+
+@dataclass(frozen=True)
+class Offsets(Sieve):
+    """Every token looks for those at some of these ``offsets``, in ascending order.
+
+    ``published_edge`` takes the size of a window from the released notebooks: one too large for
+    the last tokens.
+    """
+
+    offsets: tuple[int, ...]
+    published_edge: bool = False
+
+    def plan(self, alike: Sequence[Offsets], scope: Scope, key_sets: KeySetList) -> OffsetPart:
+        """Weights of the pairs of all tokens with those at their offsets."""
+        batch = scope.batch
+        farthest = batch.width if scope.reach is None else scope.reach
+        offsets = np.array([k for k in self.offsets if abs(k) <= farthest], dtype=np.int64)
+        query = np.arange(batch.width)[:, None]
+        key = query + offsets
+        n = batch.lengths[:, None, None]
+        inside = (key >= 0) & (key < n) & (query < n)
+        sizes = _published_sizes(offsets, n, query) if self.published_edge else inside.sum(axis=-1)
+        rows = scope.row_values(sizes)
+        queries = batch.real & rows.scored
+        counts = queries.sum(axis=1)
+        weights = divide(inside * (rows.slopes * queries)[..., None], counts[:, None, None])
+        pairs = (query * batch.width + key.clip(0, batch.width - 1)).reshape(1, -1)
+        constants = divide((rows.offsets * queries).sum(axis=1), counts)[:, None]
+        return OffsetPart(
+            pairs=np.repeat(pairs, batch.size, axis=0),
+            weights=weights.reshape(batch.size, -1, 1).astype(np.float32),
+            constants=constants.astype(np.float32),
+            counts=counts[:, None],
+        )
+
+
+def _published_sizes(offsets: IntArray, n: IntArray, query: IntArray) -> IntArray:
+    """(B, N): the sizes of windows as the released notebooks have them."""
+    window = offsets.max()
+    after = np.minimum(np.maximum(n - query, 0), window)[..., 0]
+    sizes: IntArray = np.minimum(query[:, 0], window) + 1 + after
+    return sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetPart(Part):
+    """``pairs`` (B, P) of query * N + key with ``weights`` (B, P, 1), 0 beyond an example."""
+
+    pairs: IntArray
+    weights: FloatArray
+
+    def read(self, layer: Layer) -> Array:
+        """Weighted sums over pairs."""
+        return layer.at(self.pairs).bmm(self.weights)

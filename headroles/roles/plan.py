@@ -1,0 +1,95 @@
+"""Roles -> a plan for a batch: what is to be read from the attention of each layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headroles.encoding import IntArray
+from headroles.roles.batch import Scope
+from headroles.roles.role import Role
+from headroles.roles.rows import BoolArray, FloatArray
+from headroles.roles.sieve import Part, Sieve
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the scores of R roles are read from a layer, for a batch of B examples.
+
+    ``key_sets`` (B, N, K) is 1 where a token belongs to a set. The ``parts`` one after the other
+    give scores whose ``places`` (R,) among the roles are these. ``counts`` (B, R), in the order of
+    the roles, are how many tokens or arcs are behind a score; where it is 0 there is none.
+    """
+
+    key_sets: FloatArray
+    parts: tuple[Part, ...]
+    places: tuple[int, ...]
+    counts: IntArray
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """What was left out for want of pieces, by reason."""
+        return sum((part.skipped for part in self.parts), Counter())
+
+    @property
+    def controls(self) -> Counter[str]:
+        """What contrasts could be made of."""
+        return sum((part.controls for part in self.parts), Counter())
+
+
+def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
+    """The plan of ``roles`` for a scope. Their sieves must be known."""
+    by_kind: dict[Hashable, list[int]] = {}
+    sieves = [_sieve(role) for role in roles]
+    for place, sieve in enumerate(sieves):
+        by_kind.setdefault(sieve.kind, []).append(place)
+    key_sets = _KeySetList()
+    for sieve in sieves:
+        key_sets.add(sieve.key_sets(scope.batch))
+    parts = []
+    for places in by_kind.values():
+        alike = [sieves[place] for place in places]
+        parts.append(alike[0].plan(alike, scope, key_sets))
+    places = [place for of_kind in by_kind.values() for place in of_kind]
+    counts = np.concatenate([part.counts for part in parts], axis=1)
+    return Plan(
+        key_sets=key_sets.stacked(scope),
+        parts=tuple(parts),
+        places=tuple(places),
+        counts=counts[:, np.argsort(places)],
+    )
+
+
+def _sieve(role: Role) -> Sieve:
+    if role.sieve is None:
+        raise ValueError(f"the role {role.id!r} was read from a file: it has no sieve")
+    return role.sieve
+
+
+class _KeySetList:
+    """Key sets in the order in which sieves name them, each once."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, int] = {}
+        self._key_sets: list[BoolArray] = []
+
+    def add(self, key_sets: Sequence[BoolArray]) -> None:
+        for keys in key_sets:
+            if id(keys) not in self._places:  # they stay alive in the list
+                self._places[id(keys)] = len(self._key_sets)
+                self._key_sets.append(keys)
+
+    def place(self, keys: BoolArray) -> int:
+        return self._places[id(keys)]
+
+    def __len__(self) -> int:
+        return len(self._key_sets)
+
+    def stacked(self, scope: Scope) -> FloatArray:
+        """(B, N, K): all of them, 1 where a token belongs to a set."""
+        if not self._key_sets:
+            return np.zeros((scope.batch.size, scope.batch.width, 0), dtype=np.float32)
+        return np.stack(self._key_sets, axis=-1).astype(np.float32)

@@ -1,0 +1,87 @@
+"""Which relations of a corpus are scored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Annotated, Any, ClassVar
+
+from headroles.corpus import DEFAULT_RELATIONS, fold_subtype
+from headroles.errors import CorpusError, UsageError
+from headroles.options import Option, Options, split_names
+
+ALL_RELATIONS = "all"
+
+
+def _relations(given: Any) -> str | tuple[str, ...]:
+    named = split_names(given)
+    if isinstance(given, str) and not named:
+        raise UsageError("--relations names no relation; leave it out for the defaults")
+    return ALL_RELATIONS if named == (ALL_RELATIONS,) else named
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationOptions(Options):
+    """Which relations."""
+
+    title: ClassVar[str] = "Roles"
+
+    relations: Annotated[
+        str | Sequence[str] | None,
+        Option(
+            "Relations to score, separated by commas, or: all.",
+            more="None takes the defaults of the corpus's label scheme: nsubj, obj, amod, advmod "
+            "in UD; nsubj, dobj, amod, advmod in CLEAR.",
+            convert=_relations,
+        ),
+    ] = None
+    keep_subtypes: Annotated[bool, Option("Take nsubj:pass for a relation of its own.")] = False
+
+
+def choose_relations(
+    options: RelationOptions, scheme: str, arcs: Mapping[str, int]
+) -> tuple[str, ...]:
+    """The relations to score, in order; defaults that the corpus does not have are left out.
+
+    ``arcs`` are the numbers of arcs of the corpus by full label, ``scheme`` is that of its labels.
+
+    Raises CorpusError for a relation asked for by name that the corpus does not have, and where
+    no defaults are known for its label scheme.
+    """
+    present: Counter[str] = Counter()
+    for relation, count in arcs.items():
+        present[relation if options.keep_subtypes else fold_subtype(relation)] += count
+    if options.relations is None:
+        if scheme not in DEFAULT_RELATIONS:
+            raise CorpusError(
+                f"the parser's labels are neither UD nor CLEAR, so there are no default relations; "
+                f"name some of: {', '.join(sorted(present))}"
+            )
+        return tuple(name for name in DEFAULT_RELATIONS[scheme] if present[name])
+    if options.relations == ALL_RELATIONS:
+        return tuple(sorted(present))
+    for relation in options.relations:
+        if not present[relation]:
+            raise CorpusError(_absent(relation, present))
+    return tuple(dict.fromkeys(options.relations))
+
+
+def absent_defaults(options: RelationOptions, scheme: str, chosen: Sequence[str]) -> list[str]:
+    """Default relations that the corpus does not have, if the defaults were asked for."""
+    defaults = DEFAULT_RELATIONS.get(scheme, ()) if options.relations is None else ()
+    return [relation for relation in defaults if relation not in chosen]
+
+
+def _absent(relation: str, present: Counter[str]) -> str:
+    if fold_subtype(relation) != relation and present[fold_subtype(relation)]:
+        return (
+            f"relation {relation!r} has a subtype, and subtypes are folded; "
+            "pass keep_subtypes=True (--keep-subtypes)"
+        )
+    if relation == ALL_RELATIONS:
+        return f"{relation!r} stands for every relation; give it alone, or only names"
+    near = get_close_matches(relation, present, n=1)
+    hint = f"did you mean {near[0]!r}? It has" if near else "it has"
+    return f"the corpus has no relation {relation!r}; {hint}: {', '.join(sorted(present))}"

@@ -1,0 +1,70 @@
+"""Scores: what is read from a row of attention, given the sieve of its query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.encoding import IntArray
+from headroles.roles.rows import BoolArray, divide
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """The value of a row with attention mass m in its sieve is ``slopes * m + offsets``.
+
+    Both are 0 for rows that are not ``scored``: they say nothing about the role.
+    """
+
+    slopes: NDArray[np.float64]
+    offsets: NDArray[np.float64]
+    scored: BoolArray
+
+
+@dataclass(frozen=True)
+class Score:
+    """A kind of score.
+
+    ``row_values`` takes the number of keys of each row, and of those in its sieve. ``uniform`` is
+    the score of uniform attention, ``threshold`` the mean that a head has to exceed to have a role,
+    and ``margin`` the smallest difference of means that is taken to matter: a quarter of the way
+    from uniform attention to the threshold.
+    """
+
+    name: str
+    words: str
+    uniform: float
+    threshold: float
+    row_values: Callable[[IntArray, IntArray], RowValues]
+
+    @property
+    def margin(self) -> float:
+        """The default margin of equivalence."""
+        return (self.threshold - self.uniform) / 4
+
+
+def _bias(lengths: IntArray, sizes: IntArray) -> RowValues:
+    """M over the mass e = size / length of uniform attention; a row needs a key in the sieve."""
+    inside = np.broadcast_arrays(sizes, lengths)[0]
+    slopes = divide(lengths, inside)
+    return RowValues(slopes, np.zeros_like(slopes), inside > 0)
+
+
+def _excess(lengths: IntArray, sizes: IntArray) -> RowValues:
+    """(m - e) / (1 - e); a row needs keys inside and outside of the sieve."""
+    inside, outside = np.broadcast_arrays(sizes, lengths - sizes)
+    scored = (inside > 0) & (outside > 0)
+    return RowValues(
+        slopes=divide(lengths, outside) * scored,
+        offsets=-divide(inside, outside) * scored,
+        scored=scored,
+    )
+
+
+BIAS = Score("bias", "times uniform attention", uniform=1, threshold=3, row_values=_bias)
+EXCESS = Score("excess", "share beyond uniform", uniform=0, threshold=0.1, row_values=_excess)
+SCORES = {score.name: score for score in (BIAS, EXCESS)}
+"""Every score, by name."""

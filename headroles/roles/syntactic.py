@@ -1,0 +1,124 @@
+"""Syntactic heads: attention from a word to its governor, or to what depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from headroles.corpus import ROOT, fold_subtype
+from headroles.encoding import EncodedExample, IntArray
+from headroles.options import Option
+from headroles.presets import PresetOptions
+from headroles.roles.batch import Batch
+from headroles.roles.contrasts import BeyondOffset
+from headroles.roles.links import BACK, FORTH, Links, LinkTable
+from headroles.roles.relations import RelationOptions
+from headroles.roles.role import ARCS, Role
+from headroles.roles.scores import Score
+
+BEYOND_OFFSET = "beyond_offset"
+_DIRECTIONS = {"to_governor": FORTH, "to_dependent": BACK}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntacticOptions(RelationOptions, PresetOptions):
+    """Which syntactic roles there are."""
+
+    title: ClassVar[str] = "Roles"
+
+    beyond_offset: Annotated[
+        bool, Option("Contrast syntactic roles with other words at the same offset.")
+    ] = True
+
+
+def roles(options: SyntacticOptions, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
+    """Pooled over all relations and by relation, in both directions; then their contrasts."""
+    if not relations:
+        return
+    arcs = Arcs(relations, options.keep_subtypes)
+    syntactic = [*_pooled(arcs), *_by_relation(arcs)]
+    yield from syntactic
+    if options.beyond_offset and not options.is_published:
+        yield from map(beyond_offset, syntactic)
+
+
+def beyond_offset(role: Role) -> Role:
+    """The contrast of a role with other words at the same offset."""
+    links = role.sieve
+    assert isinstance(links, Links)
+    return replace(
+        role,
+        id=f"{role.id}:{BEYOND_OFFSET}",
+        words=f"{role.words}, more than other words at the same offset",
+        baseline=0.0,
+        in_window=", fewer at the ends: contrasts are approximate",
+        sieve=BeyondOffset(links.find, links.labels, links.direction),
+    )
+
+
+@dataclass(frozen=True)
+class Arcs:
+    """Finds the arcs of these relations: links from the dependent to its governor.
+
+    Labels number the ``relations``, which are matched without their subtypes unless
+    ``keep_subtypes``.
+    """
+
+    relations: tuple[str, ...]
+    keep_subtypes: bool = False
+
+    def __call__(self, batch: Batch) -> LinkTable:
+        """The arcs of all examples, word by word."""
+        numbers = {relation: number for number, relation in enumerate(self.relations)}
+        tables = [self._arcs(example, numbers) for example in batch.examples]
+        arcs = np.concatenate(tables)
+        owners = np.repeat(np.arange(batch.size), [len(table) for table in tables])
+        whole = (arcs[:, 1] > 0) & (arcs[:, 3] > 0)
+        return LinkTable(
+            owners=owners[whole],
+            first=arcs[whole, 0:2],
+            second=arcs[whole, 2:4],
+            labels=arcs[whole, 4],
+            n_labels=len(self.relations),
+            n_lost=int((~whole).sum()),
+        )
+
+    def _arcs(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
+        """(arcs, 5): first piece and number of pieces of both ends, and the label."""
+        labels = np.array([numbers.get(self._name(label), -1) for label in example.relations])
+        dependents = np.flatnonzero((labels >= 0) & (example.governors != ROOT))
+        governors = example.governors[dependents]
+        ends = (dependents, governors)
+        spans = [of_words[end] for end in ends for of_words in (example.starts, example.sizes)]
+        return np.column_stack([*spans, labels[dependents]])
+
+    def _name(self, relation: str) -> str:
+        return relation if self.keep_subtypes else fold_subtype(relation)
+
+
+def _pooled(arcs: Arcs) -> Iterator[Role]:
+    listed = ", ".join(arcs.relations)
+    meaning = {"relations": list(arcs.relations), "keep_subtypes": arcs.keep_subtypes}
+    every = frozenset(range(len(arcs.relations)))
+    for role, words, direction in (
+        ("syntactic", f"the governor of a word ({listed})", FORTH),
+        ("syntactic:to_dependent", f"the dependents of a word ({listed})", BACK),
+    ):
+        yield Role(role, words, ARCS, meaning=meaning, sieve=Links(arcs, every, direction))
+
+
+def _by_relation(arcs: Arcs) -> Iterator[Role]:
+    meaning = {"keep_subtypes": arcs.keep_subtypes}
+    for number, relation in enumerate(arcs.relations):
+        for name, direction in _DIRECTIONS.items():
+            words = f"{relation}: its governor" if direction == FORTH else f"its {relation}"
+            yield Role(
+                id=f"syntactic:{relation}:{name}",
+                words=words,
+                unit=ARCS,
+                meaning=meaning,
+                sieve=Links(arcs, frozenset([number]), direction),
+            )

@@ -1,0 +1,5 @@
+"""Examples are streamed through an encoder, and their attention read -> HeadScores."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,32 @@
+from .options import (
+    OnProgress as OnProgress,
+)
+from .options import (
+    ScoreOptions as ScoreOptions,
+)
+from .options import (
+    ScoringOptions as ScoringOptions,
+)
+from .run import (
+    Model as Model,
+)
+from .run import (
+    ScoringRun as ScoringRun,
+)
+from .run import (
+    open_scoring as open_scoring,
+)
+from .run import (
+    score as score,
+)
+from .run import (
+    score_heads as score_heads,
+)
+from .run import (
+    score_to_folder as score_to_folder,
+)
+from .scores import HeadScores as HeadScores
+from .scores import ScoreBlock as ScoreBlock
+from .scores import ScoreWriter as ScoreWriter
+from .scores import describe_run as describe_run
+from .scores import facts_of_run as facts_of_run

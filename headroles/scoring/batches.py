@@ -1,0 +1,48 @@
+"""Examples in batches, and the inputs of the model that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from headroles.encoding import EncodedExample, pad
+
+_LINEAR_WIDTH = 64
+
+
+def batches_by_length(examples: Sequence[EncodedExample], batch_tokens: int) -> list[list[int]]:
+    """Places of ``examples`` in batches of about equal length, the longest first.
+
+    A batch holds at most ``batch_tokens`` tokens, padding included; of examples longer than
+    ``_LINEAR_WIDTH`` fewer, as attention then outweighs what is linear in the tokens. A single
+    example may exceed the bound. With the longest first, what they needed serves all others.
+    """
+    batches: list[list[int]] = []
+    room = 0.0
+    for row in sorted(range(len(examples)), key=lambda row: -len(examples[row])):
+        if room < 1:
+            width = len(examples[row])
+            room = batch_tokens / (width * max(1.0, width / _LINEAR_WIDTH))
+            batches.append([])
+        batches[-1].append(row)
+        room -= 1
+    return batches
+
+
+def collate(
+    examples: Sequence[EncodedExample], device: torch.device, pad_id: int
+) -> dict[str, Tensor]:
+    """Inputs of the model, padded at the end to the longest example."""
+    input_ids = pad([example.input_ids for example in examples], pad_id)
+    lengths = torch.tensor([len(example) for example in examples])
+    inputs = {
+        "input_ids": torch.from_numpy(input_ids),
+        "attention_mask": (torch.arange(input_ids.shape[1]) < lengths[:, None]).long(),
+    }
+    type_ids = [example.token_type_ids for example in examples]
+    if all(ids is not None for ids in type_ids):
+        padded = pad([ids for ids in type_ids if ids is not None], 0)
+        inputs["token_type_ids"] = torch.from_numpy(padded)
+    return {name: tensor.to(device, non_blocking=True) for name, tensor in inputs.items()}

@@ -1,0 +1,70 @@
+"""What is scored, and how: the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, TypeAlias
+
+from headroles.corpus import PAIRINGS
+from headroles.errors import UsageError
+from headroles.models import ModelOptions
+from headroles.options import Option
+from headroles.roles import BIAS, SCORES, RoleOptions
+
+OnProgress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of sentences done and the number of all sentences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions(RoleOptions):
+    """What is scored."""
+
+    title: ClassVar[str] = "Roles"
+
+    score: Annotated[
+        str,
+        Option(
+            "bias: times uniform attention; excess: share beyond uniform.",
+            more="bias is the published one; excess is 0 for uniform attention and 1 where all of "
+            "it is in the sieve, for every role and length.",
+            words="the score",
+            choices=tuple(SCORES),
+        ),
+    ] = BIAS.name
+    pairing: Annotated[
+        str,
+        Option(
+            "Whether two adjacent sentences make an example.",
+            words="the pairing",
+            choices=PAIRINGS,
+        ),
+    ] = PAIRINGS[0]
+
+    def check(self) -> None:
+        """Published numbers are bias scores."""
+        super().check()
+        if self.is_published and self.score != BIAS.name:
+            raise UsageError("published numbers are bias scores; pass score='bias' (--score bias)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(ScoringOptions, ModelOptions):
+    """What is scored, and how the model is loaded and run."""
+
+    title: ClassVar[str] = "Model"
+
+    batch_tokens: Annotated[
+        int | None,
+        Option(
+            "Most tokens of a batch, padding included.",
+            more="None fits it to the device.",
+            least=1,
+        ),
+    ] = None
+    on_progress: Annotated[
+        OnProgress | None,
+        Option(
+            "Called with the number of sentences done and of all.", has_flag=False, recorded=False
+        ),
+    ] = None

@@ -1,0 +1,287 @@
+"""Streams examples through an encoder and keeps one number per example, layer, head and role."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from headroles import storage
+from headroles.corpus import (
+    Corpus,
+    PreparedCorpus,
+    Skipped,
+    make_examples,
+    prepared,
+)
+from headroles.encoding import EncodedExample, ExampleEncoder
+from headroles.errors import CorpusError, ModelError
+from headroles.memory import HeldMemory
+from headroles.models import AttentionReader, LoadedEncoder, load_encoder, open_reader
+from headroles.options import takes
+from headroles.provenance import new_provenance
+from headroles.roles import (
+    SCORES,
+    Batch,
+    Plan,
+    Scope,
+    absent_defaults,
+    choose_relations,
+    choose_roles,
+    plan_roles,
+)
+from headroles.scoring.batches import batches_by_length, collate
+from headroles.scoring.layer import on_device, read_scores
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.scores import HeadScores, ScoreBlock, ScoreWriter, describe_scores
+
+# Examples that are sorted by length together: enough for batches of about equal length, few enough
+# that a small corpus needs as much memory as a large one.
+WINDOW_EXAMPLES = 192
+_MEMORY_SLACK = 64 * 2**20  # what is given back has to be asked for again
+_BATCH_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
+
+Model: TypeAlias = str | Path | PreTrainedModel
+"""A folder, a hub id, or a loaded model in evaluation mode."""
+
+
+@takes(ScoreOptions)
+def score_heads(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
+    """Score every head of an encoder on every role, over every example of a corpus.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode.
+        corpus: from `read_conllu`, `read_text` or `read_pairs`.
+        options: keyword arguments, described below.
+
+    Returns:
+        The scores, NaN where an example has no score for a role: no arc of the relation, or one
+        sentence only (``block``). Examples too long for the model are left out and counted.
+
+    Raises:
+        CorpusError: defective input, or a relation that the corpus does not have.
+        ModelError, TokenizerError, UsageError: as `load_encoder`.
+    """
+    return score(model, corpus, options)
+
+
+def score(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
+    """`score_heads` for callers that have their options together."""
+    with open_scoring(model, corpus, options) as run:
+        return HeadScores.from_blocks(run.blocks(), run.roles, run.score, run.provenance)
+
+
+def score_to_folder(run: ScoringRun, folder: Path) -> dict[str, Any]:
+    """Write the scores of ``run`` into an existing folder as they come, and its provenance.
+
+    For corpora of any size: memory does not grow with the number of examples. The files are
+    those of `HeadScores.save`. Returns the provenance.
+    """
+    with ScoreWriter(folder, [role.id for role in run.roles]) as writer:
+        for block in run.blocks():
+            writer.write(block)
+    files = storage.digests_of(folder, writer.files)
+    storage.write_run(folder, run.provenance, {HeadScores.kind: files})
+    return run.provenance
+
+
+@contextmanager
+def open_scoring(model: Model, corpus: Corpus, options: ScoreOptions) -> Iterator[ScoringRun]:
+    """A scoring run that gives its results block by block.
+
+    The corpus is read through, and its relations checked, before the model is loaded. Errors are
+    those of `score_heads`.
+    """
+    with prepared(corpus) as ready:
+        choose_relations(options, ready.scheme, ready.relations)
+        encoder = load_encoder(model, options)
+        with open_reader(encoder.model) as reader:
+            yield ScoringRun(encoder, reader, ready, options)
+
+
+class ScoringRun:
+    """One encoder over one corpus. ``provenance`` is complete when the blocks are exhausted."""
+
+    def __init__(
+        self,
+        encoder: LoadedEncoder,
+        reader: AttentionReader,
+        corpus: PreparedCorpus,
+        options: ScoreOptions,
+    ) -> None:
+        self._encoder = encoder
+        self._reader = reader
+        self._corpus = corpus
+        self._options = options
+        self._skipped: Skipped = Counter(corpus.skipped)
+        self._controls: Counter[str] = Counter()
+        self._held_memory = HeldMemory(_MEMORY_SLACK)
+        self.score = SCORES[options.score]
+        self.relations = choose_relations(options, corpus.scheme, corpus.relations)
+        self.roles = choose_roles(options, self.relations, self.score)
+        self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
+        self.provenance = self._open_provenance()
+
+    def _open_provenance(self) -> dict[str, Any]:
+        reader, corpus = self._reader, self._corpus
+        provenance = new_provenance(
+            model={**self._encoder.description, "family": reader.family.name},
+            corpus=corpus.describe(),
+            options={
+                **self._options.part(ScoreOptions).record(),
+                "relations": list(self.relations),
+                "device": self._encoder.device.type,
+                "batch_tokens": self.batch_tokens,
+            },
+        )
+        return {
+            **provenance,
+            **describe_scores(self.roles, self.score, reader.n_layers, reader.n_heads),
+            "reaches": list(reader.reaches),
+            "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
+        }
+
+    def blocks(self) -> Iterator[ScoreBlock]:
+        """Scores of all examples in corpus order, some examples at a time."""
+        encoder = ExampleEncoder(
+            self._encoder.tokenizer, self._encoder.max_tokens, self._encoder.takes_token_types
+        )
+        examples = make_examples(self._corpus, self._options.pairing)
+        n_scored = n_scores = sentences_done = 0
+        seen: set[str] = set()
+        while window := list(islice(examples, WINDOW_EXAMPLES)):
+            encoded = encoder.encode(window, self._skipped)
+            _refuse_repeats(encoded, seen)
+            n_scored += len(encoded)
+            sentences = sum(len(example.sentences) for example in window)
+            if encoded:
+                report = partial(self._report, sentences_done, sentences, len(encoded))
+                block = self._score(encoded, report)
+                n_scores += int(np.count_nonzero(~np.isnan(block.values)))
+                yield block
+            sentences_done += sentences
+        self._close_provenance(n_scored, n_scores)
+
+    def _close_provenance(self, n_scored: int, n_scores: int) -> None:
+        if not n_scored:
+            raise CorpusError(
+                "no example could be scored: "
+                + "; ".join(f"{count} {reason}" for reason, count in self._skipped.items())
+            )
+        self.provenance |= {
+            "examples": n_scored,
+            "scores": n_scores,
+            "skipped": dict(self._skipped),
+            "controls": dict(self._controls),
+        }
+
+    def _report(self, before: int, sentences: int, examples: int, done: int) -> None:
+        """Tell of ``done`` of the ``examples`` that a window of so many ``sentences`` made."""
+        if self._options.on_progress is not None:
+            done_so_far = before + sentences * done // examples
+            self._options.on_progress(done_so_far, self._corpus.n_sentences)
+
+    def _score(self, examples: list[EncodedExample], report: Callable[[int], None]) -> ScoreBlock:
+        shape = (len(examples), self._reader.n_layers, self._reader.n_heads, len(self.roles))
+        values = np.empty(shape, dtype=np.float32)
+        counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
+        waiting = batches_by_length(examples, self.batch_tokens)[::-1]
+        done = 0
+        while waiting:
+            rows = waiting.pop()
+            batch = [examples[row] for row in rows]
+            try:
+                values[rows], counts[rows] = self._score_batch(batch)
+            except torch.OutOfMemoryError:
+                self._refuse_single(batch)
+                waiting += self._halve(rows)
+                continue
+            done += len(rows)
+            report(done)
+            self._held_memory.release()
+        counts[np.isnan(values).all(axis=(1, 2))] = 0
+        return ScoreBlock(
+            ids=[example.id for example in examples],
+            documents=[example.document for example in examples],
+            lengths=np.array([len(example) for example in examples]),
+            values=values,
+            counts=counts,
+            digests=[example.digest for example in examples],
+        )
+
+    def _score_batch(
+        self, examples: list[EncodedExample]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Values (B, layers, heads, roles), and how much is behind them.
+
+        The latter (B, roles), and what is told to be left out, is that of the layers with the
+        widest reach.
+        """
+        batch, reaches = Batch(examples), self._reader.reaches
+        plans = {
+            reach: plan_roles(self.roles, Scope(batch, reach, self.score))
+            for reach in dict.fromkeys(reaches)
+        }
+        values = self._read(examples, plans)
+        for layer, reach in enumerate(reaches):
+            values[:, layer].swapaxes(1, 2)[plans[reach].counts == 0] = np.nan
+        widest = max(plans.values(), key=lambda plan: int(plan.counts.sum()))
+        self._skipped += widest.skipped
+        self._controls += widest.controls
+        return values, np.max([plan.counts for plan in plans.values()], axis=0)
+
+    def _read(
+        self, examples: Sequence[EncodedExample], plans: dict[int | None, Plan]
+    ) -> NDArray[np.float32]:
+        """Values (B, layers, heads, roles), meaningless where plans count nothing."""
+        device, reaches = self._encoder.device, self._reader.reaches
+        moved = {reach: on_device(plan, device) for reach, plan in plans.items()}
+        layers: list[Tensor] = []
+        self._reader.read(
+            collate(examples, device, self._encoder.tokenizer.pad_token_id or 0),
+            lambda layer, weights: layers.append(read_scores(weights, moved[reaches[layer]])),
+        )
+        read = torch.stack(layers, dim=1).cpu().numpy()
+        if not np.isfinite(read).all():
+            row, layer = np.argwhere(~np.isfinite(read))[0, :2]
+            raise ModelError(
+                f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
+                f"run the model in float32 (it ran in {self._encoder.model.dtype})"
+            )
+        places = next(iter(plans.values())).places
+        return np.asarray(read[..., np.argsort(places)] if list(places) != sorted(places) else read)
+
+    def _refuse_single(self, examples: list[EncodedExample]) -> None:
+        if len(examples) == 1:
+            (example,) = examples
+            raise ModelError(
+                f"memory ran out for the single example {example.id!r} of {len(example)} tokens; "
+                "use a device with more memory"
+            )
+
+    def _halve(self, rows: list[int]) -> list[list[int]]:
+        torch.cuda.empty_cache()
+        self.batch_tokens = max(1, self.batch_tokens // 2)
+        middle = len(rows) // 2
+        return [rows[middle:], rows[:middle]]
+
+
+def _refuse_repeats(examples: list[EncodedExample], seen: set[str]) -> None:
+    """Raise CorpusError for an id that is in ``seen``; add those of ``examples`` to it."""
+    for example in examples:
+        if example.id in seen:
+            raise CorpusError(
+                f"two examples would be called {example.id!r}; rename their sentences so that "
+                "ids joined by + stay different"
+            )
+        seen.add(example.id)

@@ -1,0 +1,332 @@
+"""Scores of every example, layer, head and role: the table that all tests start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles import storage
+from headroles.errors import StorageError
+from headroles.results import Grid, Shown, Stored, as_html
+from headroles.roles import SCORES, Role, Score
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+SCORES_FILE = "scores.parquet"
+EXAMPLES_FILE = "examples.parquet"
+
+
+@dataclass(frozen=True)
+class ScoreBlock:
+    """Scores of E examples.
+
+    ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role;
+    ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
+    ``lengths`` (E,) is the number of tokens of each example. ``digests`` tell what each example
+    was, or are empty where that is not known.
+    """
+
+    ids: list[str]
+    documents: list[str]
+    lengths: NDArray[np.int64]
+    values: NDArray[np.float32]
+    counts: NDArray[np.int64]
+    digests: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class HeadScores(Stored):
+    """Scores of all examples, with what they were computed from.
+
+    ``values`` (examples, layers, heads, roles), float32, is NaN where an example has no score
+    for a role. ``counts`` (examples, roles) is the number of tokens, or of the role's unit, behind
+    a score. Layers and heads count from 0. ``score`` is the kind of score, one of `SCORES`.
+
+    ``digests`` (examples,) are those of `EncodedExample`: a comparison joins examples by them.
+    They are empty for scores made by hand.
+    """
+
+    ids: tuple[str, ...]
+    documents: tuple[str, ...]
+    lengths: NDArray[np.int64]
+    roles: tuple[Role, ...]
+    values: NDArray[np.float32]
+    counts: NDArray[np.int64]
+    score: Score = SCORES["bias"]
+    provenance: dict[str, Any] = field(default_factory=dict)
+    digests: tuple[str, ...] = ()
+
+    kind: ClassVar[str] = "scores"
+    cure: ClassVar[str] = "name folders that score or classify wrote"
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Iterable[ScoreBlock],
+        roles: Sequence[Role],
+        score: Score,
+        provenance: dict[str, Any],
+    ) -> HeadScores:
+        """All of ``blocks`` in their order. ``provenance`` may still grow while they come."""
+        parts = list(blocks)
+        known = all(part.digests for part in parts)
+        return cls(
+            score=score,
+            ids=tuple(name for part in parts for name in part.ids),
+            documents=tuple(name for part in parts for name in part.documents),
+            lengths=np.concatenate([part.lengths for part in parts]),
+            roles=tuple(roles),
+            values=np.concatenate([part.values for part in parts]),
+            counts=np.concatenate([part.counts for part in parts]),
+            provenance=provenance,
+            digests=tuple(name for part in parts for name in part.digests) if known else (),
+        )
+
+    @property
+    def role_ids(self) -> tuple[str, ...]:
+        """Ids of the roles, in the order of the table."""
+        return tuple(role.id for role in self.roles)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples with at least one score."""
+        return len(self.values)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return int(self.values.shape[1])
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads in each layer."""
+        return int(self.values.shape[2])
+
+    def __repr__(self) -> str:
+        return (
+            f"HeadScores({self.n_layers} layers x {self.n_heads} heads, "
+            f"{len(self.roles)} roles, {self.n_examples} examples)"
+        )
+
+    def _repr_html_(self) -> str:
+        return as_html(self.shown())
+
+    def shown(self) -> Iterator[Shown]:
+        """How many examples have a score for each role, and the mean over all heads."""
+        yield repr(self)
+        rows = []
+        for place, role in enumerate(self.roles):
+            n = int((self.counts[:, place] > 0).sum())
+            mean = f"{np.nanmean(self.values[..., place]):.3f}" if n else "-"
+            rows.append((role.id, str(n), mean))
+        yield Grid(("role", "examples", "mean score"), tuple(rows))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Long table ``example, layer, head, role, score, count``; missing scores have no row."""
+        frame: pd.DataFrame = _long_table(self.block, self.role_ids).to_pandas()
+        return frame
+
+    @property
+    def block(self) -> ScoreBlock:
+        """The same scores as one block."""
+        return ScoreBlock(
+            list(self.ids),
+            list(self.documents),
+            self.lengths,
+            self.values,
+            self.counts,
+            list(self.digests),
+        )
+
+    def column(self, role: str) -> NDArray[np.float32]:
+        """The scores (examples, layers * heads) of one role, by its id."""
+        return self.values[..., self.role_ids.index(role)].reshape(self.n_examples, -1)
+
+    def record(self) -> dict[str, Any]:
+        """The provenance, and what it takes to read the scores back."""
+        own = describe_scores(self.roles, self.score, self.n_layers, self.n_heads)
+        n_scores = int(np.count_nonzero(~np.isnan(self.values)))
+        return {**self.provenance, **own, "scores": n_scores}
+
+    def write_files(self, folder: Path) -> list[str]:
+        """Write ``scores.parquet`` and ``examples.parquet``."""
+        with ScoreWriter(folder, self.role_ids) as writer:
+            writer.write(self.block)
+        return writer.files
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> HeadScores:
+        """Read back both files; what they hold must be what ``run.json`` says."""
+        examples = storage.read_table(folder / EXAMPLES_FILE).to_pydict()
+        table = storage.read_table(folder / SCORES_FILE)
+        try:
+            roles = tuple(map(Role.from_record, provenance["roles"]))
+            shape = (len(examples["example"]), provenance["layers"], provenance["heads"])
+            if table.num_rows != provenance["scores"]:
+                raise ValueError(f"{table.num_rows} scores instead of {provenance['scores']}")
+            ids = [role.id for role in roles]
+            values, counts = _from_long(table, examples["example"], ids, shape)
+            return cls(
+                ids=tuple(examples["example"]),
+                documents=tuple(examples["document"]),
+                lengths=np.asarray(examples["tokens"], dtype=np.int64),
+                roles=roles,
+                values=values,
+                counts=counts,
+                score=SCORES[provenance["score"]],
+                provenance=provenance,
+                digests=_known_digests(examples),
+            )
+        except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
+            raise StorageError(
+                f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "
+                "score again"
+            ) from error
+
+
+def describe_scores(
+    roles: Sequence[Role], score: Score, n_layers: int, n_heads: int
+) -> dict[str, Any]:
+    """What provenance says of the axes of a table of scores."""
+    return {
+        "score": score.name,
+        "roles": [role.to_record() for role in roles],
+        "layers": n_layers,
+        "heads": n_heads,
+    }
+
+
+def describe_run(provenance: dict[str, Any]) -> str:
+    """What was scored, and what was skipped and why, for people."""
+    model, corpus = provenance["model"], provenance["corpus"]
+    files = corpus["files"]
+    lines = [
+        f"model   {model['model']} ({model['family']}, {provenance['layers']} layers x "
+        f"{provenance['heads']} heads)",
+        f"corpus  {', '.join(files[:3])}{', ...' if len(files) > 3 else ''}",
+        f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
+        f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
+    ]
+    if absent := provenance["absent_relations"]:
+        lines.append(f"        no arcs of the default relations {', '.join(absent)}")
+    skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]
+    lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
+    return "\n".join(lines)
+
+
+def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
+    """The same for scripts."""
+    kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "options")
+    return {key: provenance[key] for key in kept}
+
+
+class ScoreWriter:
+    """Writes blocks of scores to ``scores.parquet`` and ``examples.parquet`` as they come.
+
+    Rows are sorted by role, layer, head and example within a block: the index columns then
+    shrink to almost nothing, and a file costs little more than the four bytes of each score.
+    """
+
+    files: ClassVar[list[str]] = [SCORES_FILE, EXAMPLES_FILE]
+
+    def __init__(self, folder: Path, roles: Sequence[str]) -> None:
+        """``roles`` are ids."""
+        self._roles = tuple(roles)
+        self._scores = storage.TableWriter(folder / SCORES_FILE)
+        self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
+
+    def __enter__(self) -> ScoreWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._scores.close()
+        self._examples.close()
+
+    def write(self, block: ScoreBlock) -> None:
+        """Append one block."""
+        self._scores.write(_long_table(block, self._roles))
+        self._examples.write(_examples_table(block))
+
+
+def _examples_table(block: ScoreBlock) -> pa.Table:
+    import pyarrow as pa
+
+    unknown = [None] * len(block.ids)
+    return pa.table(
+        {
+            "example": block.ids,
+            "document": block.documents,
+            "tokens": pa.array(block.lengths, pa.int32()),
+            "digest": pa.array(block.digests or unknown, pa.string()),
+        }
+    )
+
+
+def _known_digests(examples: dict[str, list[Any]]) -> tuple[str, ...]:
+    """The digests of all examples; none where some are missing."""
+    digests = examples["digest"]
+    return () if None in digests else tuple(digests)
+
+
+def _long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+
+    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("e", "l", "h", "r", "s", "n")}
+    for role in range(len(roles)):  # one at a time: the indices of all would take much memory
+        values = np.moveaxis(block.values[..., role], 0, -1)
+        present = ~np.isnan(values)
+        layer, head, example = np.nonzero(present)
+        columns["e"].append(example.astype(np.int32))
+        columns["l"].append(layer.astype(np.int16))
+        columns["h"].append(head.astype(np.int16))
+        columns["r"].append(np.full(len(example), role, dtype=np.int16))
+        columns["s"].append(values[present])
+        columns["n"].append(block.counts[example, role].astype(np.int32))
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    return pa.table(
+        {
+            "example": pa.DictionaryArray.from_arrays(joined["e"], block.ids),
+            "layer": joined["l"],
+            "head": joined["h"],
+            "role": pa.DictionaryArray.from_arrays(joined["r"], list(roles)),
+            "score": joined["s"],
+            "count": joined["n"],
+        }
+    )
+
+
+def _from_long(
+    table: pa.Table, ids: Sequence[str], roles: Sequence[str], shape: tuple[int, int, int]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    values = np.full((*shape, len(roles)), np.nan, dtype=np.float32)
+    counts = np.zeros((shape[0], len(roles)), dtype=np.int64)
+    places = {name: place for place, name in enumerate(ids)}
+    for batch in table.to_batches():
+        example = _decode(batch.column("example"), places)
+        role = _decode(batch.column("role"), {name: k for k, name in enumerate(roles)})
+        layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
+        values[example, layer, head, role] = batch.column("score").to_numpy()
+        counts[example, role] = batch.column("count").to_numpy()
+    if table.num_rows != int((~np.isnan(values)).sum()):
+        raise ValueError("scores that stand there twice")
+    if not (counts > 0).any(axis=1).all():
+        raise ValueError("examples without any score")
+    if np.isnan(values).all(axis=(0, 3)).any():
+        raise ValueError("heads without any score")
+    return values, counts
+
+
+def _decode(column: Any, places: dict[str, int]) -> NDArray[np.int64]:
+    """Places of the values of a dictionary column, looked up once per distinct value."""
+    table = np.array([places[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
+    decoded: NDArray[np.int64] = table[column.indices.to_numpy()]
+    return decoded

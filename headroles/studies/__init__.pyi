@@ -1,0 +1,30 @@
+from .classification import (
+    Classification as Classification,
+)
+from .classification import (
+    classify as classify,
+)
+from .classification import (
+    classify_heads as classify_heads,
+)
+from .comparison import RoleShifts as RoleShifts
+from .comparison import compare as compare
+from .comparison import compare_roles as compare_roles
+from .options import (
+    AssignOptions as AssignOptions,
+)
+from .options import (
+    ClassifyOptions as ClassifyOptions,
+)
+from .options import (
+    CompareOptions as CompareOptions,
+)
+from .options import (
+    PlanOptions as PlanOptions,
+)
+from .planning import PowerPlan as PowerPlan
+from .planning import plan as plan
+from .planning import plan_examples as plan_examples
+from .role_table import RoleTable as RoleTable
+from .role_table import assign as assign
+from .role_table import assign_roles as assign_roles

@@ -1,0 +1,75 @@
+"""The main job: score the heads of an encoder over a corpus, test, and keep both tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from headroles.corpus import Corpus, Sentence, Skipped
+from headroles.errors import UsageError
+from headroles.options import takes
+from headroles.results import Shown, as_html, as_text, save_together
+from headroles.scoring import HeadScores, Model, describe_run, facts_of_run, score
+from headroles.studies.heads import ONE_DOCUMENT
+from headroles.studies.options import ClassifyOptions
+from headroles.studies.role_table import RoleTable, assign
+
+
+@dataclass(frozen=True, repr=False)
+class Classification:
+    """Scores of every example and the role table that they led to."""
+
+    scores: HeadScores
+    roles: RoleTable
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write scores, role table and ``run.json`` into ``folder``, all of them or none.
+
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+        """
+        return save_together(folder, [self.scores, self.roles], overwrite)
+
+    def shown(self) -> Iterator[Shown]:
+        """What was scored, and what the tests found."""
+        yield describe_run(self.scores.provenance)
+        yield from self.roles.shown()
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {**facts_of_run(self.scores.provenance), **self.roles.facts()}
+
+    def __repr__(self) -> str:
+        return as_text(self.shown())
+
+    def _repr_html_(self) -> str:
+        return as_html(self.shown())
+
+
+@takes(ClassifyOptions)
+def classify_heads(model: Model, corpus: Corpus, options: ClassifyOptions) -> Classification:
+    """`score_heads`, then `assign_roles`; arguments, options and errors are theirs."""
+    return classify(model, corpus, options)
+
+
+def classify(model: Model, corpus: Corpus, options: ClassifyOptions) -> Classification:
+    """`classify_heads` for callers that have their options together."""
+    if options.tests.clusters == "document":  # refused before long work
+        corpus = _of_several_documents(corpus)
+    scores = score(model, corpus, options)
+    return Classification(scores, assign(scores, options))
+
+
+def _of_several_documents(corpus: Corpus) -> Corpus:
+    """The same corpus; reading it to its end raises UsageError if it is one document."""
+
+    def read(skipped: Skipped) -> Iterator[Sentence]:
+        documents = set()
+        for sentence in corpus.read(skipped):
+            documents.add(sentence.document)
+            yield sentence
+        if len(documents) == 1:
+            raise UsageError(ONE_DOCUMENT)
+
+    return replace(corpus, read=read)

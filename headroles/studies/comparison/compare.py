@@ -1,0 +1,111 @@
+"""compare_roles: scores before and after -> RoleShifts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headroles.errors import UsageError
+from headroles.options import takes
+from headroles.provenance import new_provenance
+from headroles.scoring import HeadScores
+from headroles.studies.comparison.joining import JoinedScores, join_scores
+from headroles.studies.comparison.result import RoleShifts
+from headroles.studies.comparison.shifts import shift_frame
+from headroles.studies.heads import clusters_of
+from headroles.studies.options import AssignOptions, CompareOptions
+from headroles.studies.role_table import RoleTable, assign
+
+if TYPE_CHECKING:
+    from headroles.studies.classification import Classification
+
+    Scored: TypeAlias = HeadScores | Classification
+
+BEFORE = "before"
+
+
+@takes(CompareOptions)
+def compare_roles(
+    before: Scored, after: Scored, *later: Scored, options: CompareOptions
+) -> RoleShifts:
+    """Test for every head and role whether its mean score changed, and what became of the role.
+
+    The unit is the pair: the scores of one and the same example before and after, clustered by
+    documents as in `assign_roles`. Two questions are asked, each corrected by itself. Has the mean
+    changed: paired test of H0: difference = 0. Did it move by less than ``margin``: two one-sided
+    tests of H0: abs(difference) >= margin (Schuirmann 1987). Roles are assigned before and after
+    by `assign_roles`, with the same options, over the same examples.
+
+    ``block:evenness`` is a measure and no role, and is left out. Where all differences are alike
+    their mean decides. How to read the result is in ``docs/comparing.md``.
+
+    Args:
+        before: scores from `score_heads`, or what `classify_heads` made of them.
+        after: scores of the same examples by the same architecture, as of another checkpoint.
+        later: further checkpoints; each is compared with ``before``. The paired tests of all
+            checkpoints are one family, or those of each role are.
+        options: keyword arguments, described below.
+
+    Returns:
+        The tests, with the options and the provenance of all sides.
+
+    Raises:
+        UsageError: an option outside its range, or scores that cannot be compared: of other
+            examples, numbers of layers or heads, or scored with other options.
+    """
+    return compare([before, after, *later], options)
+
+
+def compare(sides: Sequence[Scored], options: CompareOptions) -> RoleShifts:
+    """`compare_roles` for callers that have their options together."""
+    scores = [one if isinstance(one, HeadScores) else one.scores for one in sides]
+    named = dict(zip(name_sides(len(sides), options), scores, strict=True))
+    joined = join_scores(named, options.on_mismatch)
+    asked = options.part(AssignOptions)
+    tables = {name: assign(scores, asked) for name, scores in joined.sets.items()}
+    margin = scores[0].score.margin if options.margin is None else options.margin
+    frame = shift_frame(
+        joined.sets,
+        {name: table.frame for name, table in tables.items()},
+        clusters_of(joined.sets[BEFORE], options),
+        options.tests,
+        margin,
+    )
+    return RoleShifts(frame, _provenance(joined, tables, options, margin))
+
+
+def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
+    """What ``n`` score sets are called. Raises UsageError for names that do not fit."""
+    names = options.names
+    if names is None:
+        names = ["after"] if n == 2 else [str(place) for place in range(1, n)]
+    if len(names) != n - 1 or len({BEFORE, *names}) != n:
+        raise UsageError(
+            f"names are {list(names)} for {n - 1} score sets; "
+            f"give each one of its own, other than {BEFORE!r}"
+        )
+    return (BEFORE, *names)
+
+
+def _provenance(
+    joined: JoinedScores, tables: dict[str, RoleTable], options: CompareOptions, margin: float
+) -> dict[str, Any]:
+    """Where the comparison came from; ``sets`` has the provenance of every score set."""
+    sets = {name: scores.provenance for name, scores in joined.sets.items()}
+    first = tables[BEFORE].tests
+    record = new_provenance(
+        model={name: provenance.get("model", {}) for name, provenance in sets.items()},
+        corpus=sets[BEFORE].get("corpus", {}),
+        options={**options.record(), "threshold": first["threshold"], "margin": margin},
+    )
+    warnings = [text for table in tables.values() for text in table.tests["warnings"]]
+    return record | {
+        "score": joined.sets[BEFORE].score.name,
+        "examples": joined.sets[BEFORE].n_examples,
+        "clustered_by": first["clustered_by"],
+        "n_clusters": first["n_clusters"],
+        "dropped_examples": joined.dropped_examples,
+        "dropped_roles": joined.dropped_roles,
+        "warnings": list(dict.fromkeys(warnings)),
+        "sets": sets,
+    }

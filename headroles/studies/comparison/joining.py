@@ -1,0 +1,199 @@
+"""Score sets of the same examples, brought into one order; whatever differs is told by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.roles import Role
+from headroles.scoring import HeadScores
+from headroles.studies.options import ON_ERROR
+
+_POOLED = "relations"
+"""What a role that pools relations means: where relations differ, it goes and they stay."""
+
+_Difference: TypeAlias = tuple[str, Any, Any]
+"""What differs, and its two values."""
+_Rows: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class JoinedScores:
+    """Score sets with the same examples and roles in the same order, under their names.
+
+    ``dropped_examples`` and ``dropped_roles`` tell what each set had that not all of them have.
+    """
+
+    sets: dict[str, HeadScores]
+    dropped_examples: dict[str, int]
+    dropped_roles: dict[str, list[str]]
+
+
+def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) -> JoinedScores:
+    """Join the examples of two or more score sets by their ids and digests.
+
+    Examples and roles come in the order of the first set, and documents are called as there.
+
+    Args:
+        named: score sets under the names that messages call them by, the first one first.
+        on_mismatch: what to do where examples, relations or contrasts differ: ``"error"``, or
+            ``"intersect"`` to keep what all sets have. Where relations differ, the roles that
+            pool them go.
+
+    Raises:
+        UsageError: models of another shape, scores that mean something else, sets that differ
+            (``"error"``) or have nothing in common, or that do not tell what their examples were.
+    """
+    for name, scores in named.items():
+        _check_digests(name, scores)
+    (first_name, first), *others = named.items()
+    for name, scores in others:
+        _refuse(first_name, name, _deep_differences(first, scores), "score both alike")
+        if on_mismatch == ON_ERROR:
+            _refuse(first_name, name, _role_differences(first, scores), _cure("score both alike"))
+    roles = _shared_roles(list(named.values()))
+    rows = _shared_rows(named)
+    if on_mismatch == ON_ERROR:
+        _check_same_examples(named, rows)
+    documents = [first.documents[row] for row in rows[first_name]]
+    return JoinedScores(
+        sets={
+            name: _select(scores, rows[name], roles, documents) for name, scores in named.items()
+        },
+        dropped_examples={
+            name: scores.n_examples - len(rows[name]) for name, scores in named.items()
+        },
+        dropped_roles={
+            name: [role.id for role in scores.roles if role not in roles]
+            for name, scores in named.items()
+        },
+    )
+
+
+def _cure(rather: str) -> str:
+    return f"{rather}, or compare what both have: on_mismatch='intersect' (--on-mismatch intersect)"
+
+
+def _check_digests(name: str, scores: HeadScores) -> None:
+    if len(scores.digests) != scores.n_examples:
+        raise UsageError(
+            f"the scores {name!r} do not tell what their examples were: they were made by hand; "
+            "score again"
+        )
+
+
+def _refuse(first: str, second: str, differences: Iterator[_Difference], cure: str) -> None:
+    for what, one, other in differences:
+        raise UsageError(f"{first!r} and {second!r} differ in {what}: {one} and {other}; {cure}")
+
+
+def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
+    """What makes heads or scores of the same name incomparable."""
+    for what in ("layers", "heads"):
+        one, other = (getattr(scores, f"n_{what}") for scores in (first, second))
+        if one != other:
+            yield f"their number of {what}", one, other
+    if first.score != second.score:
+        yield "their kind of score", repr(first.score.name), repr(second.score.name)
+    yield from _differences_of_meaning(first, second)
+    for what, *keys in (
+        ("their pairing of sentences", "options", "pairing"),
+        ("the label scheme of their corpus", "corpus", "scheme"),
+        ("how far the attention of their layers reaches", "reaches"),
+    ):
+        one, other = (_look_up(scores.provenance, keys) for scores in (first, second))
+        if one != other:
+            yield what, one, other
+
+
+def _look_up(provenance: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        provenance = provenance.get(key, {})
+    return provenance
+
+
+def _differences_of_meaning(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
+    """What makes two of roles of the same name."""
+    others = {role.id: role.meaning for role in second.roles}
+    for role in first.roles:
+        for what, one in role.meaning.items():
+            other = others.get(role.id, {}).get(what, one)
+            if one != other and what != _POOLED:
+                yield f"the {what} of {role.id}", one, other
+
+
+def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
+    one, other = (_relations(scores.roles) for scores in (first, second))
+    if one != other:
+        yield "their relations", one, other
+    only_first = [name for name in first.role_ids if name not in second.role_ids]
+    only_second = [name for name in second.role_ids if name not in first.role_ids]
+    if only_first or only_second:
+        one, other = (", ".join(only) or "none besides" for only in (only_first, only_second))
+        yield "their roles", one, other
+
+
+def _relations(roles: Sequence[Role]) -> Any:
+    """The relations that roles pool; None if none does."""
+    return next((role.meaning[_POOLED] for role in roles if _POOLED in role.meaning), None)
+
+
+def _shared_roles(sets: Sequence[HeadScores]) -> tuple[Role, ...]:
+    """Roles that all ``sets`` have with the same meaning, in the order of the first."""
+    roles = tuple(role for role in sets[0].roles if all(role in other.roles for other in sets[1:]))
+    if not roles:
+        raise UsageError("the scores have no role in common; score the same roles with each model")
+    return roles
+
+
+def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, _Rows]:
+    """For every set the places of the examples that all sets have, in the order of the first."""
+    keys = [list(zip(scores.ids, scores.digests, strict=True)) for scores in named.values()]
+    places = [{key: place for place, key in enumerate(own)} for own in keys]
+    shared = [key for key in keys[0] if all(key in own for own in places[1:])]
+    if not shared:
+        raise UsageError(
+            "the scores have no example in common, of the same name, tokens and tree; "
+            "score the same corpus with the same tokenizer"
+        )
+    return {
+        name: np.array([own[key] for key in shared], dtype=np.intp)
+        for name, own in zip(named, places, strict=True)
+    }
+
+
+def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, _Rows]) -> None:
+    for name, scores in named.items():
+        kept = set(rows[name].tolist())
+        left_out = [own for place, own in enumerate(scores.ids) if place not in kept]
+        if not left_out:
+            continue
+        lacking = [other for other in named if left_out[0] not in named[other].ids]
+        why = f"{lacking[0]!r} lacks it" if lacking else "its tokens or its tree differ"
+        raise UsageError(
+            f"not all score sets have the same examples: {len(left_out)} of the "
+            f"{scores.n_examples} of {name!r} have no match, first {left_out[0]!r} ({why}); "
+            + _cure("score the same corpus with the same tokenizer")
+        )
+
+
+def _select(
+    scores: HeadScores, rows: _Rows, roles: Sequence[Role], documents: Sequence[str]
+) -> HeadScores:
+    """``scores`` of these examples and roles, its examples in ``documents``."""
+    columns = [scores.roles.index(role) for role in roles]
+    return replace(
+        scores,
+        ids=tuple(scores.ids[row] for row in rows),
+        documents=tuple(documents),
+        lengths=scores.lengths[rows],
+        roles=tuple(roles),
+        values=scores.values[rows][..., columns],
+        counts=scores.counts[rows][:, columns],
+        digests=tuple(scores.digests[row] for row in rows),
+    )

@@ -1,0 +1,276 @@
+"""RoleShifts: the tests of all differences, their views, and what people are shown of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from headroles import storage
+from headroles.errors import StorageError, UsageError
+from headroles.results import Grid, Result, Shown, Warned, to_records
+from headroles.roles import BIAS
+from headroles.scoring import HeadScores
+from headroles.studies.comparison.answers import STATUSES
+from headroles.studies.comparison.shifts import COLUMNS
+from headroles.studies.comparison.summaries import (
+    count_answers,
+    find_moved_heads,
+    measure_agreement,
+    summarise_layers,
+)
+from headroles.studies.heads import roles_in
+from headroles.testing import TEST_NAMES, describe_correction
+
+_SHOWN_HEADS = 10
+_HAPPENED = ("kept", "gained", "lost", "changed")
+_COUNTS = ("kept", "gained", "lost", "absent", "undecided", "untestable", "changed", "equivalent")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RoleShifts(Result):
+    """What changed in which heads: a paired test for every checkpoint, role, layer and head.
+
+    ``frame`` has the columns of ``COLUMNS``, ordered by checkpoint, role, layer and head; every
+    checkpoint is compared with the scores before. Means, differences, their deviations, errors and
+    intervals, and the margin, are in units of the score; what is not defined is NaN.
+
+    ``changed`` says that the mean is not what it was, ``equivalent`` that it moved by less than
+    the margin, ``change`` what follows from the two (`describe_change`), and ``status`` what
+    became of the role (`role_status`).
+    """
+
+    kind: ClassVar[str] = "comparison"
+    stem: ClassVar[str] = "shifts"
+    cure: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "counts", "layers", "agreement", "moved")
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """Names of the score sets after, in the order of the table."""
+        return tuple(dict.fromkeys(self.frame["checkpoint"]))
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Ids of the roles, in the order of the table."""
+        return roles_in(self.frame)
+
+    def with_status(self, status: str) -> pd.DataFrame:
+        """The rows with a status, such as ``"gained"``, largest standardised difference first.
+
+        Raises UsageError for anything that is not one of ``STATUSES``.
+        """
+        if status not in STATUSES:
+            raise UsageError(f"the status is {status!r}; it must be one of {', '.join(STATUSES)}")
+        rows = self.frame[self.frame["status"] == status]
+        return rows.sort_values("effect_size", key=abs, ascending=False, kind="stable")
+
+    def counts(self) -> pd.DataFrame:
+        """Heads by status for each checkpoint, role and layer, as `count_answers` does."""
+        return count_answers(self.frame)
+
+    def layers(self) -> pd.DataFrame:
+        """How far each layer moved, as `summarise_layers` does."""
+        return summarise_layers(self.frame)
+
+    def agreement(self) -> pd.DataFrame:
+        """How far the role tables before and after agree, as `measure_agreement` does."""
+        return measure_agreement(self.frame, self.provenance["options"]["alpha"])
+
+    def moved(self, n: int = _SHOWN_HEADS) -> pd.DataFrame:
+        """The ``n`` heads of each checkpoint that moved most, as `find_moved_heads` does."""
+        return find_moved_heads(self.frame, n)
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write the comparison into ``folder``, whole or not at all.
+
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set, and if
+        it holds scores, which cost more than a comparison: they are never replaced by one.
+        """
+        _refuse_scores(Path(folder))
+        return super().save(folder, overwrite)
+
+    def shown(self) -> Iterator[Shown]:
+        """What was compared; for each checkpoint its roles, layers and heads; warnings."""
+        yield from _sides(self.provenance)
+        for checkpoint in self.checkpoints:
+            if len(self.checkpoints) > 1:
+                yield f"== before to {checkpoint} ==\n"
+            yield self._roles_grid(checkpoint)
+            yield self._agreement_grid(checkpoint)
+            yield self._layers_grid(checkpoint)
+            yield self._heads_grid(checkpoint)
+        yield from map(Warned, self.provenance["warnings"])
+
+    def _roles_grid(self, checkpoint: str) -> Grid:
+        """How many heads have each status, and how many means changed or are equivalent.
+
+        Of several checkpoints only roles in which something happened are shown.
+        """
+        counts = self._by_role(checkpoint)
+        shown = [name for name in _COUNTS if name != "untestable" or counts[name].any()]
+        rows = counts[shown]
+        if len(self.checkpoints) > 1:
+            rows = rows[rows[list(_HAPPENED)].any(axis=1)]
+        cells = [
+            (str(role), *(str(n) if n else "." for n in row))
+            for role, row in zip(rows.index, rows.to_numpy(), strict=True)
+        ]
+        cells.append(("all roles", *map(str, counts[shown].sum())))
+        return Grid(("heads by role", *shown), tuple(cells))
+
+    def _by_role(self, checkpoint: str) -> pd.DataFrame:
+        """Numbers of heads: a row per role, the columns of ``_COUNTS``."""
+        counts = _of(self.counts(), checkpoint)
+        return counts.groupby("role", sort=False)[list(_COUNTS)].sum()
+
+    def _agreement_grid(self, checkpoint: str) -> Shown:
+        """How far the role tables agree, for the roles that any head has at either end."""
+        agreement = _of(self.agreement(), checkpoint)
+        rows = agreement[agreement["jaccard"].notna()].to_dict(orient="records")
+        if not rows:
+            return "no head was shown to have any role, before or after\n"
+        level = f"{1 - self.provenance['options']['alpha']:.0%}"
+        sizes, measures = ("had", "has", "both"), ("jaccard", "kappa")
+        cells = [
+            (
+                str(row["role"]),
+                *(str(row[name]) for name in sizes),
+                *(_interval(row, name) for name in measures),
+            )
+            for row in rows
+        ]
+        title = "agreement on who has a role"
+        return Grid((title, "before", "after", "both", f"Jaccard ({level})", "kappa"), tuple(cells))
+
+    def _layers_grid(self, checkpoint: str) -> Grid:
+        layers = _of(self.layers(), checkpoint)
+        rows = (
+            ("tests that found a change", *(f"{share:.0%}" for share in layers["changed"])),
+            ("mean absolute effect size", *map(_two_digits, layers["effect_size"])),
+            ("the same if nothing changed", *map(_two_digits, layers["chance"])),
+            *(
+                (f"roles {name}", *(str(n) if n else "." for n in layers[name]))
+                for name in ("gained", "lost")
+            ),
+        )
+        return Grid(("layers", *map(str, layers["layer"])), rows)
+
+    def _heads_grid(self, checkpoint: str) -> Shown:
+        """The heads that moved most; those that did not move at all are left out."""
+        moved = _of(self.moved(), checkpoint)
+        rows = moved[moved["effect_size"] > 0].to_dict(orient="records")
+        if not rows:
+            return "no head moved\n"
+        cells = [
+            (
+                f"{row['layer']}-{row['head']}",
+                _two_digits(row["effect_size"]),
+                str(row["changed"]),
+                str(row["role"]),
+                f"{row['role_difference']:+.2g}",
+            )
+            for row in rows
+        ]
+        columns = ("heads that moved most", "effect size", "changes", "most in", "by")
+        return Grid(columns, tuple(cells), left=frozenset(["most in"]))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts; null for what is not defined."""
+        record = self.provenance
+        kept = ("options", "examples", "clustered_by", "n_clusters")
+        return {
+            "models": record["model"],
+            "corpus": record["corpus"],
+            **{
+                key: record[key] for key in (*kept, "dropped_examples", "dropped_roles", "warnings")
+            },
+            "checkpoints": {name: self._facts_of(name) for name in self.checkpoints},
+        }
+
+    def _facts_of(self, checkpoint: str) -> dict[str, Any]:
+        counts = self._by_role(checkpoint)
+        return {
+            "heads": {name: int(total) for name, total in counts.sum().items()},
+            "roles": to_records(counts.reset_index()),
+            "agreement": to_records(_of(self.agreement(), checkpoint)),
+            "layers": to_records(_of(self.layers(), checkpoint)),
+            "moved": to_records(_of(self.moved(), checkpoint)),
+        }
+
+
+def check_comparison_folder(folder: str | Path, overwrite: bool = False) -> None:
+    """Raise StorageError if `RoleShifts.save` would refuse ``folder``: to ask before long work."""
+    _refuse_scores(Path(folder))
+    storage.check_result_folder(folder, overwrite)
+
+
+def _refuse_scores(folder: Path) -> None:
+    if HeadScores.kind in storage.kinds_in(folder):
+        raise StorageError(
+            f"{folder} holds scores, which a comparison would replace; name another folder for it"
+        )
+
+
+def _sides(record: dict[str, Any]) -> Iterator[str]:
+    """What was compared, over what, and how."""
+    tests, sets = record["options"], record["sets"]
+    width = max(map(len, (*sets, "dropped")))
+    for name, one in sets.items():
+        model = one.get("model") or {"model": "made by hand", "family": "?"}
+        shape = f"{model['family']}, {one.get('layers')} layers x {one.get('heads')} heads"
+        yield f"{name:<{width}} {model['model']} ({shape})"
+    files = record["corpus"].get("files", [])
+    yield (
+        f"{'corpus':<{width}} {', '.join(files[:3])}{', ...' if len(files) > 3 else ''}\n"
+        f"{'':<{width}} {record['examples']} examples that all have, {_units(record)}"
+    )
+    if dropped := _dropped(record):
+        yield f"{'dropped':<{width}} {dropped}"
+    kind = "" if record["score"] == BIAS.name else f"{record['score']} "
+    yield (
+        f"\npaired {TEST_NAMES[tests['test']]}, before and after (alpha {tests['alpha']:g}, "
+        f"{describe_correction(tests['correction'], tests['family'])}); "
+        f"equivalent: less than {tests['margin']:g} apart\n"
+        f"roles: mean {kind}score > {tests['threshold']:g}, at either end\n"
+    )
+
+
+def _units(record: dict[str, Any]) -> str:
+    if record["clustered_by"] == "none":
+        return "taken as independent"
+    return f"clustered by {record['n_clusters']} documents"
+
+
+def _dropped(record: dict[str, Any]) -> str:
+    """What not all score sets had; empty if that is nothing."""
+    parts = []
+    for name, n_examples in record["dropped_examples"].items():
+        roles = record["dropped_roles"][name]
+        found = [f"{n_examples} examples"] if n_examples else []
+        found += [f"the roles {', '.join(roles)}"] if roles else []
+        if found:
+            parts.append(f"of {name} {' and '.join(found)}")
+    return "; ".join(parts)
+
+
+def _interval(row: dict[Hashable, Any], name: str) -> str:
+    """A number with its interval, as far as they are defined."""
+    if math.isnan(row[name]):
+        return "-"
+    limits = [row[f"{name}_low"], row[f"{name}_high"]]
+    shown = "" if any(map(math.isnan, limits)) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
+    return f"{row[name]:.2f}{shown}"
+
+
+def _two_digits(number: float) -> str:
+    return "-" if math.isnan(number) else f"{number:.2f}"
+
+
+def _of(table: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
+    return table[table["checkpoint"] == checkpoint].drop(columns="checkpoint")

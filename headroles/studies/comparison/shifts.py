@@ -1,0 +1,184 @@
+"""Paired tests of every head and role: one row per checkpoint, role, layer and head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.inference import UNTESTABLE, t_interval
+from headroles.scoring import HeadScores
+from headroles.studies.comparison.answers import describe_change, role_status
+from headroles.studies.heads import FloatArray, HeadColumns, IntArray
+from headroles.testing import (
+    Hypotheses,
+    TestOptions,
+    differs,
+    find_equivalence,
+    find_notes,
+    find_p_values,
+    is_equivalent,
+)
+
+COLUMNS = (
+    "checkpoint",
+    "layer",
+    "head",
+    "role",
+    "n",
+    "n_clusters",
+    "mean_before",
+    "mean_after",
+    "difference",
+    "sd",
+    "standard_error",
+    "effect_size",
+    "ci_low",
+    "ci_high",
+    "statistic",
+    "p_value",
+    "p_adjusted",
+    "changed",
+    "margin",
+    "p_equivalent",
+    "p_equivalent_adjusted",
+    "equivalent",
+    "change",
+    "threshold",
+    "answer_before",
+    "answer_after",
+    "status",
+    "note",
+)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The scores (examples, T) of the same examples, before and at one checkpoint."""
+
+    before: NDArray[np.float32]
+    after: NDArray[np.float32]
+
+    @property
+    def differences(self) -> FloatArray:
+        """(examples, T), NaN where one side is missing."""
+        return self.after.astype(np.float64) - self.before
+
+    def means(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means (T,) before, after, and of the larger absolute score of each pair.
+
+        Over the pairs that are there; NaN where there are none.
+        """
+        there = ~np.isnan(self.differences)
+        n = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
+        size = np.maximum(np.abs(self.before), np.abs(self.after))
+        before, after, magnitude = (
+            np.where(there, scores, 0).sum(axis=0, dtype=np.float64) / n
+            for scores in (self.before, self.after, size)
+        )
+        return before, after, magnitude
+
+
+def shift_frame(
+    sets: Mapping[str, HeadScores],
+    answers: Mapping[str, pd.DataFrame],
+    clusters: IntArray | None,
+    options: TestOptions,
+    margin: float,
+) -> pd.DataFrame:
+    """The table of all tests, with the columns of ``COLUMNS``.
+
+    Args:
+        sets: joined score sets; the first is the one before, all others are checkpoints after.
+        answers: the role table of each set, with ``layer, head, role, threshold, answer``.
+        clusters: (examples,) cluster of each example, or None.
+        options: of the tests.
+        margin: the smallest difference that would matter.
+    """
+    before, *checkpoints = sets
+    columns = HeadColumns.of(sets[before])
+    first = columns.values(sets[before])
+    pairs = [Pairs(first, columns.values(sets[name])) for name in checkpoints]
+    means = np.concatenate([np.stack(pair.means()) for pair in pairs], axis=1)
+    hypotheses = _hypotheses(pairs, means[2], columns, clusters, options)
+    frame = pd.concat(
+        [pd.DataFrame({"checkpoint": name, **columns.labels}) for name in checkpoints],
+        ignore_index=True,
+    )
+    frame["mean_before"], frame["mean_after"] = means[0], means[1]
+    frame = frame.assign(**_tests(hypotheses, options, margin))
+    _add_answers(frame, answers, before)
+    return frame[list(COLUMNS)]
+
+
+def _hypotheses(
+    pairs: Sequence[Pairs],
+    magnitudes: FloatArray,
+    columns: HeadColumns,
+    clusters: IntArray | None,
+    options: TestOptions,
+) -> Hypotheses:
+    """H0 for every checkpoint, role, layer and head: the mean difference is 0."""
+    return Hypotheses.of(
+        np.concatenate([pair.differences for pair in pairs], axis=1),
+        0,
+        labels=np.tile(columns.places[0], len(pairs)),
+        names=columns.ids,
+        family=options.family,
+        clusters=clusters,
+        size=np.nan_to_num(magnitudes),
+    )
+
+
+def _tests(
+    hypotheses: Hypotheses, options: TestOptions, margin: float
+) -> dict[str, NDArray[np.generic] | float]:
+    """What the tests found, by column.
+
+    Change and equivalence are two questions, each corrected by itself.
+    """
+    moments = hypotheses.moments
+    change = find_p_values(hypotheses, options, "two-sided")
+    equivalence = find_equivalence(hypotheses, options, margin)
+    changed = differs(hypotheses, change, options.alpha)
+    equivalent = is_equivalent(hypotheses, equivalence, margin, options.alpha)
+    intervals = t_interval(hypotheses.sample, confidence=1 - options.alpha)
+    return {
+        "n": moments.n,
+        "n_clusters": moments.n_clusters,
+        "difference": moments.mean,
+        "sd": moments.sd,
+        "standard_error": moments.standard_error,
+        "effect_size": hypotheses.effect_size,
+        "ci_low": intervals.ci_low,
+        "ci_high": intervals.ci_high,
+        "statistic": change.statistic,
+        "p_value": change.single,
+        "p_adjusted": change.adjusted,
+        "changed": changed,
+        "margin": margin,
+        "p_equivalent": equivalence.single,
+        "p_equivalent_adjusted": equivalence.adjusted,
+        "equivalent": equivalent,
+        "change": describe_change(changed, equivalent, moments.status != UNTESTABLE).astype(object),
+        "note": find_notes(hypotheses),
+    }
+
+
+def _add_answers(frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], before: str) -> None:
+    """Thresholds, the answers of the role tables before and after, and what became of the role."""
+    key = ["layer", "head", "role"]
+    tables = {name: table.set_index(key) for name, table in answers.items()}
+    rows = pd.MultiIndex.from_frame(frame[key])
+    frame["threshold"] = tables[before].loc[rows, "threshold"].to_numpy()
+    frame["answer_before"] = tables[before].loc[rows, "answer"].to_numpy()
+    frame["answer_after"] = frame["answer_before"]
+    for checkpoint in frame["checkpoint"].unique():
+        here = (frame["checkpoint"] == checkpoint).to_numpy()
+        after = tables[checkpoint]["answer"].reindex(rows[here])
+        # a role table has no row for a role that no example has
+        frame.loc[here, "answer_after"] = after.fillna(UNTESTABLE).to_numpy()
+    frame["status"] = role_status(frame["answer_before"], frame["answer_after"]).astype(object)

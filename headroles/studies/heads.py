@@ -1,0 +1,116 @@
+"""HeadScores -> what is tested: for every role, layer and head a column of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.roles import Role
+from headroles.scoring import HeadScores
+from headroles.testing import Hypotheses, LevelOptions
+
+IntArray = NDArray[np.intp]
+FloatArray = NDArray[np.float64]
+
+ONE_DOCUMENT = (
+    "all examples are of one document, so there are no documents to cluster by; "
+    "pass clusters='none' (--clusters none) to take examples as independent"
+)
+
+
+@dataclass(frozen=True)
+class HeadColumns:
+    """The columns of a matrix (examples, T): every role, layer and head, in this order."""
+
+    roles: tuple[Role, ...]
+    n_layers: int
+    n_heads: int
+
+    @classmethod
+    def of(cls, scores: HeadScores) -> HeadColumns:
+        """Of the roles that any example has a score for; measures of roles are no roles."""
+        there = np.asarray((scores.counts > 0).any(axis=0))
+        roles = [role for role, has in zip(scores.roles, there, strict=True) if has]
+        tested = tuple(role for role in roles if role.is_tested)
+        return cls(tested, scores.n_layers, scores.n_heads)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the roles."""
+        return tuple(role.id for role in self.roles)
+
+    @cached_property
+    def places(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Of each column (T,), the place of its role in ``roles``, its layer and its head."""
+        axes = np.indices((len(self.roles), self.n_layers, self.n_heads))
+        role, layer, head = (axis.ravel() for axis in axes)
+        return role, layer, head
+
+    @property
+    def labels(self) -> dict[str, NDArray[np.generic]]:
+        """The first columns of a table of tests: layer, head, role."""
+        role, layer, head = self.places
+        return {"layer": layer, "head": head, "role": np.array(self.ids, dtype=object)[role]}
+
+    def by_role(self, of_roles: list[float]) -> FloatArray:
+        """(T,): for each column what its role has, of one number for each role."""
+        return np.array(of_roles, dtype=np.float64)[self.places[0]]
+
+    def values(self, scores: HeadScores) -> NDArray[np.float32]:
+        """The scores (examples, T)."""
+        n_heads = self.n_layers * self.n_heads
+        values = np.empty((scores.n_examples, len(self.roles), n_heads), dtype=np.float32)
+        for place, role in enumerate(self.ids):
+            values[:, place] = scores.column(role)
+        return values.reshape(scores.n_examples, -1)
+
+    def thresholds(self, scores: HeadScores, asked: float | None) -> FloatArray:
+        """(T,): what the mean of each column is compared with."""
+        return self.by_role([role.threshold(scores.score, asked) for role in self.roles])
+
+
+def hypotheses_of(
+    scores: HeadScores, columns: HeadColumns, options: LevelOptions, ddof: int = 1
+) -> Hypotheses:
+    """H0 for every role, layer and head: the mean score is the threshold of the role.
+
+    Raises UsageError for examples that cannot be clustered as ``options`` say.
+    """
+    return Hypotheses.of(
+        columns.values(scores),
+        columns.thresholds(scores, options.threshold),
+        labels=columns.places[0],
+        names=columns.ids,
+        family=options.family,
+        clusters=clusters_of(scores, options),
+        ddof=ddof,
+    )
+
+
+def clusters_of(scores: HeadScores, options: LevelOptions) -> IntArray | None:
+    """Cluster (examples,) of each example, numbered from 0; None if they are independent."""
+    documents, codes = np.unique(scores.documents, return_inverse=True)
+    if options.clusters == "document" and len(documents) < 2:
+        raise UsageError(ONE_DOCUMENT)
+    return codes if options.clusters != "none" and len(documents) > 1 else None
+
+
+def general_threshold(scores: HeadScores, asked: float | None) -> float:
+    """What all roles are compared with that have nothing of their own."""
+    return scores.score.threshold if asked is None else asked
+
+
+def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:
+    """What provenance says of the units of tests."""
+    by = "document" if hypotheses.is_clustered else "none"
+    return {"clustered_by": by, "n_clusters": hypotheses.n_clusters}
+
+
+def roles_in(frame: pd.DataFrame) -> tuple[str, ...]:
+    """Ids of the roles of a table of tests, in its order."""
+    return tuple(dict.fromkeys(frame["role"]))

@@ -1,0 +1,56 @@
+from .evidence import (
+    PValues as PValues,
+)
+from .evidence import (
+    answer as answer,
+)
+from .evidence import (
+    differs as differs,
+)
+from .evidence import (
+    find_equivalence as find_equivalence,
+)
+from .evidence import (
+    find_intervals as find_intervals,
+)
+from .evidence import (
+    find_p_values as find_p_values,
+)
+from .evidence import (
+    is_equivalent as is_equivalent,
+)
+from .hypotheses import ROUNDING as ROUNDING
+from .hypotheses import Hypotheses as Hypotheses
+from .notes import (
+    SKEWED as SKEWED,
+)
+from .notes import (
+    find_notes as find_notes,
+)
+from .notes import (
+    find_warnings as find_warnings,
+)
+from .notes import (
+    is_skewed as is_skewed,
+)
+from .options import (
+    MAX_T as MAX_T,
+)
+from .options import (
+    TEST_NAMES as TEST_NAMES,
+)
+from .options import (
+    LevelOptions as LevelOptions,
+)
+from .options import (
+    ResamplingOptions as ResamplingOptions,
+)
+from .options import (
+    TestOptions as TestOptions,
+)
+from .options import (
+    check_max_t as check_max_t,
+)
+from .options import (
+    describe_correction as describe_correction,
+)

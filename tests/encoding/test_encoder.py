@@ -1,0 +1,272 @@
+"""Word pieces with their segments and words, and the arcs between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import PreTrainedTokenizerFast
+
+from headroles.corpus import ROOT, Example, Sentence
+from headroles.encoding import SPECIAL, TOO_LONG, EncodedExample, ExampleEncoder
+from headroles.errors import TokenizerError
+from headroles.roles import Batch
+from headroles.roles.syntactic import Arcs
+from tests.conftest import make_tokenizer
+
+S = SPECIAL
+TOKENIZER = make_tokenizer()
+
+
+def sentence(
+    text: str, name: str = "s", arcs: dict[int, tuple[int, str]] | None = None
+) -> Sentence:
+    """Words of ``text``; ``arcs`` maps dependents to (governor, relation); all others are roots."""
+    words = tuple(text.split(" "))
+    governors = [ROOT] * len(words)
+    relations = ["root"] * len(words)
+    for dependent, (governor, relation) in (arcs or {}).items():
+        governors[dependent], relations[dependent] = governor, relation
+    return Sentence(name, "doc", 0, words, tuple(governors), tuple(relations))
+
+
+def encode(
+    *examples: Example,
+    tokenizer: PreTrainedTokenizerFast | None = None,
+    max_tokens: int = 512,
+    **options: bool,
+) -> tuple[list[EncodedExample], Counter[str]]:
+    skipped: Counter[str] = Counter()
+    encoder = ExampleEncoder(tokenizer or make_tokenizer(), max_tokens, **options)
+    return encoder.encode(examples, skipped), skipped
+
+
+def arcs_of(
+    encoded: EncodedExample,
+    relations: tuple[str, ...] = ("nsubj", "obj"),
+    keep_subtypes: bool = False,
+) -> tuple[list[list[int]], int]:
+    """First piece and number of pieces of dependent and governor, and label; how many were lost."""
+    table = Arcs(relations, keep_subtypes)(Batch([encoded]))
+    return np.column_stack([table.first, table.second, table.labels]).tolist(), table.n_lost
+
+
+def pieces(encoded: EncodedExample, tokenizer: PreTrainedTokenizerFast) -> list[str]:
+    return tokenizer.convert_ids_to_tokens(encoded.input_ids.tolist())
+
+
+# Pieces and segments
+
+
+def test_one_sentence(tokenizer: PreTrainedTokenizerFast) -> None:
+    (encoded,), skipped = encode(Example((sentence("The cat is in"),)))
+    assert pieces(encoded, tokenizer) == "[CLS] the c ##a ##t is in [SEP]".split()
+    assert encoded.segments.tolist() == [S, 0, 0, 0, 0, 0, 0, S]
+    assert encoded.token_type_ids is not None
+    assert encoded.token_type_ids.tolist() == [0] * 8
+    assert (encoded.id, encoded.document, len(encoded)) == ("s", "doc", 8)
+    assert encoded.words.tolist() == [-1, 0, 1, 1, 1, 2, 3, -1]
+    assert (encoded.starts.tolist(), encoded.sizes.tolist()) == ([1, 2, 5, 6], [1, 3, 1, 1])
+    assert not skipped
+
+
+def test_two_sentences(tokenizer: PreTrainedTokenizerFast) -> None:
+    pair = Example((sentence("the cat", "a"), sentence("it was", "b")))
+    (encoded,), _ = encode(pair)
+    assert pieces(encoded, tokenizer) == "[CLS] the c ##a ##t [SEP] it was [SEP]".split()
+    assert encoded.segments.tolist() == [S, 0, 0, 0, 0, S, 1, 1, S]
+    assert encoded.token_type_ids is not None
+    assert encoded.token_type_ids.tolist() == [0] * 6 + [1] * 3
+    assert encoded.id == "a+b"
+
+
+def test_token_types_can_be_left_out() -> None:
+    (encoded,), _ = encode(Example((sentence("the cat"),)), with_token_types=False)
+    assert encoded.token_type_ids is None
+
+
+@pytest.mark.parametrize("word", ["[SEP]", "[CLS]", "[PAD]", "a[SEP]b"])
+def test_words_that_read_like_special_tokens_are_words(word: str) -> None:
+    (encoded,), skipped = encode(Example((sentence(f"{word} is", arcs={0: (1, "nsubj")}),)))
+    assert encoded.segments.tolist() == [S, *[0] * (len(encoded) - 2), S]
+    assert arcs_of(encoded) == ([[1, len(encoded) - 3, len(encoded) - 2, 1, 0]], 0)
+    assert not skipped
+
+
+def test_words_with_spaces_are_one_word() -> None:
+    number = Sentence("s", "d", 0, ("10 000", "is"), (1, ROOT), ("nsubj", "root"))
+    (encoded,), _ = encode(Example((number,)))
+    assert arcs_of(encoded) == ([[1, 5, 6, 1, 0]], 0)
+
+
+# Arcs
+
+
+def test_arcs_by_hand(tokenizer: PreTrainedTokenizerFast) -> None:
+    # 0 [CLS]  1-3 cat  4-6 eat  7-9 mice  10 [SEP]  11 it  12-13 is  14-16 fun  17 [SEP]
+    first = sentence("cat eat mice", arcs={0: (1, "nsubj"), 2: (1, "obj")})
+    second = sentence("it is? fun", arcs={0: (2, "nsubj"), 1: (2, "cop")})
+    (encoded,), _ = encode(Example((first, second)))
+    assert pieces(encoded, tokenizer) == (
+        "[CLS] c ##a ##t e ##a ##t m ##i ##c ##e [SEP] it is ? f ##u ##n [SEP]".split()
+    )
+    expected = [[1, 3, 4, 3, 1], [7, 4, 4, 3, 0], [12, 1, 15, 3, 1]]
+    assert arcs_of(encoded, ("obj", "nsubj")) == (expected, 0)
+
+
+def test_no_relations_no_arcs() -> None:
+    example = Example((sentence("the cat", arcs={0: (1, "nsubj")}),))
+    (encoded,), _ = encode(example)
+    assert arcs_of(encoded, ()) == ([], 0)
+
+
+def test_root_is_no_arc_even_if_chosen() -> None:
+    (encoded,), _ = encode(Example((sentence("the cat"),)))
+    assert arcs_of(encoded, ("root",)) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("keep_subtypes", "relations", "kept"),
+    [
+        (False, ("nsubj",), [(1, 0), (2, 0)]),
+        (False, ("nsubj", "nsubj:pass"), [(1, 0), (2, 0)]),
+        (False, ("nsubj:pass",), []),
+        (True, ("nsubj",), [(1, 0)]),
+        (True, ("nsubj", "nsubj:pass"), [(1, 0), (2, 1)]),
+        (True, ("nsubj:pass",), [(2, 0)]),
+    ],
+)
+def test_subtypes(
+    keep_subtypes: bool, relations: tuple[str, ...], kept: list[tuple[int, int]]
+) -> None:
+    arcs = {0: (2, "nsubj"), 1: (2, "nsubj:pass")}
+    (encoded,), _ = encode(Example((sentence("it that is", arcs=arcs),)))
+    found, _ = arcs_of(encoded, relations, keep_subtypes)
+    assert [(row[0], row[4]) for row in found] == kept
+
+
+@pytest.mark.parametrize("nothing", ["\u200b", "\x07", "\u200b\ufeff"])
+@pytest.mark.parametrize(
+    ("place", "arcs"),
+    [(0, {0: (1, "nsubj"), 2: (1, "obj")}), (1, {1: (0, "nsubj"), 2: (0, "obj")})],
+)
+def test_words_without_pieces_lose_their_arcs(
+    nothing: str, place: int, arcs: dict[int, tuple[int, str]]
+) -> None:
+    words = ["the", "it"]
+    words.insert(place, nothing)
+    (encoded,), _ = encode(Example((sentence(" ".join(words), arcs=arcs),)))
+    assert len(encoded) == 4
+    assert arcs_of(encoded) == ([[2, 1, 1, 1, 1]], 1)
+
+
+def test_arcs_to_a_word_without_pieces_are_lost() -> None:
+    arcs = {0: (1, "nsubj"), 2: (1, "obj")}
+    (encoded,), _ = encode(Example((sentence("the \u200b it", arcs=arcs),)))
+    assert arcs_of(encoded) == ([], 2)
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+def test_segment_of_which_no_word_has_a_piece(empty: int) -> None:
+    both = [sentence("the it", arcs={0: (1, "nsubj")})] * 2
+    both[empty] = sentence("\u200b \u200b", arcs={0: (1, "nsubj")})
+    (encoded,), _ = encode(Example(tuple(both)))
+    assert encoded.segments.tolist() == ([S, S, 1, 1, S] if empty == 0 else [S, 0, 0, S, S])
+    assert arcs_of(encoded) == ([[2 - empty, 1, 3 - empty, 1, 0]], 1)
+
+
+@given(
+    st.lists(
+        st.lists(st.text("ab\u200b .", min_size=1, max_size=4), min_size=1, max_size=5),
+        min_size=1,
+        max_size=2,
+    )
+)
+def test_arcs_speak_of_the_pieces_of_their_words(texts: list[list[str]]) -> None:
+    """Every word of a chain, encoded alone, has the pieces that its arc says it has."""
+    sentences = [
+        Sentence(
+            "s", "d", 0, tuple(words), tuple(range(-1, len(words) - 1)), ("nsubj",) * len(words)
+        )
+        for words in texts
+    ]
+    (encoded,), _ = encode(Example(tuple(sentences)))
+    alone = [
+        [TOKENIZER([[word]], is_split_into_words=True)["input_ids"][0][1:-1] for word in words]
+        for words in texts
+    ]
+    chains = [(words[k], words[k - 1]) for words in alone for k in range(1, len(words))]
+    expected = [(own, governor) for own, governor in chains if own and governor]
+    arcs, n_lost = arcs_of(encoded)
+    found = [
+        (encoded.input_ids[a : a + n].tolist(), encoded.input_ids[b : b + m].tolist())
+        for a, n, b, m, _ in arcs
+    ]
+    assert found == expected
+    assert n_lost == len(chains) - len(expected)
+
+
+# Many examples
+
+
+def test_too_long_examples_are_counted_and_the_others_keep_their_order() -> None:
+    texts = ["the", "the of and", "it is", "the of and to", "a"]
+    examples = [Example((sentence(text, name=text),)) for text in texts]
+    encoded, skipped = encode(*examples, max_tokens=4)
+    assert [example.id for example in encoded] == ["the", "it is", "a"]
+    assert [len(example) for example in encoded] == [3, 4, 3]
+    assert skipped == {TOO_LONG: 2}
+
+
+def test_singles_and_pairs_keep_their_order() -> None:
+    a, b, c = (sentence(name, name=name) for name in "abc")
+    examples = [Example((a, b)), Example((c,)), Example((b, a)), Example((a,)), Example((c, b))]
+    encoded, _ = encode(*examples)
+    assert [example.id for example in encoded] == ["a+b", "c", "b+a", "a", "c+b"]
+    assert [len(example) for example in encoded] == [5, 3, 5, 3, 5]
+
+
+def test_examples_do_not_depend_on_those_around_them() -> None:
+    alone = Example((sentence("the cat is", arcs={1: (2, "nsubj")}),))
+    (one,), _ = encode(alone)
+    (_, again), _ = encode(Example((sentence("a much longer one . . ."),)), alone)
+    assert np.array_equal(one.input_ids, again.input_ids)
+    assert arcs_of(one) == arcs_of(again) == ([[2, 3, 5, 1, 0]], 0)
+    assert one.digest == again.digest
+
+
+def test_no_examples() -> None:
+    assert encode() == ([], {})
+
+
+def test_nothing_is_truncated_or_padded_whatever_the_tokenizer_is_set_to() -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.backend_tokenizer.enable_truncation(8)
+    tokenizer.backend_tokenizer.enable_padding(length=16)
+    tokenizer.model_max_length = 4
+    examples = [Example((sentence(" ".join(["the"] * n)),)) for n in (10, 1)]
+    encoded, skipped = encode(*examples, tokenizer=tokenizer)
+    assert [len(example) for example in encoded] == [12, 3]
+    assert not skipped
+
+
+# Tokenizers
+
+
+def test_tokenizers_that_change_the_order_of_words_are_refused() -> None:
+    tokenizer = make_tokenizer()
+    encoder = ExampleEncoder(tokenizer, 512)
+    encoder._tokenizer = lambda *words, **options: _Backwards(tokenizer(*words, **options))  # type: ignore[assignment]
+    with pytest.raises(TokenizerError, match="does not keep the order of the words"):
+        encoder.encode([Example((sentence("the cat"),))], Counter())
+
+
+class _Backwards(dict):  # type: ignore[type-arg]
+    def word_ids(self, index: int) -> list[int | None]:
+        return [None, 1, 1, 1, 0, None]
+
+    def sequence_ids(self, index: int) -> list[int | None]:
+        return [None, 0, 0, 0, 0, None]

@@ -1,0 +1,199 @@
+"""Captured attention is what transformers returns, for every family, and leaves no trace."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, PreTrainedModel
+
+from headroles.errors import ModelError, ModelSupportError
+from headroles.models import FAMILIES, open_reader
+from headroles.models.attention import INTERFACE_NAME
+from tests.models.families import CONFIGS, LAYERS, make_model
+
+LENGTHS = (12, 7)
+
+
+def make_inputs() -> dict[str, Tensor]:
+    """Two sequences, the second padded."""
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(5, 60, (2, LENGTHS[0]), generator=generator)
+    mask = torch.ones_like(ids)
+    mask[1, LENGTHS[1] :] = 0
+    return {"input_ids": ids * mask, "attention_mask": mask}
+
+
+def capture(model: PreTrainedModel, inputs: dict[str, Tensor]) -> list[Tensor]:
+    """Weights of all layers; their numbers must come in order."""
+    layers: dict[int, Tensor] = {}
+    with open_reader(model) as reader:
+        reader.read(inputs, lambda layer, weights: layers.update({layer: weights.clone()}))
+    assert list(layers) == list(range(LAYERS))
+    return list(layers.values())
+
+
+def hooks(model: PreTrainedModel) -> int:
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+
+
+def test_every_listed_family_is_checked_here() -> None:
+    assert set(CONFIGS) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+class TestEveryFamily:
+    def test_weights_are_those_of_transformers(self, kind: str) -> None:
+        model, inputs = make_model(kind), make_inputs()
+        captured = capture(model, inputs)
+        with torch.no_grad():
+            expected = model.base_model(**inputs, output_attentions=True).attentions
+        for ours, theirs in zip(captured, expected, strict=True):
+            for row, length in enumerate(LENGTHS):
+                assert torch.equal(ours[row, :, :length], theirs[row, :, :length])
+
+    def test_layers_differ(self, kind: str) -> None:
+        first, second, third = capture(make_model(kind), make_inputs())
+        assert not torch.allclose(first, second)
+        assert not torch.allclose(second, third)
+
+    def test_padding_gets_no_attention(self, kind: str) -> None:
+        for weights in capture(make_model(kind), make_inputs()):
+            assert weights[1, :, : LENGTHS[1], LENGTHS[1] :].abs().max() == 0
+
+    def test_batch_equals_sequences_one_by_one(self, kind: str) -> None:
+        model, inputs = make_model(kind), make_inputs()
+        together = capture(model, inputs)
+        for row, length in enumerate(LENGTHS):
+            alone = capture(
+                model, {name: values[row : row + 1, :length] for name, values in inputs.items()}
+            )
+            for ours, theirs in zip(together, alone, strict=True):
+                torch.testing.assert_close(
+                    ours[row, :, :length, :length], theirs[0], rtol=1e-4, atol=1e-6
+                )
+
+    def test_sdpa_and_eager_models_agree_and_are_left_alone(self, kind: str) -> None:
+        results = []
+        for attention in ("eager", "sdpa"):
+            model = make_model(kind, attention=attention)
+            before = model.config._attn_implementation, hooks(model)
+            results.append(capture(model, make_inputs()))
+            assert (model.config._attn_implementation, hooks(model)) == before
+        for eager, sdpa in zip(*results, strict=True):
+            assert torch.equal(eager, sdpa)
+
+    def test_task_models_are_read_through_their_encoder(self, kind: str) -> None:
+        task = "ForQuestionAnswering"
+        if kind in ("eurobert", "nomic_bert"):
+            task = "ForTokenClassification"
+        model = make_model(kind, task=task)
+        with torch.no_grad():
+            expected = model.base_model(**make_inputs(), output_attentions=True).attentions
+        for ours, theirs in zip(capture(model, make_inputs()), expected, strict=True):
+            assert torch.equal(ours[0], theirs[0])
+
+    def test_outputs_are_unchanged_afterwards(self, kind: str) -> None:
+        model, inputs = make_model(kind), make_inputs()
+        with torch.no_grad():
+            before = model(**inputs)[0]
+            capture(model, inputs)
+            after = model(**inputs)[0]
+        assert torch.equal(before, after)
+
+    def test_half_precision_is_read_in_float32(self, kind: str) -> None:
+        model = make_model(kind).bfloat16()
+        if FAMILIES[kind].dropout is None:
+            for weights in capture(model, make_inputs()):
+                assert weights.dtype == torch.float32
+                assert weights[0].sum(-1) == pytest.approx(1, abs=1e-5)
+
+
+def test_training_mode_is_refused(bert: PreTrainedModel) -> None:
+    with pytest.raises(ModelError, match=r"training mode.*eval"), open_reader(bert.train()):
+        pass
+
+
+def test_model_is_restored_after_an_error(bert: PreTrainedModel) -> None:
+    before = bert.config._attn_implementation
+
+    def fail(layer: int, weights: Tensor) -> None:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"), open_reader(bert) as reader:
+        reader.read(make_inputs(), fail)
+    assert bert.config._attn_implementation == before != INTERFACE_NAME
+
+
+def test_the_rest_of_the_last_layer_is_not_computed(bert: PreTrainedModel) -> None:
+    computed: list[str] = []
+    for name, module in bert.named_modules():
+        if name.endswith(("output.dense", "pooler.dense")):
+            module.register_forward_hook(lambda m, i, o, name=name: computed.append(name))
+    with open_reader(bert) as reader:
+        computed.clear()  # of the trial run
+        reader.read(make_inputs(), lambda layer, weights: None)
+    assert computed
+    assert not any("layer.2." in name or "pooler" in name for name in computed)
+
+
+def test_several_batches_in_a_row(bert: PreTrainedModel) -> None:
+    seen: list[int] = []
+    with open_reader(bert) as reader:
+        for _ in range(2):
+            reader.read(make_inputs(), lambda layer, weights: seen.append(layer))
+    assert seen == [0, 1, 2, 0, 1, 2]
+
+
+def test_nan_in_attention_is_found(bert: PreTrainedModel) -> None:
+    torch.nn.init.constant_(bert.encoder.layer[1].attention.self.query.weight, float("nan"))
+    with pytest.raises(ModelError, match="layer 1 is not finite"), open_reader(bert):
+        pass
+
+
+def test_decoders_are_refused_by_name() -> None:
+    model = GPT2Model(GPT2Config(n_layer=2, n_head=2, n_embd=8, vocab_size=60)).eval()
+    with pytest.raises(ModelSupportError, match="gpt2 is a decoder"), open_reader(model):
+        pass
+
+
+def test_bert_as_a_decoder_is_refused() -> None:
+    config = BertConfig(
+        vocab_size=60, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, is_decoder=True
+    )
+    with pytest.raises(ModelSupportError, match="decoder"), open_reader(BertModel(config).eval()):
+        pass
+
+
+def test_attention_of_its_own_kind_is_refused(
+    bert: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A family whose own code computes something else must not be read in silence."""
+    from transformers.models.bert import modeling_bert
+
+    def other(*args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
+        return torch.zeros(1), torch.full((1, 4, 8, 8), 1 / 8)
+
+    monkeypatch.setattr(modeling_bert, "eager_attention_forward", other)
+    with pytest.raises(ModelSupportError, match="in a way of its own"), open_reader(bert):
+        pass
+
+
+def test_reaches_are_where_the_attention_ends() -> None:
+    """ModernBERT: a window in two layers of three, none in the other."""
+    model = make_model("modernbert")
+    n = 24
+    inputs = {"input_ids": torch.arange(5, 5 + n)[None], "attention_mask": torch.ones(1, n).long()}
+    with open_reader(model) as reader:
+        reaches = reader.reaches
+    assert set(reaches) == {None, 4}
+    distance = torch.arange(n)[:, None].sub(torch.arange(n)).abs()
+    for reach, weights in zip(reaches, capture(model, inputs), strict=True):
+        seen = weights[0].amax(0) > 0
+        assert torch.equal(seen, distance <= (n if reach is None else reach))
+
+
+@pytest.mark.parametrize("kind", sorted(set(CONFIGS) - {"modernbert"}))
+def test_other_families_reach_everywhere(kind: str) -> None:
+    with open_reader(make_model(kind)) as reader:
+        assert set(reader.reaches) == {None}

@@ -1,0 +1,149 @@
+"""Projections of every family, against what the encoder itself computes from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import AlbertConfig, AlbertModel, PreTrainedModel
+
+from headroles.errors import ModelSupportError
+from headroles.models.attention import open_reader
+from headroles.models.families import FAMILIES, Family, find_family
+from headroles.models.projections import LayerProjections, Projection, find_projections
+from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
+
+# ALBERT's layers are one module, so a change shows in the first layer already.
+LAYER = {kind: 0 if kind == "albert" else 1 for kind in CONFIGS}
+INPUTS = {"input_ids": torch.arange(8, 20)[None], "attention_mask": torch.ones(1, 12).long()}
+OTHERS = [1, 3]
+
+
+def projections_of(kind: str, model: PreTrainedModel) -> LayerProjections:
+    return find_projections(model.base_model, FAMILIES[kind], HEADS)[LAYER[kind]]
+
+
+def weights_of(kind: str, model: PreTrainedModel) -> Tensor:
+    layers: list[Tensor] = []
+    with open_reader(model) as reader:
+        reader.read(INPUTS, lambda layer, weights: layers.append(weights.clone()))
+    return layers[LAYER[kind]][0]
+
+
+@contextmanager
+def inputs_of(module: nn.Module) -> Iterator[list[Tensor]]:
+    seen: list[Tensor] = []
+    handle = module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].clone()))
+    yield seen
+    handle.remove()
+
+
+def head_outputs(kind: str, model: PreTrainedModel) -> tuple[Tensor, Tensor]:
+    """(tokens, heads, head size) at the output projection, and what the value projection takes."""
+    found = projections_of(kind, model)
+    with (
+        inputs_of(found.output) as outputs,
+        inputs_of(found.value.linear) as states,
+        torch.no_grad(),
+    ):
+        model(**INPUTS)
+    return outputs[0][0][:, found.columns], states[0][0]
+
+
+def change(projection: Projection, head: int) -> None:
+    with torch.no_grad():
+        projection.linear.weight[projection.rows[head]] *= -1.7
+
+
+def test_every_family_is_here() -> None:
+    assert set(CONFIGS) == set(FAMILIES)
+    assert all(family.paths is not None for family in FAMILIES.values())
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+class TestEveryFamily:
+    def test_weights_times_values_are_what_the_heads_put_out(self, kind: str) -> None:
+        model = make_model(kind)
+        value = projections_of(kind, model).value
+        with torch.no_grad():
+            for bias in (value.linear.bias, value.bias_apart):
+                if bias is not None:
+                    bias.normal_()
+            outputs, states = head_outputs(kind, model)
+            values = torch.einsum("nd,hsd->hns", states, value.weight) + value.bias[:, None]
+            values = values.repeat_interleave(HEADS // len(values), dim=0)
+            expected = torch.einsum("hqk,hks->qhs", weights_of(kind, model), values)
+        torch.testing.assert_close(outputs, expected, rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.parametrize("part", ["query", "key"])
+    def test_a_head_has_queries_and_keys_of_its_own(self, kind: str, part: str) -> None:
+        model = make_model(kind)
+        projection = getattr(projections_of(kind, model), part)
+        before = weights_of(kind, model)
+        change(projection, head=1)
+        changed = (weights_of(kind, model) - before).abs().amax((1, 2)) > 1e-6
+        share = HEADS // len(projection.rows)
+        assert changed.tolist() == [head // share == 1 for head in range(HEADS)]
+
+    def test_a_head_has_values_of_its_own(self, kind: str) -> None:
+        model = make_model(kind)
+        value = projections_of(kind, model).value
+        weights, (before, _) = weights_of(kind, model), head_outputs(kind, model)
+        change(value, head=1)
+        changed = (head_outputs(kind, model)[0] - before).abs().amax((0, 2)) > 1e-6
+        share = HEADS // len(value.rows)
+        assert changed.tolist() == [head // share == 1 for head in range(HEADS)]
+        assert torch.equal(weights_of(kind, model), weights)
+
+    def test_outputs_of_the_heads_add_up(self, kind: str) -> None:
+        model = make_model(kind)
+        found = projections_of(kind, model)
+        outputs, _ = head_outputs(kind, model)
+        with torch.no_grad():
+            expected = found.output(outputs.flatten(1))
+            ours = torch.einsum("nhs,hds->nd", outputs, found.output_weight)
+            ours += 0 if found.output.bias is None else found.output.bias
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+
+    def test_layers_have_projections_of_their_own(self, kind: str) -> None:
+        found = find_projections(make_model(kind).base_model, FAMILIES[kind], HEADS)
+        modules = {id(layer.value.linear) for layer in found}
+        assert len(found) == LAYERS
+        assert len(modules) == (1 if kind == "albert" else LAYERS)
+
+
+def test_groups_of_albert_have_modules_of_their_own() -> None:
+    config = AlbertConfig(
+        vocab_size=60,
+        hidden_size=32,
+        embedding_size=16,
+        num_hidden_layers=4,
+        num_hidden_groups=2,
+        num_attention_heads=HEADS,
+        intermediate_size=48,
+    )
+    model = AlbertModel(config)
+    first, second, third, fourth = (
+        layer.query.linear for layer in find_projections(model, FAMILIES["albert"], HEADS)
+    )
+    groups = model.encoder.albert_layer_groups
+    assert first is second is groups[0].albert_layers[0].attention.query
+    assert third is fourth is groups[1].albert_layers[0].attention.query
+
+
+def test_families_that_are_not_listed_are_refused() -> None:
+    model = make_model("bert")
+    model.config.model_type = "bert-of-tomorrow"
+    with pytest.raises(
+        ModelSupportError, match=r"bert-of-tomorrow keeps its queries.*headroles mo"
+    ):
+        find_projections(model, find_family(model), HEADS)
+
+
+def test_a_model_of_other_modules_is_refused_by_path() -> None:
+    family = Family("BERT", FAMILIES["distilbert"].paths)
+    with pytest.raises(ModelSupportError, match=r"no transformer\.layer\.0\.attention\.out_lin"):
+        find_projections(make_model("bert"), family, HEADS)

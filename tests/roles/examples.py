@@ -1,0 +1,145 @@
+"""Examples and attention to try roles on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from headroles.encoding import SPECIAL, EncodedExample
+from headroles.roles import SCORES, Batch, Plan, Role, RoleOptions, Scope, choose_roles, plan_roles
+from headroles.scoring.layer import on_device, read_scores
+from tests.reference import Tokens
+
+RELATIONS = ("r0", "r1")
+S = SPECIAL
+
+
+def roles_of(
+    score: str = "bias", relations: tuple[str, ...] = RELATIONS, **options: Any
+) -> tuple[Role, ...]:
+    """All roles, of two relations unless told otherwise."""
+    return choose_roles(RoleOptions(**options), relations, SCORES[score])
+
+
+ROLES = [role.id for role in roles_of()]
+
+
+def make_example(
+    segments: list[int],
+    words: list[int] | None = None,
+    governors: list[int] | None = None,
+    relations: dict[int, str] | None = None,
+) -> EncodedExample:
+    """An example whose tokens belong to ``words`` (-1: special), each one of its own if not given.
+
+    ``relations`` label the arcs of dependents; all others are labelled ``other``.
+    """
+    of_token = np.array(segments) != S
+    table = np.where(of_token, np.cumsum(of_token) - 1, -1) if words is None else np.array(words)
+    n_words = int(table.max(initial=-1)) + 1
+    pieces = [np.flatnonzero(table == word) for word in range(n_words)]
+    labels = relations or {}
+    return EncodedExample(
+        id="x",
+        document="d",
+        input_ids=np.arange(len(segments)),
+        token_type_ids=None,
+        segments=np.array(segments),
+        words=table,
+        starts=np.array([own[0] if len(own) else 0 for own in pieces], dtype=np.int64),
+        sizes=np.array([len(own) for own in pieces], dtype=np.int64),
+        governors=np.array([-1] * n_words if governors is None else governors, dtype=np.int64),
+        relations=tuple(labels.get(word, "other") for word in range(n_words)),
+    )
+
+
+def tokens_of(example: EncodedExample) -> Tokens:
+    """The same for the reference."""
+    return Tokens(
+        example.segments.tolist(),
+        example.words.tolist(),
+        example.governors.tolist(),
+        list(example.relations),
+    )
+
+
+def plan_of(
+    batch: list[EncodedExample],
+    score: str = "bias",
+    reach: int | None = None,
+    **options: Any,
+) -> Plan:
+    """The plan of all roles."""
+    return plan_roles(roles_of(score, **options), Scope(Batch(batch), reach, SCORES[score]))
+
+
+def score_of(
+    attention: NDArray[np.floating],
+    batch: list[EncodedExample],
+    score: str = "bias",
+    reach: int | None = None,
+    **options: Any,
+) -> NDArray[np.float64]:
+    """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
+    plan = plan_of(batch, score, reach, **options)
+    moved = on_device(plan, torch.device("cpu"))
+    read = read_scores(torch.tensor(attention, dtype=torch.float32), moved).numpy().astype(float)
+    values = read[..., np.argsort(plan.places)]
+    values[np.broadcast_to((plan.counts == 0)[:, None], values.shape)] = np.nan
+    return values
+
+
+HAND = (
+    np.array(
+        [
+            [4, 2, 1, 1, 1, 1, 0],
+            [1, 2, 4, 1, 1, 1, 0],
+            [1, 4, 2, 2, 0, 0, 1],
+            [2, 0, 0, 4, 0, 0, 4],
+            [0, 1, 1, 2, 2, 2, 2],
+            [1, 0, 0, 2, 4, 2, 1],
+            [1, 1, 1, 3, 1, 1, 2],
+        ]
+    )
+    / 10
+)[None, None]
+# [CLS] a1 a2 [SEP] b1 b2 [SEP]
+HAND_SEGMENTS = [S, 0, 0, S, 1, 1, S]
+
+
+@st.composite
+def examples(draw: st.DrawFn, min_words: int = 1) -> EncodedExample:
+    """One or two sentences with random trees, words of one to three pieces."""
+    segments, words, governors = [S], [-1], []
+    for segment in range(draw(st.integers(1, 2))):
+        first = len(governors)
+        n_words = draw(st.integers(min_words, 7))
+        order = draw(st.permutations(range(n_words)))
+        parents = {order[0]: -1}
+        for k in range(1, n_words):
+            parents[order[k]] = first + order[draw(st.integers(0, k - 1))]
+        governors += [parents[k] for k in range(n_words)]
+        for k in range(n_words):
+            size = draw(st.sampled_from([1, 1, 1, 2, 3]))
+            segments += [segment] * size
+            words += [first + k] * size
+        segments.append(S)
+        words.append(-1)
+    dependents = [k for k, governor in enumerate(governors) if governor >= 0]
+    labels = st.sampled_from([*RELATIONS, "other"])
+    return make_example(segments, words, governors, {k: draw(labels) for k in dependents})
+
+
+def random_attention(
+    n: int, seed: int, heads: int = 2, reach: int | None = None
+) -> NDArray[np.float64]:
+    """(1, heads, n, n): rows that sum to 1 over the keys within reach."""
+    weights = np.exp(np.random.default_rng(seed).normal(scale=3, size=(1, heads, n, n)))
+    if reach is not None:
+        weights *= np.abs(np.subtract.outer(range(n), range(n))) <= reach
+    attention: NDArray[np.float64] = weights / weights.sum(-1, keepdims=True)
+    return attention

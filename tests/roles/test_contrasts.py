@@ -1,0 +1,198 @@
+"""Contrasts with pairs at the same offset: planted heads, gaps, and what counts as a control."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from headroles.encoding import EncodedExample
+from headroles.roles import Batch
+from headroles.roles.contrasts import (
+    ARCS,
+    ARCS_LEFT_OUT,
+    PAIRS,
+    PAIRS_WITHOUT_CONTROLS,
+    ROUNDING,
+    RUN,
+)
+from headroles.roles.controls import Controls, ControlsOf
+from headroles.roles.syntactic import Arcs
+from tests.reference import reference_scores
+from tests.roles.examples import (
+    RELATIONS,
+    ROLES,
+    S,
+    examples,
+    make_example,
+    plan_of,
+    random_attention,
+    score_of,
+    tokens_of,
+)
+
+FIRST = next(place for place, role in enumerate(ROLES) if role.endswith(":beyond_offset"))
+CONTRASTS = ROLES[FIRST:]
+
+
+def contrasts_of(
+    attention: NDArray[np.floating], batch: list[EncodedExample], score: str = "bias"
+) -> NDArray[np.float64]:
+    """(batch, heads, contrasts), NaN where there is none."""
+    return score_of(attention, batch, score)[..., FIRST:]
+
+
+def controls_of(*batch: EncodedExample) -> Controls:
+    return ControlsOf(Arcs(RELATIONS))(Batch(batch))
+
+
+def profile(n: int, seed: int) -> NDArray[np.float64]:
+    """(n, n): attention that depends on the offset alone."""
+    by_offset = np.random.default_rng(seed).random(2 * n)
+    attention: NDArray[np.float64] = by_offset[np.subtract.outer(range(n), range(n)) + n] / n
+    return attention
+
+
+@pytest.mark.parametrize("n_words", [RUN + 2, RUN + 3, 4 * RUN])
+def test_more_controls_than_a_run_holds(n_words: int) -> None:
+    """Every control at distance 1 but that of the one arc, one word to the left."""
+    governors = [-1, 0, *[-1] * (n_words - 2)]
+    example = make_example([S, *[0] * n_words, S], governors=governors, relations={1: "r0"})
+    assert controls_of(example).totals.tolist() == [n_words - 2]
+    attention = random_attention(len(example), n_words)
+    expected = reference_scores(attention[0], tokens_of(example), RELATIONS)
+    found = contrasts_of(attention, [example])[0]
+    for place, role in enumerate(CONTRASTS[:4]):
+        np.testing.assert_allclose(found[:, place], expected[role], rtol=1e-4, atol=1e-4)
+
+
+@given(examples(), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=60)
+def test_attention_by_offset_alone_scores_zero(example: EncodedExample, seed: int) -> None:
+    """A head that looks at positions and not at words has no contrast, not even of rounding."""
+    values = contrasts_of(profile(len(example), seed)[None, None], [example])
+    assert set(values[~np.isnan(values)].tolist()) <= {0.0}
+
+
+@given(examples(min_words=5), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=60)
+def test_attention_along_arcs_scores_above_zero(example: EncodedExample, seed: int) -> None:
+    """A head that looks at governors, and else by offset, is told from one that does not."""
+    n = len(example)
+    attention = profile(n, seed)
+    for _, dependent, governor in tokens_of(example).arcs(RELATIONS):
+        attention[np.ix_(dependent, governor)] += 0.5
+    values = contrasts_of(attention[None, None], [example])[0, 0]
+    for role, value in zip(CONTRASTS, values, strict=True):
+        if not np.isnan(value):
+            expected = 0.0 if "to_dependent" in role else 0.5 * n
+            assert value == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("score", ["bias", "excess"])
+def test_what_is_only_rounding_is_zero(score: str) -> None:
+    """Contrasts below ROUNDING of what arcs get are 0; those above stay."""
+    # w0 -> w1 and controls at +1: (1, 2), (2, 3); w1 -> w0, and controls at -1
+    example = make_example([S, 0, 0, 0, 0, S], governors=[1, -1, -1, -1], relations={0: "r0"})
+    attention = np.full((1, 2, 6, 6), 1 / 6)
+    attention[0, 0, 1, 2] *= 1 + ROUNDING / 2
+    attention[0, 1, 1, 2] *= 1 + 4 * ROUNDING
+    found = contrasts_of(attention, [example], score)[0, :, 0]
+    assert found[0] == 0
+    assert found[1] == pytest.approx(4 * ROUNDING * (1 if score == "bias" else 1 / 5), rel=0.1)
+
+
+def test_excess_is_in_shares_of_attention() -> None:
+    """Both sides of the difference have the same sieve size, so their constants cancel."""
+    # w0 <- w1, w3 -> w2; controls at +1: (1, 2); at -1: (2, 1)
+    example = make_example([S, 0, 0, 0, 0, S], governors=[1, -1, 3, -1], relations={0: "r0"})
+    attention = np.full((1, 1, 6, 6), 0.1)
+    attention[0, 0, 1, 2] = 0.5
+    values = contrasts_of(attention, [example], score="excess")
+    assert values[0, 0, 0] == pytest.approx((0.5 - 0.1) / (1 - 1 / 6), rel=1e-5)
+
+
+class TestArcsWithoutControls:
+    # w0 -> w4 is as long as the sentence; w1 -> w0 has the control (2, 3)
+    EXAMPLE = make_example(
+        [S, 0, 0, 0, 0, 0, S], governors=[4, 0, 1, -1, 3], relations={0: "r0", 1: "r0"}
+    )
+
+    def test_leave_and_are_counted(self) -> None:
+        plan = plan_of([self.EXAMPLE])
+        counts = dict(zip(ROLES, plan.counts[0].tolist(), strict=True))
+        for role in ("syntactic:r0:to_governor", "syntactic:r0:to_dependent"):
+            assert (counts[role], counts[f"{role}:beyond_offset"]) == (2, 1)
+        assert plan.controls == {PAIRS: 4, PAIRS_WITHOUT_CONTROLS: 2, ARCS: 4, ARCS_LEFT_OUT: 2}
+
+    def test_the_others_score_as_if_they_were_alone(self) -> None:
+        attention = random_attention(len(self.EXAMPLE), 3)
+        alone = make_example([S, 0, 0, 0, 0, 0, S], governors=[4, 0, 1, -1, 3], relations={1: "r0"})
+        np.testing.assert_allclose(
+            contrasts_of(attention, [self.EXAMPLE]), contrasts_of(attention, [alone]), rtol=1e-5
+        )
+
+    def test_an_arc_leaves_if_any_of_its_pairs_has_no_control(self) -> None:
+        """Pieces 1, 2 -> 3: the offset 1 has the control (3, 4), the offset 2 has none."""
+        example = make_example([S, 0, 0, 0, 0, S], [-1, 0, 0, 1, 2, -1], [1, -1, 0], {0: "r0"})
+        plan = plan_of([example])
+        assert plan.counts[0, FIRST] == 0
+        assert np.isnan(contrasts_of(random_attention(6, 0), [example])).all()
+
+    def test_an_arc_between_sentences_has_none(self) -> None:
+        example = make_example([S, 0, 0, S, 0, 0, S], governors=[1, -1, -1, -1])
+        across = make_example([S, 0, 0, S, 1, 1, S], governors=[3, -1, -1, -1], relations={0: "r0"})
+        counts = plan_of([example, across]).counts[1]
+        assert counts[ROLES.index("syntactic")] == 1
+        assert counts[FIRST] == 0
+
+    def test_no_example_lends_to_another(self) -> None:
+        """Beside a sentence with controls at every offset, and of the same length."""
+        rich = make_example(
+            [S, 0, 0, 0, 0, 0, S], governors=[1, -1, -1, -1, -1], relations={0: "r0"}
+        )
+        counts = plan_of([self.EXAMPLE, rich]).counts
+        np.testing.assert_array_equal(counts[0], plan_of([self.EXAMPLE]).counts[0])
+
+
+def test_arcs_of_other_relations_are_no_controls() -> None:
+    """Only the pair (3, 4) joins no words: (0, 1), (1, 2) and (2, 3) are arcs."""
+    example = make_example(
+        [S, 0, 0, 0, 0, 0, S], governors=[1, 2, -1, 2, 2], relations={0: "r0", 3: "r0"}
+    )
+    controls = controls_of(example)
+    (cell,) = np.flatnonzero(controls.distances == 1)
+    assert controls.firsts[controls.cells == cell].tolist() == [4]
+    assert controls.seconds[controls.cells == cell].tolist() == [5]
+
+
+def test_pieces_of_long_words_do_not_outvote_short_ones() -> None:
+    """Words 1 (three pieces) and 2, 3 (one each), none joined, all at piece offsets of 1."""
+    words = [-1, 0, 1, 1, 1, 2, 3, -1]
+    example = make_example([S, *[0] * 6, S], words, [-1, 3, 0, 0], {2: "r0", 1: "r0"})
+    controls = controls_of(example)
+    (cell,) = np.flatnonzero(controls.distances == 2)
+    # word pairs (0, 1) by pieces (1, 3) and (1, 2) by pieces (3, 5): a third each; (2, 3) is at 1
+    found = controls.weights[controls.cells == cell]
+    assert found.tolist() == pytest.approx([1 / 3, 1 / 3])
+    assert controls.totals[cell] == pytest.approx(2 / 3)
+
+
+def test_no_arcs_no_controls() -> None:
+    controls = controls_of(make_example([S, 0, 0, S], governors=[1, -1]))
+    assert len(controls.distances) == len(controls.firsts) == 0
+
+
+def test_examples_together_have_the_controls_of_each_alone() -> None:
+    one = make_example([S, 0, 0, 0, S], governors=[1, -1, 1], relations={0: "r0"})
+    other = make_example(
+        [S, 0, 0, 0, 0, 0, S], governors=[1, 2, -1, 2, 2], relations={0: "r0", 3: "r0"}
+    )
+    together = controls_of(one, other)
+    alone = [controls_of(one), controls_of(other)]
+    for name in ("boundaries", "distances", "totals", "firsts", "seconds", "weights"):
+        expected = np.concatenate([getattr(controls, name) for controls in alone])
+        np.testing.assert_array_equal(getattr(together, name), expected)
+    assert together.owners.tolist() == [0] * len(alone[0].owners) + [1] * len(alone[1].owners)

@@ -1,0 +1,364 @@
+"""Scores of all roles: a hand-checked example, the slow reference, invariants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroles.encoding import EncodedExample
+from headroles.roles import BIAS, EXCESS, SCORES, Role
+from headroles.roles.links import LinkPart
+from headroles.roles.offsets import OffsetPart
+from headroles.scoring.layer import AttentionLayer
+from tests.reference import FLOORS, Asked, largest_difference, reference_scores
+from tests.roles.examples import (
+    HAND,
+    HAND_SEGMENTS,
+    RELATIONS,
+    ROLES,
+    S,
+    examples,
+    make_example,
+    plan_of,
+    random_attention,
+    roles_of,
+    score_of,
+    tokens_of,
+)
+
+
+class TestHandCheckedExample:
+    @pytest.mark.parametrize(
+        ("role", "expected"),
+        [
+            ("local", 1.231667),
+            ("delimiter", 1.166667),
+            ("delimiter:cls", 1.000000),
+            ("delimiter:sep", 1.250000),
+            ("block:ratio", 1.350000),
+            ("block", 2.139783),
+        ],
+    )
+    def test_roles_of_tokens(self, role: str, expected: float) -> None:
+        values = score_of(HAND, [make_example(HAND_SEGMENTS)])
+        assert values[0, 0, ROLES.index(role)] == pytest.approx(expected, abs=1e-6)
+
+    def test_local_with_the_published_edge(self) -> None:
+        values = score_of(HAND, [make_example(HAND_SEGMENTS)], preset="published")
+        assert values[0, 0, 0] == pytest.approx(1.153333, abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("words", "arc", "to_governor", "to_dependent"),
+        [
+            ([-1, 0, 1, -1, 2, 3, -1], (0, 1), 2.8, 2.8),
+            ([-1, 0, 1, -1, 2, 2, -1], (2, 1), 0.35, 0.0),
+            ([-1, 0, 1, -1, 2, 2, -1], (0, 2), 0.7, 0.35),
+        ],
+    )
+    def test_arcs(
+        self, words: list[int], arc: tuple[int, int], to_governor: float, to_dependent: float
+    ) -> None:
+        governors = [-1] * (max(words) + 1)
+        governors[arc[0]] = arc[1]
+        example = make_example(HAND_SEGMENTS, words, governors, {arc[0]: "r0"})
+        values = dict(zip(ROLES, score_of(HAND, [example])[0, 0], strict=True))
+        assert values["syntactic:r0:to_governor"] == pytest.approx(to_governor)
+        assert values["syntactic:r0:to_dependent"] == pytest.approx(to_dependent, abs=1e-6)
+        assert np.isnan(values["syntactic:r1:to_governor"])
+
+    def test_row_entropies(self) -> None:
+        expected = [1.609438, 1.609438, 1.470808, 1.054920, 1.748067, 1.470808, 1.834372]
+        layer = AttentionLayer(torch.tensor(HAND), torch.zeros(1, 7, 0))
+        assert layer.entropies.numpy()[0, 0] == pytest.approx(expected, abs=1e-6)
+
+    def test_excess(self) -> None:
+        """Sieves of the classifier token (e = 1/7) and of words of the own segment (e = 2/7)."""
+        found = score_of(HAND, [make_example(HAND_SEGMENTS)], "excess")[0, 0]
+        assert found[2] == pytest.approx((1 / 7 - 1 / 7) / (6 / 7), abs=1e-6)
+        masses = np.array([3, 6, 6, 0, 4, 6, 2]) / 10
+        assert found[4] == pytest.approx(float(np.mean((masses - 2 / 7) / (5 / 7))), abs=1e-6)
+
+
+@given(
+    examples(),
+    st.integers(0, 2**16),
+    st.sampled_from(sorted(SCORES)),
+    st.one_of(st.none(), st.integers(1, 6)),
+    st.integers(0, 4),
+)
+@settings(deadline=None, max_examples=150)
+def test_equals_the_reference(
+    example: EncodedExample, seed: int, score: str, reach: int | None, window: int
+) -> None:
+    """Every role and contrast, whatever the window and however far the layer reaches."""
+    attention = random_attention(len(example), seed, reach=reach)
+    values = score_of(attention, [example], score, reach, window=window)[0]
+    expected = reference_scores(
+        attention[0], tokens_of(example), RELATIONS, Asked(score, reach, window)
+    )
+    roles = [role.id for role in roles_of(score)]
+    assert set(roles) == set(expected)
+    assert largest_difference(values, roles, expected, max(FLOORS[score], 1e-3)) < 3e-4
+
+
+@given(st.lists(examples(), min_size=2, max_size=4), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=40)
+def test_padding_and_neighbours_change_nothing(batch: list[EncodedExample], seed: int) -> None:
+    """A score depends on its own example alone."""
+    width = max(len(example) for example in batch)
+    attention = np.random.default_rng(seed).random((len(batch), 2, width, width))
+    alone = []
+    for k, example in enumerate(batch):
+        own = random_attention(len(example), seed + k)
+        attention[k, :, :, len(example) :] = 0
+        attention[k, :, : len(example), : len(example)] = own[0]
+        alone.append(score_of(own, [example])[0])
+    found = score_of(attention, batch)
+    np.testing.assert_allclose(found, alone, rtol=1e-5, atol=2e-5, equal_nan=True)
+
+
+@given(examples(), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=40)
+def test_other_relations_change_nothing(example: EncodedExample, seed: int) -> None:
+    """A relation has the same scores and contrasts alone as beside others."""
+    attention = random_attention(len(example), seed)
+    together = dict(zip(ROLES, np.moveaxis(score_of(attention, [example]), -1, 0), strict=True))
+    roles = [role.id for role in roles_of(relations=("r1",))]
+    alone = score_of(attention, [example], relations=("r1",))
+    for place, role in enumerate(roles):
+        if "r0" not in role and role not in _POOLED:
+            np.testing.assert_allclose(alone[..., place], together[role], rtol=1e-5, atol=2e-5)
+
+
+_POOLED = {
+    name + ending
+    for name in ("syntactic", "syntactic:to_dependent")
+    for ending in ("", ":beyond_offset")
+}
+
+
+@given(examples(), st.integers(0, 5), st.one_of(st.none(), st.integers(1, 6)))
+@settings(deadline=None, max_examples=60)
+def test_uniform_attention(example: EncodedExample, window: int, reach: int | None) -> None:
+    """1 for bias, 0 for excess and for every contrast, within reach."""
+    n = len(example)
+    allowed = np.abs(np.subtract.outer(range(n), range(n))) <= (n if reach is None else reach)
+    attention = (allowed / allowed.sum(1, keepdims=True))[None, None]
+    for score in (BIAS, EXCESS):
+        values = score_of(attention, [example], score.name, reach, window=window)[0, 0]
+        for role, value in zip(roles_of(score.name), values, strict=True):
+            if role.baseline is not None and reach is not None:
+                continue  # rows of windowed layers differ in length: contrasts are approximate
+            expected = _uniform(role, score.uniform, n)
+            if not np.isnan(value) and not (role.id == "block" and reach is not None):
+                assert value == pytest.approx(expected, abs=1e-5), role.id
+
+
+def _uniform(role: Role, uniform: float, n: int) -> float:
+    if role.baseline is not None:
+        return role.baseline
+    if role.id == "block" and uniform:
+        return float(np.log(n))  # the ratio times the entropy
+    return 1.0 if role.measure_of else uniform
+
+
+@given(examples(), st.sampled_from(range(5)), st.integers(0, 3), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=100)
+def test_all_attention_inside_has_an_excess_of_one(
+    example: EncodedExample, place: int, window: int, seed: int
+) -> None:
+    """Attention put at random on keys of the role's sieve only, whatever length and window."""
+    n, rng = len(example), np.random.default_rng(seed)
+    inside = _sieve(roles_of("excess")[place].id, example, window)
+    attention = np.where(inside, rng.random((n, n)) + 0.1, 0.0)
+    attention[~inside.any(1)] = 1
+    attention /= attention.sum(1, keepdims=True)
+    value = score_of(attention[None, None], [example], "excess", window=window)[0, 0, place]
+    assert np.isnan(value) or value == pytest.approx(1, abs=1e-5)
+
+
+def _sieve(role: str, example: EncodedExample, window: int) -> np.ndarray:
+    """(n, n): the keys of every query."""
+    n, segments = len(example), example.segments
+    inside = np.zeros((n, n), dtype=bool)
+    special = np.flatnonzero(segments == S)
+    match role.split(":"):
+        case ["local"]:
+            inside |= np.abs(np.subtract.outer(range(n), range(n))) <= window
+        case ["delimiter"]:
+            inside[:, special] = True
+        case ["delimiter", "cls"]:
+            inside[:, special[:1]] = True
+        case ["delimiter", "sep"]:
+            inside[:, special[1:]] = True
+        case ["block"]:
+            for i in range(n):
+                inside[i] = segments == int(i >= special[1])
+    return inside
+
+
+@pytest.mark.parametrize("direction", ["to_governor", "to_dependent"])
+def test_all_attention_along_an_arc_has_an_excess_of_one(direction: str) -> None:
+    example = make_example([S, 0, 0, 0, 0, S], [-1, 0, 0, 1, 1, -1], [1, -1], {0: "r0"})
+    queries, keys = ((1, 2), (3, 4)) if direction == "to_governor" else ((3, 4), (1, 2))
+    attention = np.full((6, 6), 1 / 6)
+    attention[list(queries)] = 0
+    for query in queries:
+        attention[query, list(keys)] = 0.7, 0.3
+    values = score_of(attention[None, None], [example], "excess")[0, 0]
+    roles = [role.id for role in roles_of("excess")]
+    assert values[roles.index(f"syntactic:r0:{direction}")] == pytest.approx(1)
+
+
+def test_attention_inside_the_sieve_scores_the_maximum() -> None:
+    n = 9
+    attention = np.zeros((1, 1, n, n))
+    attention[..., 0] = 1
+    values = score_of(attention, [make_example([S, 0, 0, 0, S, 1, 1, 1, S])])[0, 0]
+    assert values[ROLES.index("delimiter:cls")] == n
+    assert values[ROLES.index("delimiter")] == pytest.approx(n / 3)
+    assert values[ROLES.index("delimiter:sep")] == 0
+
+
+class TestEvenness:
+    EVENNESS = 5
+
+    def test_no_attention_inside_the_segment_is_not_even(self) -> None:
+        attention = np.zeros((1, 1, 7, 7))
+        attention[..., 0] = 1
+        found = score_of(attention, [make_example(HAND_SEGMENTS)], "excess")[0, 0]
+        assert found[4] == pytest.approx(-2 / 5)
+        assert found[self.EVENNESS] == 0
+
+    def test_a_segment_of_one_word_has_none(self) -> None:
+        example = make_example([S, 0, S, 1, S])
+        found = score_of(np.full((1, 1, 5, 5), 0.2), [example], "excess")[0, 0]
+        assert np.isnan(found[self.EVENNESS])
+        assert found[4] == pytest.approx(0, abs=1e-6)
+
+
+class TestCounts:
+    def test_tokens_and_arcs(self) -> None:
+        example = make_example(
+            HAND_SEGMENTS, governors=[1, 0, 1, -1], relations={0: "r0", 1: "r0", 2: "r1"}
+        )
+        counts = plan_of([example], beyond_offset=False).counts[0].tolist()
+        expected = dict.fromkeys(ROLES[:6], 7) | {
+            "syntactic": 3,
+            "syntactic:to_dependent": 3,
+            "syntactic:r0:to_governor": 2,
+            "syntactic:r0:to_dependent": 2,
+            "syntactic:r1:to_governor": 1,
+            "syntactic:r1:to_dependent": 1,
+        }
+        assert dict(zip(ROLES, counts, strict=False)) == expected
+
+    def test_one_segment_has_no_block_score(self) -> None:
+        counts = plan_of([make_example([S, 0, 0, S])]).counts[0]
+        assert counts[ROLES.index("block")] == 0
+
+    def test_segments_without_a_separator_between_have_no_block_score(self) -> None:
+        counts = plan_of([make_example([S, 0, 0, 1, 1, S])]).counts[0]
+        assert counts[ROLES.index("block")] == 0
+        assert counts[ROLES.index("delimiter:sep")] == 6
+
+    def test_no_special_tokens_no_delimiter_score(self) -> None:
+        counts = plan_of([make_example([0, 0, 0])]).counts[0]
+        assert counts[ROLES.index("delimiter")] == 0
+        assert counts[ROLES.index("local")] == 3
+
+    def test_every_separator_counts(self) -> None:
+        """Two separators between the segments, as in RoBERTa."""
+        attention = np.zeros((1, 1, 6, 6))
+        attention[..., 2] = 1
+        values = score_of(attention, [make_example([S, 0, S, S, 1, S])])[0, 0]
+        assert values[ROLES.index("delimiter:sep")] == pytest.approx(6 / 3)
+        assert values[ROLES.index("delimiter:cls")] == 0
+
+    def test_no_relations_no_syntactic_roles(self) -> None:
+        roles = roles_of(relations=())
+        assert not any(role.id.startswith("syntactic") for role in roles)
+        assert plan_of([make_example(HAND_SEGMENTS)], relations=()).counts.shape == (1, len(roles))
+
+    def test_rows_that_see_nothing_else_leave_the_excess(self) -> None:
+        """A window as wide as the sequence says nothing about any row."""
+        example = make_example([S, 0, 0, S])
+        for score, window, expected in (("excess", 3, 0), ("excess", 2, 2), ("bias", 3, 4)):
+            assert plan_of([example], score, window=window).counts[0, 0] == expected
+
+    def test_window_reaches_as_told(self) -> None:
+        example = make_example([S, 0, 0, 0, 0, 0, S])
+        n = len(example)
+        attention = np.zeros((1, 1, n, n))
+        attention[0, 0, range(n), [min(i + 3, n - 1) for i in range(n)]] = 1
+        narrow = score_of(attention, [example], window=1)[0, 0, 0]
+        wide = score_of(attention, [example], window=3)[0, 0, 0]
+        assert narrow == pytest.approx(np.mean([0, 0, 0, 0, 0, 7 / 3, 7 / 2]), rel=1e-6)
+        assert wide > narrow
+
+    def test_arcs_out_of_reach_have_no_score(self) -> None:
+        example = make_example(
+            [S, 0, 0, 0, 0, 0, 0, S], governors=[5, 0, -1, -1, -1, -1], relations={0: "r0", 1: "r0"}
+        )
+        counts = plan_of([example], reach=3).counts[0]
+        assert counts[ROLES.index("syntactic")] == 1
+        assert counts[ROLES.index("delimiter:cls")] == 4
+
+
+def link_part(example: EncodedExample, reach: int | None = None) -> LinkPart:
+    plan = plan_of([example], reach=reach, beyond_offset=False)
+    (part,) = (part for part in plan.parts if isinstance(part, LinkPart))
+    return part
+
+
+def test_arcs_of_long_words_fill_their_rectangle() -> None:
+    example = make_example([S, 0, 0, 0, 0, 0, S], [-1, 0, 0, 1, 1, 1, -1], [1, -1], {0: "r0"})
+    part, n = link_part(example), len(example)
+    used = part.weights[0, :, 0] > 0
+    pairs = sorted(divmod(int(pair), n) for pair in part.pairs[0, used])
+    assert pairs == [(i, j) for i in (1, 2) for j in (3, 4, 5)]
+    assert part.weights[0, used, 0] == pytest.approx(n / 6)
+
+
+def test_an_arc_may_be_partly_in_reach() -> None:
+    """From pieces 1, 2 to pieces 4, 5 with a reach of 2: only 2 -> 4 is seen."""
+    example = make_example([S, 0, 0, 0, 0, 0, S], [-1, 0, 0, 1, 2, 2, -1], [2, -1, -1], {0: "r0"})
+    part = link_part(example, reach=2)
+    used = part.weights[0, :, 0] > 0
+    assert part.pairs[0, used].tolist() == [2 * 7 + 4]
+    assert part.weights[0, used, 0].tolist() == [5]  # keys within reach of query 2
+
+
+def test_examples_do_not_share_pairs() -> None:
+    with_arc = make_example(HAND_SEGMENTS, governors=[1, -1, -1, -1], relations={0: "r0"})
+    without = replace(with_arc, relations=("other",) * 4)
+    values = score_of(np.repeat(HAND, 2, axis=0), [without, with_arc])
+    assert np.isnan(values[0, 0, ROLES.index("syntactic")])
+    assert values[1, 0, ROLES.index("syntactic")] == pytest.approx(2.8)
+
+
+def test_offsets_are_bounded_by_the_sequence() -> None:
+    """A window of a million positions costs no more than the sequence is long."""
+    plan = plan_of([make_example([S, 0, 0, S])], window=10**6)
+    (part,) = (part for part in plan.parts if isinstance(part, OffsetPart))
+    assert part.pairs.shape[1] <= 4 * 9
+
+
+@given(st.integers(1, 30), st.integers(0, 30), st.floats(0, 1))
+def test_row_values(length: int, size: int, mass: float) -> None:
+    size = min(size, length)
+    lengths, sizes = np.array([length]), np.array([size])
+    bias, excess = (score.row_values(lengths, sizes) for score in (BIAS, EXCESS))
+    assert bias.scored[0] == (size > 0)
+    assert excess.scored[0] == (0 < size < length)
+    if size:
+        assert bias.slopes[0] * mass + bias.offsets[0] == pytest.approx(mass * length / size)
+    if 0 < size < length:
+        e = size / length
+        value = excess.slopes[0] * mass + excess.offsets[0]
+        assert value == pytest.approx((mass - e) / (1 - e))

@@ -1,0 +1,397 @@
+"""Scoring end to end on a small model: against the slow reference, and its invariants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles import HeadScores, read_conllu, score_heads
+from headroles.corpus import make_examples, prepared
+from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
+from headroles.scoring import ScoreBlock, ScoreOptions, open_scoring, score_to_folder
+from tests.conftest import CAT, conllu_sentence, make_bert, role_ids
+from tests.reference import (
+    FLOORS,
+    Asked,
+    attention_of,
+    cut,
+    largest_difference,
+    reference_scores,
+)
+
+RELATIONS = ("nsubj", "obj", "amod", "advmod")
+
+
+@pytest.fixture(scope="module")
+def model() -> PreTrainedModel:
+    return make_bert()
+
+
+def run(model: Any, sample: Path, tokenizer: PreTrainedTokenizerBase, **options: Any) -> HeadScores:
+    return score_heads(model, read_conllu(sample), tokenizer=tokenizer, **options)
+
+
+@pytest.fixture(scope="module")
+def scores(model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase) -> HeadScores:
+    return run(model, sample, tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("pairing", "score"), [("adjacent", "bias"), ("none", "bias"), ("adjacent", "excess")]
+)
+def test_equals_the_slow_reference(
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    pairing: str,
+    score: str,
+) -> None:
+    scores = run(model, sample, tokenizer, pairing=pairing, score=score)
+    with prepared(read_conllu(sample)) as corpus:
+        examples = list(make_examples(corpus, pairing))
+    assert scores.ids == tuple(example.id for example in examples)
+    eager = make_bert()
+    eager.set_attn_implementation("eager")
+    for k, example in enumerate(examples[:25]):
+        tokens, ids = cut(example, tokenizer)
+        attention = attention_of(eager, tokens, ids, token_types=True)
+        expected = reference_scores(attention, tokens, RELATIONS, Asked(score))
+        found = scores.values[k]
+        assert set(scores.role_ids) == set(expected)
+        assert largest_difference(found, scores.role_ids, expected, FLOORS[score]) < 1e-5
+
+
+def assert_same(one: HeadScores, other: HeadScores, rtol: float = 1e-4) -> None:
+    assert (one.ids, one.roles, one.score) == (other.ids, other.roles, other.score)
+    np.testing.assert_array_equal(one.counts, other.counts)
+    np.testing.assert_allclose(one.values, other.values, rtol=rtol, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 100, 100_000])
+def test_batches_do_not_matter(
+    scores: HeadScores,
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    batch_tokens: int,
+) -> None:
+    assert_same(scores, run(model, sample, tokenizer, batch_tokens=batch_tokens))
+
+
+def test_two_runs_are_identical(
+    scores: HeadScores, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    assert_same(scores, run(model, sample, tokenizer), rtol=0)
+
+
+@pytest.mark.parametrize("examples_at_a_time", [1, 7])
+def test_streaming_windows_do_not_matter(
+    scores: HeadScores,
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    examples_at_a_time: int,
+) -> None:
+    """Few examples at a time, written as they come, read back: the same as one pass."""
+    monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", examples_at_a_time)
+    with open_scoring(model, read_conllu(sample), ScoreOptions(tokenizer=tokenizer)) as scoring:
+        score_to_folder(scoring, tmp_path)
+    assert_same(scores, HeadScores.load(tmp_path))
+
+
+def test_arcs_without_controls_leave_and_are_counted(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    """A sentence of two words has no pair but its arc; a sentence beside it lends none."""
+    short = conllu_sentence([("it", 2, "nsubj"), ("was", 0, "root")], "short", "a")
+    long = [("of", 3, "case"), ("the", 3, "det"), ("it", 4, "nsubj"), ("was", 0, "root")]
+    file = tmp_path / "short.conllu"
+    file.write_text(short + conllu_sentence(long, "long", "b"), "utf-8")
+    both = run(model, file, tokenizer)
+    contrast = both.role_ids.index("syntactic:nsubj:to_governor:beyond_offset")
+    assert both.counts[:, contrast].tolist() == [0, 1]
+    assert np.isnan(both.values[0, ..., contrast]).all()
+    assert np.isfinite(both.values[1, ..., contrast]).all()
+    controls = both.provenance["controls"]
+    assert (controls[ARCS], controls[ARCS_LEFT_OUT]) == (4, 2)
+    assert (controls[PAIRS], controls[PAIRS_WITHOUT_CONTROLS]) == (4, 2)
+
+
+def test_halves_merge_to_the_whole(scores: HeadScores) -> None:
+    block = scores.block
+    halves = [
+        ScoreBlock(
+            block.ids[part],
+            block.documents[part],
+            block.lengths[part],
+            block.values[part],
+            block.counts[part],
+        )
+        for part in (slice(None, 40), slice(40, None))
+    ]
+    assert_same(scores, HeadScores.from_blocks(halves, scores.roles, scores.score, {}), rtol=0)
+
+
+def test_document_order_does_not_matter(
+    scores: HeadScores,
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+) -> None:
+    documents = sample.read_text(encoding="utf-8").split("# newdoc")[1:]
+    reordered = tmp_path / "reordered.conllu"
+    reordered.write_text("".join("# newdoc" + part for part in reversed(documents)), "utf-8")
+    other = run(model, reordered, tokenizer)
+    places = [other.ids.index(name) for name in scores.ids]
+    np.testing.assert_allclose(
+        scores.values, other.values[places], rtol=1e-4, atol=1e-6, equal_nan=True
+    )
+
+
+def test_permuting_heads_permutes_the_scores(
+    scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    order = [2, 0, 3, 1]
+    permuted = make_bert()
+    for layer in permuted.encoder.layer:
+        rows = torch.arange(32).view(4, 8)[order].flatten()
+        attention = layer.attention
+        with torch.no_grad():
+            for projection in (attention.self.query, attention.self.key, attention.self.value):
+                projection.weight.copy_(projection.weight[rows].clone())
+                projection.bias.copy_(projection.bias[rows].clone())
+            dense = attention.output.dense
+            dense.weight.copy_(dense.weight[:, rows].clone())
+    other = run(permuted, sample, tokenizer)
+    np.testing.assert_allclose(
+        scores.values[:, :, order], other.values, rtol=1e-3, atol=1e-5, equal_nan=True
+    )
+
+
+def test_sdpa_and_eager_models_give_the_same_table(
+    scores: HeadScores, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    eager = make_bert()
+    eager.set_attn_implementation("eager")
+    assert model.config._attn_implementation == "sdpa"
+    assert_same(scores, run(eager, sample, tokenizer), rtol=0)
+    assert eager.config._attn_implementation == "eager"
+
+
+def test_no_pairs_no_block(
+    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    scores = run(model, sample, tokenizer, pairing="none")
+    block = scores.role_ids.index("block")
+    assert not scores.counts[:, block : block + 2].any()
+    assert np.isnan(scores.values[..., block]).all()
+    assert scores.n_examples == 140
+
+
+def test_missing_scores_are_exactly_those_without_tokens_or_arcs(scores: HeadScores) -> None:
+    missing = np.isnan(scores.values)
+    assert (missing == (scores.counts == 0)[:, None, None]).all()
+    assert missing.any()
+
+
+class TestRelations:
+    def test_defaults(self, scores: HeadScores) -> None:
+        assert scores.role_ids == role_ids(RELATIONS)
+
+    def test_all(
+        self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
+    ) -> None:
+        scores = run(model, sample, tokenizer, relations="all")
+        assert "syntactic:case:to_governor" in scores.role_ids
+        assert not any("root" in role or "pass" in role for role in scores.role_ids)
+
+    def test_a_list_in_its_order(
+        self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
+    ) -> None:
+        scores = run(model, sample, tokenizer, relations=["det", "case"])
+        assert scores.role_ids == role_ids(["det", "case"])
+
+    def test_scores_of_a_relation_do_not_depend_on_the_others(
+        self,
+        scores: HeadScores,
+        model: PreTrainedModel,
+        sample: Path,
+        tokenizer: PreTrainedTokenizerBase,
+    ) -> None:
+        alone = run(model, sample, tokenizer, relations=["amod"])
+        own = [role for role in alone.role_ids if "amod" in role]
+        assert len(own) == 4  # both directions, and their contrasts
+        for role in own:
+            np.testing.assert_allclose(
+                alone.values[..., alone.role_ids.index(role)],
+                scores.values[..., scores.role_ids.index(role)],
+                rtol=1e-5,
+                atol=1e-6,
+                equal_nan=True,
+            )
+
+    def test_subtypes_kept(
+        self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
+    ) -> None:
+        kept = run(model, sample, tokenizer, relations=["nsubj:pass"], keep_subtypes=True)
+        role = kept.role_ids.index("syntactic:nsubj:pass:to_governor")
+        assert 0 < (kept.counts[:, role] > 0).sum() < kept.n_examples
+
+    @pytest.mark.parametrize(
+        ("relation", "message"),
+        [
+            ("nsub", "no relation 'nsub'; did you mean 'nsubj'?"),
+            ("nsubj:pass", "subtypes are folded; pass keep_subtypes=True"),
+            ("root", "no relation 'root'"),
+        ],
+    )
+    def test_absent(self, sample: Path, relation: str, message: str) -> None:
+        with pytest.raises(CorpusError, match=message.replace("?", r"\?")):
+            score_heads("no-model-is-loaded", read_conllu(sample), relations=[relation])
+
+    def test_defaults_that_the_corpus_lacks_are_left_out(
+        self, model: PreTrainedModel, treebank: Path, tokenizer: PreTrainedTokenizerBase
+    ) -> None:
+        roles = run(model, treebank, tokenizer).role_ids
+        assert roles == role_ids(["nsubj", "obj", "amod"])
+
+
+class TestProvenance:
+    def test_tells_what_was_done(self, scores: HeadScores) -> None:
+        provenance = scores.provenance
+        assert provenance["examples"] == scores.n_examples == 79
+        assert provenance["corpus"]["sentences"] == 140
+        assert provenance["options"]["relations"] == list(RELATIONS)
+        assert provenance["model"]["family"] == "BERT"
+        assert {"torch", "transformers", "python"} <= provenance["versions"].keys()
+
+    def test_counts_what_was_skipped(
+        self, sample: Path, tokenizer: PreTrainedTokenizerBase
+    ) -> None:
+        short = make_bert(max_position_embeddings=90)
+        scores = run(short, sample, tokenizer)
+        (reason, count), *others = scores.provenance["skipped"].items()
+        assert not others
+        assert reason == "examples longer than the model takes"
+        assert scores.n_examples + count == 79
+        assert scores.lengths.max() <= 90
+
+    def test_nothing_left_is_an_error(
+        self, sample: Path, tokenizer: PreTrainedTokenizerBase
+    ) -> None:
+        with pytest.raises(CorpusError, match="79 examples longer"):
+            run(make_bert(max_position_embeddings=4), sample, tokenizer)
+
+
+def test_progress_ends_at_all_sentences(
+    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    calls: list[tuple[int, int]] = []
+    run(model, sample, tokenizer, on_progress=lambda done, total: calls.append((done, total)))
+    assert calls == sorted(calls)
+    assert calls[-1] == (140, 140)
+
+
+class TestOutOfMemory:
+    def test_batches_are_halved(
+        self,
+        scores: HeadScores,
+        model: PreTrainedModel,
+        sample: Path,
+        tokenizer: PreTrainedTokenizerBase,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        from headroles.scoring import run as scoring
+
+        real, refused = scoring.plan_roles, Counter[int]()
+
+        def limited(roles: Any, scope: Any) -> Any:
+            if scope.batch.size > 5:
+                refused[scope.batch.size] += 1
+                raise torch.OutOfMemoryError
+            return real(roles, scope)
+
+        monkeypatch.setattr(scoring, "plan_roles", limited)
+        assert_same(scores, run(model, sample, tokenizer))
+        assert refused
+
+    def test_a_single_example_too_many(
+        self,
+        model: PreTrainedModel,
+        sample: Path,
+        tokenizer: PreTrainedTokenizerBase,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def never(*args: Any) -> None:
+            raise torch.OutOfMemoryError
+
+        monkeypatch.setattr("headroles.scoring.run.plan_roles", never)
+        with pytest.raises(ModelError, match="memory ran out for the single example"):
+            run(model, sample, tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window": -1}, "window is -1"),
+        ({"pairing": "all"}, "pairing is 'all'"),
+        ({"batch_tokens": 0}, "batch_tokens is 0"),
+    ],
+)
+def test_options_outside_their_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ScoreOptions(**options)
+
+
+def test_attention_that_is_not_finite_is_an_error_not_a_gap(
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from headroles.scoring import run as scoring
+
+    real = scoring.read_scores
+    monkeypatch.setattr(scoring, "read_scores", lambda *given: real(*given) * float("nan"))
+    with pytest.raises(ModelError, match=r"attention of layer 0 is not finite for example"):
+        run(model, sample, tokenizer)
+
+
+def test_examples_of_the_same_name_are_refused(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    sentences = [("a", "d1"), ("b", None), ("a+b", "d2")]
+    file = tmp_path / "plus.conllu"
+    file.write_text("".join(conllu_sentence(CAT, name, doc) for name, doc in sentences), "utf-8")
+    with pytest.raises(CorpusError, match=r"two examples would be called 'a\+b'"):
+        run(model, file, tokenizer, relations=["nsubj"])
+
+
+def test_absent_default_relations_are_named(
+    model: PreTrainedModel, treebank: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    assert run(model, treebank, tokenizer).provenance["absent_relations"] == ["advmod"]
+
+
+def test_contrasts_can_be_left_out(
+    scores: HeadScores,
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    without = run(model, sample, tokenizer, beyond_offset=False)
+    assert without.role_ids == role_ids(RELATIONS, beyond_offset=False)
+    assert without.provenance["controls"] == {}
+    np.testing.assert_allclose(
+        without.values, scores.values[..., : len(without.roles)], rtol=1e-5, equal_nan=True
+    )

@@ -1,0 +1,249 @@
+"""The table of scores: what it holds, shows and stores."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from headroles.errors import StorageError
+from headroles.roles import BIAS
+from headroles.scoring import HeadScores, ScoreBlock, ScoreWriter
+from headroles.scoring.scores import EXAMPLES_FILE, SCORES_FILE, describe_scores
+from headroles.storage import RUN_FILE, digests_of, write_run
+from tests.conftest import make_roles
+
+ROLES = ("local", "block", "syntactic:nsubj:to_governor")
+
+
+def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3) -> ScoreBlock:
+    """Random scores; every third example lacks role 1, and nothing has the last role."""
+    rng = np.random.default_rng(first)
+    counts = rng.integers(1, 30, (examples, roles))
+    counts[::3, 1] = 0
+    counts[:, -1] = 0
+    values = rng.gamma(2.0, size=(examples, 2, heads, roles)).astype(np.float32)
+    values[np.broadcast_to((counts == 0)[:, None, None], values.shape)] = np.nan
+    numbers = range(first, first + examples)
+    return ScoreBlock(
+        ids=[f"sätze {n}" for n in numbers],
+        documents=[f"document {n // 3}" for n in numbers],
+        lengths=rng.integers(3, 60, examples),
+        values=values,
+        counts=counts,
+        digests=[f"{n:016x}" for n in numbers],
+    )
+
+
+def make_scores(*blocks: ScoreBlock) -> HeadScores:
+    blocks = blocks or (make_block(),)
+    _, layers, heads, _ = blocks[0].values.shape
+    roles = make_roles(ROLES)
+    provenance = {
+        **describe_scores(roles, BIAS, layers, heads),
+        "scores": sum(int((~np.isnan(block.values)).sum()) for block in blocks),
+    }
+    return HeadScores.from_blocks(blocks, roles, BIAS, provenance)
+
+
+def write(folder: Path, blocks: list[ScoreBlock], scores: HeadScores) -> None:
+    """Block by block."""
+    with ScoreWriter(folder, ROLES) as writer:
+        for block in blocks:
+            writer.write(block)
+    files = digests_of(folder, writer.files)
+    write_run(folder, scores.provenance, {HeadScores.kind: files})
+
+
+def assert_equal(left: HeadScores, right: HeadScores) -> None:
+    assert left.ids == right.ids
+    assert left.documents == right.documents
+    assert left.digests == right.digests
+    assert (left.roles, left.score) == (right.roles, right.score)
+    assert left.provenance == right.provenance
+    for name in ("lengths", "values", "counts"):
+        one, other = getattr(left, name), getattr(right, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_save_and_load_give_the_same_scores(tmp_path: Path) -> None:
+    scores = make_scores()
+    assert scores.save(tmp_path / "out") == tmp_path / "out"
+    assert_equal(HeadScores.load(tmp_path / "out"), scores)
+
+
+def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
+    blocks = [make_block(0, 4), make_block(4, 1), make_block(5, 6)]
+    scores = make_scores(*blocks)
+    write(tmp_path, blocks, scores)
+    assert pq.ParquetFile(tmp_path / SCORES_FILE).num_row_groups == len(blocks)
+    assert_equal(HeadScores.load(tmp_path), scores)
+
+
+def test_blocks_come_one_after_the_other() -> None:
+    whole = make_block(0, 6)
+    halves = [
+        ScoreBlock(whole.ids[part], whole.documents[part], *arrays, whole.digests[part])
+        for part in (slice(0, 2), slice(2, 6))
+        for arrays in [(whole.lengths[part], whole.values[part], whole.counts[part])]
+    ]
+    assert_equal(make_scores(*halves), make_scores(whole))
+
+
+def test_digests_are_kept_beside_their_examples(tmp_path: Path) -> None:
+    make_scores().save(tmp_path / "out")
+    stored = pq.read_table(tmp_path / "out" / EXAMPLES_FILE).to_pydict()
+    assert stored["example"][3] == "sätze 3"
+    assert stored["digest"][3] == "0000000000000003"
+
+
+def test_blocks_without_digests_are_kept_without_them(tmp_path: Path) -> None:
+    blocks = [make_block(0, 2), replace(make_block(2, 2), digests=[])]
+    scores = make_scores(*blocks)
+    assert scores.digests == ()
+    scores.save(tmp_path / "whole")
+    write(tmp_path, blocks, scores)
+    assert HeadScores.load(tmp_path).digests == HeadScores.load(tmp_path / "whole").digests == ()
+
+
+def test_saving_twice_asks_for_overwrite(tmp_path: Path) -> None:
+    make_scores().save(tmp_path)
+    later = make_scores(make_block(7, 2))
+    with pytest.raises(StorageError, match="overwrite"):
+        later.save(tmp_path)
+    later.save(tmp_path, overwrite=True)
+    assert_equal(HeadScores.load(tmp_path), later)
+
+
+def test_long_table_has_a_row_per_score() -> None:
+    scores = make_scores()
+    frame = scores.to_frame()
+    assert list(frame.columns) == ["example", "layer", "head", "role", "score", "count"]
+    assert len(frame) == np.isfinite(scores.values).sum()
+    assert frame["score"].notna().all()
+    assert ROLES[-1] not in set(frame["role"])
+    for row in frame.sample(20, random_state=0).itertuples():
+        example, role = scores.ids.index(row.example), ROLES.index(row.role)
+        assert row.score == scores.values[example, row.layer, row.head, role]
+        assert row.count == scores.counts[example, role]
+
+
+def test_stored_table_is_the_long_table(tmp_path: Path) -> None:
+    scores = make_scores()
+    scores.save(tmp_path / "out")
+    stored = pq.read_table(tmp_path / "out" / SCORES_FILE).to_pandas()
+    assert stored.astype({"example": str, "role": str}).equals(
+        scores.to_frame().astype({"example": str, "role": str})
+    )
+
+
+def test_shows_its_size() -> None:
+    scores = make_scores()
+    assert repr(scores) == "HeadScores(2 layers x 3 heads, 3 roles, 5 examples)"
+    assert (scores.n_layers, scores.n_heads, scores.n_examples) == (2, 3, 5)
+
+
+def test_shows_a_mean_per_role_and_none_for_a_role_without_scores() -> None:
+    scores = make_scores()
+    shown = scores._repr_html_()
+    assert f"{np.mean(scores.values[..., 0]):.3f}" in shown
+    assert f"{np.nanmean(scores.values[..., 1]):.3f}" in shown
+    assert "<td>-</td>" in shown
+    assert "HeadScores(2 layers" in shown
+
+
+def test_a_score_takes_less_than_six_bytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    block = ScoreBlock(
+        ids=[f"weblog-2026-{n:05}+weblog-2026-{n + 1:05}" for n in range(200)],
+        documents=["corpus/file.conllu#1"] * 200,
+        lengths=rng.integers(10, 90, 200),
+        values=rng.gamma(2.0, size=(200, 6, 12, 16)).astype(np.float32),
+        counts=rng.integers(1, 30, (200, 16)),
+    )
+    with ScoreWriter(tmp_path, [f"role {n}" for n in range(16)]) as writer:
+        writer.write(block)
+    assert (tmp_path / SCORES_FILE).stat().st_size < 6 * block.values.size
+
+
+def test_roles_and_score_travel_along(tmp_path: Path) -> None:
+    loaded = HeadScores.load(make_scores().save(tmp_path / "out"))
+    assert loaded.roles == make_roles(ROLES)
+    assert loaded.roles[0].meaning == {"window": 2, "published_edge": False}
+    assert loaded.roles[2].unit == "arcs"
+    assert loaded.score is BIAS
+
+
+class TestFilesThatDoNotBelongTogether:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        return make_scores().save(tmp_path / "out")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"layers": 1},
+            {"layers": 3},
+            {"heads": 2},
+            {"heads": 4},
+            {"heads": "3"},
+            {"roles": [{"id": "local"}]},
+            {"roles": ["local"]},
+            {"roles": [{"name": "local"}]},
+            {"roles": None},
+            {"layers": -1},
+            {"score": "odds"},
+            {"scores": 5},
+        ],
+        ids=str,
+    )
+    def test_run_file_of_another_run(self, folder: Path, change: dict[str, object]) -> None:
+        content = json.loads((folder / RUN_FILE).read_text())
+        (folder / RUN_FILE).write_text(json.dumps({**content, **change}))
+        with pytest.raises(StorageError, match=r"does not match run\.json beside it.*score again"):
+            HeadScores.load(folder)
+
+    @pytest.mark.parametrize("key", ["layers", "heads", "roles", "score", "scores"])
+    def test_run_file_without_a_key(self, folder: Path, key: str) -> None:
+        content = json.loads((folder / RUN_FILE).read_text())
+        del content[key]
+        (folder / RUN_FILE).write_text(json.dumps(content))
+        with pytest.raises(StorageError, match=key):
+            HeadScores.load(folder)
+
+    @pytest.mark.parametrize("name", [SCORES_FILE, EXAMPLES_FILE])
+    def test_file_of_another_run(self, folder: Path, tmp_path: Path, name: str) -> None:
+        other = make_scores(make_block(0, 6)).save(tmp_path / "other")
+        (other / name).replace(folder / name)
+        with pytest.raises(StorageError, match=f"{name} is not what headroles wrote"):
+            HeadScores.load(folder)
+
+    @pytest.mark.parametrize("name", [SCORES_FILE, EXAMPLES_FILE])
+    def test_a_flipped_bit(self, folder: Path, name: str) -> None:
+        content = bytearray((folder / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (folder / name).write_bytes(content)
+        with pytest.raises(StorageError, match="it was changed"):
+            HeadScores.load(folder)
+
+    @pytest.mark.parametrize("column", ["example", "layer", "head", "role", "score", "count"])
+    def test_scores_without_a_column(self, folder: Path, column: str) -> None:
+        """As another version may have written them."""
+        table = pq.read_table(folder / SCORES_FILE)
+        pq.write_table(table.drop_columns([column]), folder / SCORES_FILE)
+        content = json.loads((folder / RUN_FILE).read_text())
+        content["holds"]["scores"] |= digests_of(folder, [SCORES_FILE])
+        (folder / RUN_FILE).write_text(json.dumps(content))
+        with pytest.raises(StorageError, match=column):
+            HeadScores.load(folder)
+
+    @pytest.mark.parametrize("name", [RUN_FILE, SCORES_FILE, EXAMPLES_FILE])
+    def test_missing_file_is_named(self, folder: Path, name: str) -> None:
+        (folder / name).unlink()
+        with pytest.raises(StorageError, match=f"there is no {name} in {folder}"):
+            HeadScores.load(folder)

@@ -1,0 +1,233 @@
+"""Joining score sets: what belongs together, what is refused and with which words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headroles import HeadScores, Role
+from headroles.errors import UsageError
+from headroles.roles import SCORES
+from headroles.studies.comparison.joining import join_scores
+from tests.studies.comparison.made import make_scores, random_scores, reordered, shifted
+
+
+@pytest.fixture
+def before() -> HeadScores:
+    return random_scores(documents=4)
+
+
+def join(before: HeadScores, after: HeadScores, on_mismatch: str = "error") -> dict[str, Any]:
+    return join_scores({"before": before, "after": after}, on_mismatch).sets
+
+
+def with_options(scores: HeadScores, **options: Any) -> HeadScores:
+    provenance = {**scores.provenance, "options": {**scores.provenance["options"], **options}}
+    return replace(scores, provenance=provenance)
+
+
+def test_the_order_of_examples_does_not_matter(before: HeadScores) -> None:
+    after = shifted(before, 1.0)
+    rows = np.random.default_rng(0).permutation(before.n_examples)
+    joined = join(before, reordered(after, rows))
+    np.testing.assert_array_equal(joined["before"].values, before.values)
+    np.testing.assert_array_equal(joined["after"].values, after.values)
+    assert joined["after"].ids == joined["before"].ids == before.ids
+    np.testing.assert_array_equal(joined["after"].counts, before.counts)
+
+
+def test_documents_are_called_as_before(before: HeadScores) -> None:
+    """Names of documents hold paths, which differ between machines."""
+    moved = replace(before, documents=tuple(f"/elsewhere/{name}" for name in before.documents))
+    assert join(before, moved)["after"].documents == before.documents
+
+
+def test_the_order_of_roles_does_not_matter(before: HeadScores) -> None:
+    turned = replace(
+        before,
+        roles=before.roles[::-1],
+        values=before.values[..., ::-1],
+        counts=before.counts[:, ::-1],
+    )
+    joined = join(before, turned)["after"]
+    assert joined.roles == before.roles
+    np.testing.assert_array_equal(joined.values, before.values)
+
+
+class TestDifferentModels:
+    @pytest.mark.parametrize("on_mismatch", ["error", "intersect"])
+    @pytest.mark.parametrize(("layers", "heads", "what"), [(3, 3, "layers"), (2, 4, "heads")])
+    def test_shapes_are_refused(
+        self, before: HeadScores, layers: int, heads: int, what: str, on_mismatch: str
+    ) -> None:
+        other = random_scores(layers=layers, heads=heads)
+        counts = {"layers": f"2 and {layers}", "heads": f"3 and {heads}"}[what]
+        with pytest.raises(UsageError, match=f"'after' differ in their number of {what}: {counts}"):
+            join(before, other, on_mismatch)
+
+    def test_reaches_are_refused(self, before: HeadScores) -> None:
+        other = replace(before, provenance={**before.provenance, "reaches": [None, 64]})
+        with pytest.raises(UsageError, match=r"layers reaches: \[None, None\] and \[None, 64\]"):
+            join(before, other, "intersect")
+
+
+def with_meaning(scores: HeadScores, role: str, **meaning: Any) -> HeadScores:
+    """The same scores of a role that means something else."""
+    changed = [
+        replace(own, meaning={**own.meaning, **meaning}) if own.id == role else own
+        for own in scores.roles
+    ]
+    return replace(scores, roles=tuple(changed))
+
+
+class TestOtherOptions:
+    @pytest.mark.parametrize("on_mismatch", ["error", "intersect"])
+    @pytest.mark.parametrize(
+        ("role", "meaning", "message"),
+        [
+            ("local", {"window": 3}, "window of local: 2 and 3; score both alike"),
+            ("local", {"published_edge": True}, "published_edge of local: False and True; score"),
+            ("syntactic", {"keep_subtypes": True}, "keep_subtypes of syntactic: False and True"),
+        ],
+        ids=lambda value: str(value)[:20],
+    )
+    def test_what_changes_the_meaning_of_a_role_is_refused(
+        self,
+        before: HeadScores,
+        role: str,
+        meaning: dict[str, Any],
+        message: str,
+        on_mismatch: str,
+    ) -> None:
+        with pytest.raises(UsageError, match=message):
+            join(before, with_meaning(before, role, **meaning), on_mismatch)
+
+    @pytest.mark.parametrize("on_mismatch", ["error", "intersect"])
+    def test_other_scores_are_refused(self, before: HeadScores, on_mismatch: str) -> None:
+        message = "kind of score: 'bias' and 'excess'; score both alike"
+        with pytest.raises(UsageError, match=message):
+            join(before, replace(before, score=SCORES["excess"]), on_mismatch)
+
+    @pytest.mark.parametrize("on_mismatch", ["error", "intersect"])
+    def test_other_pairing_is_refused(self, before: HeadScores, on_mismatch: str) -> None:
+        message = "pairing of sentences: adjacent and none; score both alike"
+        with pytest.raises(UsageError, match=message):
+            join(before, with_options(before, pairing="none"), on_mismatch)
+
+    def test_label_schemes_are_refused(self, before: HeadScores) -> None:
+        other = replace(before, provenance={**before.provenance, "corpus": {"scheme": "CLEAR"}})
+        with pytest.raises(UsageError, match="label scheme of their corpus: UD and CLEAR"):
+            join(before, other, "intersect")
+
+    def test_relations_are_refused_or_intersected(self) -> None:
+        """What pools other relations goes; the relations that both have stay."""
+        values = np.random.default_rng(0).normal(3, 1, (10, 2, 3, 4))
+        nsubj, obj, amod = (f"syntactic:{name}:to_governor" for name in ("nsubj", "obj", "amod"))
+        before = with_meaning(
+            make_scores(values, ("local", "syntactic", nsubj, obj)),
+            "syntactic",
+            relations=["nsubj", "obj"],
+        )
+        after = with_meaning(
+            make_scores(values, ("local", "syntactic", nsubj, amod)),
+            "syntactic",
+            relations=["nsubj", "amod"],
+        )
+        with pytest.raises(UsageError, match=r"relations: \['nsubj', 'obj'\] and \['nsubj', 'am"):
+            join(before, after)
+        joined = join_scores({"before": before, "after": after}, "intersect")
+        both = ("local", nsubj)
+        assert joined.sets["after"].role_ids == joined.sets["before"].role_ids == both
+        assert joined.dropped_roles == {"before": ["syntactic", obj], "after": ["syntactic", amod]}
+        assert joined.dropped_examples == {"before": 0, "after": 0}
+        np.testing.assert_array_equal(joined.sets["after"].values, values[..., [0, 2]].astype("f4"))
+
+    def test_contrasts_are_refused_or_intersected(self) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (10, 2, 3, 2))
+        before = make_scores(values[..., :1], ("syntactic",))
+        after = make_scores(values, ("syntactic", "syntactic:beyond_offset"))
+        with pytest.raises(UsageError, match="roles: none besides and syntactic:beyond_offset; sc"):
+            join(before, after)
+        assert join(before, after, "intersect")["after"].role_ids == ("syntactic",)
+
+    def test_words_for_people_do_not_matter(self, before: HeadScores) -> None:
+        reworded = tuple(replace(role, words="something else") for role in before.roles)
+        assert join(before, replace(before, roles=reworded))["after"].roles == before.roles
+
+    def test_roles_of_ones_own_are_compared_by_what_they_mean(self) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (10, 2, 3, 1))
+        sides = [
+            replace(make_scores(values, ("mine",)), roles=(Role("mine", meaning={"depth": depth}),))
+            for depth in (1, 2)
+        ]
+        with pytest.raises(UsageError, match="depth of mine: 1 and 2"):
+            join(*sides)
+        assert join(sides[0], sides[0])["after"].role_ids == ("mine",)
+
+    def test_no_role_in_common(self) -> None:
+        values = np.ones((4, 1, 1, 1))
+        before, after = make_scores(values, ("local",)), make_scores(values, ("block",))
+        with pytest.raises(UsageError, match="differ in their roles: local and block"):
+            join(before, after)
+        with pytest.raises(UsageError, match="no role in common"):
+            join(before, after, "intersect")
+
+
+class TestOtherExamples:
+    def test_missing_examples_are_named(self, before: HeadScores) -> None:
+        fewer = reordered(before, [row for row in range(40) if row not in (7, 9)])
+        message = r"2 of the 40 of 'before' have no match, first 'e7' \('after' lacks it\)"
+        with pytest.raises(UsageError, match=message):
+            join(before, fewer)
+        with pytest.raises(UsageError, match=r"2 of the 40 of 'after' .* \('before' lacks it\)"):
+            join(fewer, before)
+
+    def test_other_tokens_or_trees_are_named(self, before: HeadScores) -> None:
+        for digest in ("aaaaaaaa" + before.digests[5][8:], before.digests[5][:8] + "aaaaaaaa"):
+            digests = (*before.digests[:5], digest, *before.digests[6:])
+            other = replace(before, digests=digests)
+            message = r"1 of the 40 .* first 'e5' \(its tokens or its tree differ\); .*intersect"
+            with pytest.raises(UsageError, match=message):
+                join(before, other)
+
+    def test_intersection_keeps_what_both_have(self, before: HeadScores) -> None:
+        after = reordered(shifted(before, 1.0), list(range(35, 9, -1)))
+        after = replace(after, digests=("0" * 16, *after.digests[1:]))  # that of e35
+        joined = join_scores({"before": before, "after": after}, "intersect")
+        assert joined.sets["before"].ids == tuple(f"e{k}" for k in range(10, 35))
+        assert joined.dropped_examples == {"before": 15, "after": 1}
+        difference = joined.sets["after"].values - joined.sets["before"].values
+        np.testing.assert_allclose(difference[..., 0], 1.0, atol=1e-6)
+        np.testing.assert_array_equal(joined.sets["before"].values, before.values[10:35])
+
+    def test_three_sets_keep_what_all_have(self, before: HeadScores) -> None:
+        named = {
+            "before": before,
+            "1": reordered(before, list(range(10, 40))),
+            "2": reordered(before, list(range(30))),
+        }
+        with pytest.raises(UsageError, match=r"'before' have no match, first 'e0' \('1' lacks it"):
+            join_scores(named)
+        joined = join_scores(named, "intersect")
+        assert {scores.ids for scores in joined.sets.values()} == {before.ids[10:30]}
+        assert joined.dropped_examples == {"before": 20, "1": 10, "2": 10}
+
+    @pytest.mark.parametrize("on_mismatch", ["error", "intersect"])
+    def test_no_example_in_common(self, before: HeadScores, on_mismatch: str) -> None:
+        other = replace(before, ids=tuple(f"other {name}" for name in before.ids))
+        with pytest.raises(UsageError, match=r"no example in common.*score the same corpus"):
+            join(before, other, on_mismatch)
+
+    @pytest.mark.parametrize("on_mismatch", ["error", "intersect"])
+    def test_scores_without_digests_are_refused(self, before: HeadScores, on_mismatch: str) -> None:
+        with pytest.raises(UsageError, match=r"'after' do not tell what .*; score again"):
+            join(before, replace(before, digests=()), on_mismatch)
+
+
+def test_scores_made_without_options_join() -> None:
+    """Both made by hand: nothing is known, so nothing differs."""
+    before = replace(random_scores(), provenance={})
+    assert join(before, before)["after"].roles == before.roles

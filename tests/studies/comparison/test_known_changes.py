@@ -1,0 +1,162 @@
+"""Controls: comparisons whose answer is known, on arrays and on a small encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles import compare_roles, read_conllu, score_heads
+from headroles.scoring import HeadScores
+from tests.conftest import make_bert
+from tests.studies.comparison.made import make_scores
+
+LAYERS, HEADS = 2, 4
+HEAD = 2  # the one that is changed, in the last layer: nothing comes after it
+NOISE = (0.03, 0.3, 3.0)
+
+
+def score(
+    model: PreTrainedModel, part: Path, tokenizer: PreTrainedTokenizerBase, **options: Any
+) -> HeadScores:
+    return score_heads(
+        model, read_conllu(part), tokenizer=tokenizer, relations=["nsubj"], **options
+    )
+
+
+@pytest.fixture(scope="module")
+def part(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten documents of the sample treebank."""
+    documents = sample.read_text(encoding="utf-8").split("# newdoc")
+    file = tmp_path_factory.mktemp("part") / sample.name
+    file.write_text("# newdoc".join(documents[:11]), encoding="utf-8")
+    return file
+
+
+def with_noisy_head(noise: float) -> PreTrainedModel:
+    """The small BERT with noise on the query weights of one head of its last layer.
+
+    ``noise`` is the standard deviation in units of that of the weights.
+    """
+    model = make_bert(layers=LAYERS, heads=HEADS)
+    weight = model.encoder.layer[-1].attention.self.query.weight
+    rows = slice(HEAD * weight.shape[0] // HEADS, (HEAD + 1) * weight.shape[0] // HEADS)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        scale = noise * weight.std()
+        weight[rows] += scale * torch.randn(weight[rows].shape, generator=generator)
+    return model
+
+
+@pytest.fixture(scope="module")
+def before(part: Path, tokenizer: PreTrainedTokenizerBase) -> HeadScores:
+    return score(make_bert(layers=LAYERS, heads=HEADS), part, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def noisy(part: Path, tokenizer: PreTrainedTokenizerBase) -> list[HeadScores]:
+    return [score(with_noisy_head(noise), part, tokenizer) for noise in NOISE]
+
+
+class TestOneNoisyHead:
+    @pytest.mark.parametrize(
+        "options",
+        [{"correction": "bonferroni"}, {"test": "sign_flip", "correction": "max_t"}],
+        ids=lambda options: options["correction"],
+    )
+    def test_it_is_found_and_no_other(
+        self, before: HeadScores, noisy: list[HeadScores], options: dict[str, Any]
+    ) -> None:
+        frame = compare_roles(before, noisy[-1], margin=0.01, resamples=2000, **options).frame
+        touched = (frame.layer == LAYERS - 1) & (frame["head"] == HEAD)
+        assert frame[touched].changed.any()
+        assert not frame[~touched].changed.any()
+        assert frame[~touched].equivalent.all()
+        assert (frame[~touched].difference == 0).all()
+
+    def test_it_is_the_one_that_moved_most(
+        self, before: HeadScores, noisy: list[HeadScores]
+    ) -> None:
+        shifts = compare_roles(before, *noisy)
+        moved = shifts.moved(2)
+        first = moved.groupby("checkpoint").nth(0)
+        assert first[["layer", "head"]].values.tolist() == [[LAYERS - 1, HEAD]] * len(NOISE)
+        assert (moved.groupby("checkpoint").nth(1).effect_size == 0).all()
+
+    def test_more_noise_moves_it_farther(self, before: HeadScores, noisy: list[HeadScores]) -> None:
+        layers = compare_roles(before, *noisy).layers()
+        last = layers[layers.layer == LAYERS - 1]
+        assert last.rms_difference.is_monotonic_increasing
+        assert last.rms_difference.is_unique
+        assert (layers[layers.layer < LAYERS - 1].rms_difference == 0).all()
+
+
+def test_two_runs_of_one_model_are_the_same(
+    before: HeadScores, part: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """Scored again from the start: identical examples, scores and roles."""
+    again = score(make_bert(layers=LAYERS, heads=HEADS), part, tokenizer)
+    assert again.digests == before.digests
+    frame = compare_roles(before, again).frame
+    assert (frame.difference == 0).all()
+    assert not frame.changed.any()
+    assert frame.equivalent.all()
+    assert not frame.status.isin(["gained", "lost"]).any()
+
+
+def test_batches_of_another_size_change_nothing_that_matters(
+    before: HeadScores, part: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """Another batch rounds otherwise: whatever shows is far below any margin."""
+    model = make_bert(layers=LAYERS, heads=HEADS)
+    other = score(model, part, tokenizer, batch_tokens=300)
+    frame = compare_roles(before, other, margin=1e-4).frame
+    assert frame.equivalent.all()
+    assert frame.change.isin(["equivalent", "trivial"]).all()
+
+
+N = 300
+FAMILIES = tuple(f"role {k}" for k in range(N))
+AT_MOST = 0.05 + 3 * np.sqrt(0.05 * 0.95 / N)
+"""Level of the tests, and three standard errors of a share of N."""
+MAX_T = {"test": "sign_flip", "correction": "max_t", "resamples": 200}
+
+
+class TestNothingChanged:
+    """Differences are noise alone. Every role is a family of its own: how many find anything?"""
+
+    def found(self, documents: int = 1, **options: Any) -> float:
+        """Share of ``N`` families of six heads in which any change was found."""
+        rng = np.random.default_rng(0)
+        noise = rng.normal(0, 1, (24, 1, 6, N))
+        if documents > 1:  # what examples of a document share
+            noise += rng.normal(0, 1, noise.shape)[np.arange(24) % documents]
+        before, after = (
+            make_scores(values, FAMILIES, documents) for values in (np.zeros_like(noise), noise)
+        )
+        frame = compare_roles(before, after, family="role", **options).frame
+        return float(frame.groupby("role").changed.any().mean())
+
+    @pytest.mark.parametrize("options", [{"correction": "bonferroni"}, MAX_T])
+    def test_the_family_wise_error_rate_holds(self, options: dict[str, Any]) -> None:
+        assert 0 < self.found(**options) <= AT_MOST
+
+    def test_without_a_correction_it_does_not(self) -> None:
+        assert self.found(correction="none") > 0.2
+
+    def test_documents_keep_the_rate_where_independence_does_not(self) -> None:
+        assert self.found(documents=8, **MAX_T) <= AT_MOST
+        assert self.found(documents=8, clusters="none", **MAX_T) > 0.2
+
+
+def test_a_change_as_large_as_the_margin_is_seldom_equivalent() -> None:
+    """Heads at both ends of the margin, those at one end and at the other in one family."""
+    ends = np.where(np.arange(6) % 2, 0.5, -0.5)[:, None]
+    noise = np.random.default_rng(0).normal(ends, 0.3, (24, 1, 6, N))
+    before, after = (make_scores(values, FAMILIES) for values in (np.zeros_like(noise), noise))
+    frame = compare_roles(before, after, family="role", margin=0.5, **MAX_T).frame
+    assert 0 < frame.groupby("role").equivalent.any().mean() <= AT_MOST

@@ -1,0 +1,217 @@
+"""RoleShifts: what it shows, exports and stores, and where it came from."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headroles import Classification, HeadScores, RoleShifts, assign_roles, compare_roles
+from headroles.errors import StorageError, UsageError
+from headroles.formats import FORMATS
+from headroles.storage import RUN_FILE
+from headroles.studies import CompareOptions
+from headroles.studies.comparison import check_comparison_folder, name_sides
+from tests.studies.comparison.made import random_scores, reordered, shifted
+
+VIEWS = RoleShifts.views
+SHIFTS_CSV, SHIFTS_FILE = "shifts.csv", "shifts.parquet"
+
+
+@pytest.fixture(scope="module")
+def before() -> HeadScores:
+    return random_scores(documents=6)
+
+
+@pytest.fixture(scope="module")
+def shifts(before: HeadScores) -> RoleShifts:
+    """Heads gained and lost at two checkpoints, one head that stands still."""
+    by = 2 * (3 - np.nanmean(before.values, axis=0))  # to the other side of the threshold
+    after = shifted(before, by, noise=0.3)
+    after.values[:, 0, 0] = before.values[:, 0, 0]
+    found = compare_roles(before, after, shifted(after, -by, noise=0.3))
+    assert found.frame.p_value.isna().any()
+    return found
+
+
+class TestViews:
+    def test_by_status(self, shifts: RoleShifts) -> None:
+        lost = shifts.with_status("lost")
+        assert len(lost) == shifts.counts()["lost"].sum() > 0
+        assert lost.effect_size.abs().is_monotonic_decreasing
+        with pytest.raises(UsageError, match="status is 'gone'; it must be one of kept, gained"):
+            shifts.with_status("gone")
+
+    def test_unknown_view(self, shifts: RoleShifts) -> None:
+        with pytest.raises(UsageError, match="view is 'heads'; it must be one of long, counts"):
+            shifts.export("csv", "heads")
+
+    def test_shows_itself(self, shifts: RoleShifts) -> None:
+        shown = repr(shifts)
+        for part in (
+            "== before to 1 ==",
+            "40 examples that all have, clustered by 6 documents",
+            "paired t-tests, before and after (alpha 0.05, fdr_bh over all tests)",
+            "equivalent: less than 0.5 apart",
+            "agreement on who has a role",
+            "heads that moved most",
+        ):
+            assert part in shown
+        totals = [line.split()[2:] for line in shown.splitlines() if line.startswith("all roles")]
+        lost = (shifts.frame.status == "lost").groupby(shifts.frame.checkpoint).sum()
+        assert [int(row[2]) for row in totals] == lost.tolist()
+        assert "<table" in shifts._repr_html_()
+
+    def test_shows_that_nothing_changed(self, before: HeadScores) -> None:
+        shown = repr(compare_roles(before, before))
+        assert "no head moved" in shown
+        assert compare_roles(before, before).facts()["checkpoints"]["after"]["moved"][0] == {
+            **compare_roles(before, before).facts()["checkpoints"]["after"]["moved"][0],
+            "effect_size": 0.0,
+        }
+
+
+@pytest.mark.parametrize("view", VIEWS)
+class TestExport:
+    def test_csv(self, shifts: RoleShifts, view: str) -> None:
+        read = pd.read_csv(io.BytesIO(shifts.export("csv", view)), dtype={"checkpoint": str})
+        expected = shifts.view(view)
+        if "note" in read:
+            read["note"] = read["note"].fillna("")
+        pd.testing.assert_frame_equal(read, expected, check_dtype=False, check_exact=True)
+
+    def test_parquet(self, shifts: RoleShifts, view: str) -> None:
+        table = pq.read_table(pa.BufferReader(shifts.export("parquet", view)))
+        pd.testing.assert_frame_equal(table.to_pandas(), shifts.view(view), check_exact=True)
+        assert json.loads(table.schema.metadata[b"headroles"]) == shifts.provenance
+
+    def test_json(self, shifts: RoleShifts, view: str) -> None:
+        content = json.loads(
+            shifts.export("json", view), parse_constant=lambda name: pytest.fail(name)
+        )
+        assert len(content["rows"]) == len(shifts.view(view))
+        assert content["provenance"] == shifts.provenance
+
+    @pytest.mark.parametrize("fmt", FORMATS)
+    def test_every_format(self, shifts: RoleShifts, view: str, fmt: str) -> None:
+        content = shifts.export(fmt, view)
+        assert len(content) > 100
+        assert content == shifts.export(fmt, view)
+
+
+class TestFiles:
+    def test_save_and_load(self, shifts: RoleShifts, tmp_path: Path) -> None:
+        folder = shifts.save(tmp_path / "out")
+        assert {file.name for file in folder.iterdir()} == {SHIFTS_CSV, SHIFTS_FILE, RUN_FILE}
+        loaded = RoleShifts.load(folder)
+        pd.testing.assert_frame_equal(loaded.frame, shifts.frame, check_exact=True)
+        assert loaded.provenance == shifts.provenance
+        for view in VIEWS:
+            pd.testing.assert_frame_equal(loaded.view(view), shifts.view(view))
+
+    def test_saving_twice_asks_for_overwrite(self, shifts: RoleShifts, tmp_path: Path) -> None:
+        shifts.save(tmp_path)
+        with pytest.raises(StorageError, match="overwrite"):
+            shifts.save(tmp_path)
+        shifts.save(tmp_path, overwrite=True)
+
+    def test_scores_in_its_place_leave_no_shifts(
+        self, shifts: RoleShifts, before: HeadScores, tmp_path: Path
+    ) -> None:
+        shifts.save(tmp_path)
+        before.save(tmp_path, overwrite=True)
+        assert not (tmp_path / SHIFTS_FILE).exists()
+        with pytest.raises(
+            StorageError, match=r"holds no comparison \(it holds: scores\); compare scores"
+        ):
+            RoleShifts.load(tmp_path)
+
+    def test_no_folder_of_ours(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageError, match=r"there is no run\.json"):
+            RoleShifts.load(tmp_path)
+
+    def test_files_of_two_comparisons(
+        self, shifts: RoleShifts, before: HeadScores, tmp_path: Path
+    ) -> None:
+        shifts.save(tmp_path / "one")
+        compare_roles(before, before).save(tmp_path / "two")
+        (tmp_path / "two" / RUN_FILE).replace(tmp_path / "one" / RUN_FILE)
+        with pytest.raises(StorageError, match=r"is not what headroles wrote.*than run\.json"):
+            RoleShifts.load(tmp_path / "one")
+
+
+class TestProvenance:
+    def test_both_sides_and_all_options(self, shifts: RoleShifts, before: HeadScores) -> None:
+        provenance = shifts.provenance
+        assert list(provenance["sets"]) == ["before", "1", "2"]
+        assert provenance["sets"]["before"] == before.provenance
+        expected: dict[str, Any] = {
+            "threshold": 3.0,
+            "margin": 0.5,
+            "alpha": 0.05,
+            "test": "t",
+            "correction": "fdr_bh",
+            "family": "all",
+            "clusters": "auto",
+            "on_mismatch": "error",
+        }
+        assert {key: provenance["options"][key] for key in expected} == expected
+        assert (provenance["examples"], provenance["n_clusters"]) == (40, 6)
+        assert provenance["clustered_by"] == "document"
+
+    def test_what_was_dropped(self, before: HeadScores) -> None:
+        after = reordered(before, np.arange(30))
+        shifts = compare_roles(before, after, on_mismatch="intersect")
+        assert shifts.provenance["dropped_examples"] == {"before": 10, "after": 0}
+        assert shifts.provenance["dropped_roles"] == {"before": [], "after": []}
+        assert set(shifts.frame.n) <= {30, 15}
+
+    def test_few_clusters_are_told(self, shifts: RoleShifts) -> None:
+        assert any("fewer than 20 documents" in warning for warning in shifts.warnings)
+
+
+def test_classifications_are_compared_by_their_scores(before: HeadScores) -> None:
+    after = shifted(before, 0.5, noise=0.3)
+    classified = [Classification(scores, assign_roles(scores)) for scores in (before, after)]
+    expected = compare_roles(before, after).frame
+    pd.testing.assert_frame_equal(compare_roles(*classified).frame, expected)
+
+
+class TestFolders:
+    def test_scores_are_never_replaced(
+        self, shifts: RoleShifts, before: HeadScores, tmp_path: Path
+    ) -> None:
+        folder = before.save(tmp_path / "scores")
+        held = {file.name: file.read_bytes() for file in folder.iterdir()}
+        for refuses in (shifts.save, check_comparison_folder):
+            with pytest.raises(StorageError, match=r"holds scores, .* name another folder"):
+                refuses(folder, overwrite=True)
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == held
+
+    def test_asked_before_long_work(self, shifts: RoleShifts, tmp_path: Path) -> None:
+        check_comparison_folder(tmp_path / "new")
+        assert not (tmp_path / "new").exists()
+        folder = shifts.save(tmp_path / "old")
+        with pytest.raises(StorageError, match="overwrite"):
+            check_comparison_folder(folder)
+        check_comparison_folder(folder, overwrite=True)
+
+
+class TestNames:
+    def test_are_those_of_the_comparison(self, shifts: RoleShifts) -> None:
+        plain, named = CompareOptions(), CompareOptions(names="a, b")
+        assert name_sides(3, plain) == tuple(shifts.provenance["sets"]) == ("before", "1", "2")
+        assert name_sides(2, plain) == ("before", "after")
+        assert name_sides(3, named) == ("before", "a", "b")
+
+    @pytest.mark.parametrize("names", [["a"], ["a", "b", "c"], ["a", "before"]])
+    def test_that_do_not_fit_are_refused_before_there_are_scores(self, names: list[str]) -> None:
+        with pytest.raises(UsageError, match="for 2 score sets; give each one of its own"):
+            name_sides(3, CompareOptions(names=names))

@@ -1,0 +1,447 @@
+"""The tests of differences: against scipy and statsmodels, with gaps and without variance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_paired
+
+from headroles import HeadScores, RoleShifts, assign_roles, compare_roles
+from headroles.errors import UsageError
+from headroles.inference import sign_flip_test, step_down_max_t
+from headroles.studies.comparison import COLUMNS
+from tests.studies.comparison.made import ROLES, make_scores, random_scores, shifted
+
+
+@pytest.fixture
+def before() -> HeadScores:
+    return random_scores()
+
+
+@pytest.fixture
+def after(before: HeadScores) -> HeadScores:
+    """Every head moved, each by more than the one before it."""
+    by = np.linspace(-0.3, 0.6, 2 * 3 * 3).reshape(2, 3, 3)
+    return shifted(before, by, noise=0.5)
+
+
+def row(shifts: RoleShifts, layer: int, head: int, role: str) -> pd.Series:
+    frame = shifts.frame
+    chosen = frame[(frame.layer == layer) & (frame["head"] == head) & (frame.role == role)]
+    assert len(chosen) == 1
+    return chosen.iloc[0]
+
+
+def pair(
+    before: HeadScores, after: HeadScores, layer: int, head: int, role: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The scores of one head and role in the examples that have them."""
+    place = before.role_ids.index(role)
+    first, second = (s.values[:, layer, head, place].astype(float) for s in (before, after))
+    return first[~np.isnan(first)], second[~np.isnan(first)]
+
+
+def test_columns_and_rows(before: HeadScores, after: HeadScores) -> None:
+    shifts = compare_roles(before, after)
+    assert tuple(shifts.frame.columns) == COLUMNS
+    assert len(shifts) == 2 * 3 * 3
+    assert shifts.checkpoints == ("after",)
+    assert shifts.roles == ROLES
+    key = shifts.frame.set_index(["role", "layer", "head"]).index
+    assert key.is_unique
+    assert key.tolist() == [(r, la, h) for r in ROLES for la in range(2) for h in range(3)]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_row_is_the_paired_test_of_its_head(
+    before: HeadScores, after: HeadScores, role: str
+) -> None:
+    first, second = pair(before, after, 1, 2, role)
+    found = row(compare_roles(before, after, margin=0.4), 1, 2, role)
+    expected = stats.ttest_rel(second, first)
+    assert found.n == found.n_clusters == len(first)
+    assert found.mean_before == pytest.approx(first.mean())
+    assert found.mean_after == pytest.approx(second.mean())
+    assert found.difference == pytest.approx((second - first).mean())
+    assert found.sd == pytest.approx((second - first).std(ddof=1))
+    assert found.standard_error == pytest.approx(found.sd / np.sqrt(len(first)))
+    assert found.effect_size == pytest.approx(found.difference / found.sd)
+    assert found.statistic == pytest.approx(expected.statistic)
+    assert found.p_value == pytest.approx(expected.pvalue)
+    interval = expected.confidence_interval(0.95)
+    assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high))
+    assert found.p_equivalent == pytest.approx(ttost_paired(second, first, -0.4, 0.4)[0])
+
+
+def test_documents_are_clusters(before: HeadScores) -> None:
+    """The robust error of OLS on a constant, with statsmodels' small-sample factor undone."""
+    clustered = random_scores(documents=8)
+    later = shifted(clustered, 0.2, noise=0.5)
+    first, second = pair(clustered, later, 0, 1, "local")
+    codes = np.array([int(name[1:]) for name in clustered.documents])
+    fitted = sm.OLS(second - first, np.ones(40)).fit(
+        cov_type="cluster", cov_kwds={"groups": codes}, use_t=True
+    )
+    found = row(compare_roles(clustered, later), 0, 1, "local")
+    assert (found.n, found.n_clusters) == (40, 8)
+    # statsmodels multiplies by G / (G - 1) * (n - 1) / (n - k), which is G / (G - 1) here
+    assert found.standard_error == pytest.approx(fitted.bse[0])
+    assert found.p_value == pytest.approx(fitted.pvalues[0])
+    alone = row(compare_roles(clustered, later, clusters="none"), 0, 1, "local")
+    assert alone.p_value == pytest.approx(stats.ttest_rel(second, first).pvalue)
+
+
+@pytest.mark.parametrize("correction", ["fdr_bh", "bonferroni", "hochberg"])
+@pytest.mark.parametrize("family", ["all", "role"])
+def test_each_question_is_corrected_by_itself(
+    before: HeadScores, after: HeadScores, correction: str, family: str
+) -> None:
+    shifts = compare_roles(before, after, correction=correction, family=family)
+    families = [shifts.frame]
+    if family == "role":
+        families = [rows for _, rows in shifts.frame.groupby("role")]
+    name = {"hochberg": "simes-hochberg"}.get(correction, correction)
+    for rows in families:
+        for p, adjusted in (
+            ("p_value", "p_adjusted"),
+            ("p_equivalent", "p_equivalent_adjusted"),
+        ):
+            expected = multipletests(rows[p], method=name)[1]
+            np.testing.assert_allclose(rows[adjusted], expected)
+    np.testing.assert_array_equal(shifts.frame.changed, shifts.frame.p_adjusted <= 0.05)
+    np.testing.assert_array_equal(
+        shifts.frame.equivalent, shifts.frame.p_equivalent_adjusted <= 0.05
+    )
+
+
+def test_two_stages_reject_nothing_that_would_not_be_rejected_alone(before: HeadScores) -> None:
+    """Where almost all changed, that procedure alone would put adjusted p-values below p."""
+    by = np.full((2, 3, 3), 1.0)
+    by[1, 2, 2] = 0.1
+    frame = compare_roles(before, shifted(before, by, noise=0.5), correction="fdr_tsbh").frame
+    assert multipletests(frame.p_value, method="fdr_tsbh")[1].max() < frame.p_value.max()
+    assert (frame.p_adjusted >= frame.p_value).all()
+
+
+def test_no_correction_leaves_p_values_alone(before: HeadScores, after: HeadScores) -> None:
+    frame = compare_roles(before, after, correction="none").frame
+    np.testing.assert_array_equal(frame.p_adjusted, frame.p_value)
+    np.testing.assert_array_equal(frame.p_equivalent_adjusted, frame.p_equivalent)
+
+
+class TestSignFlips:
+    OPTIONS: ClassVar[dict[str, Any]] = {
+        "test": "sign_flip",
+        "resamples": 500,
+        "seed": 4,
+        "margin": 0.4,
+    }
+
+    def differences(self, before: HeadScores, after: HeadScores) -> np.ndarray:
+        """(examples, tests) in the order of the table."""
+        after_less_before = after.values.astype(float) - before.values
+        return np.moveaxis(after_less_before, -1, 1).reshape(len(after_less_before), -1)
+
+    def test_p_values(self, before: HeadScores, after: HeadScores) -> None:
+        frame = compare_roles(before, after, **self.OPTIONS).frame
+        differences = self.differences(before, after)
+        flips = {"n_resamples": 500, "seed": 4}
+        expected = sign_flip_test(differences, 0, alternative="two-sided", **flips)
+        np.testing.assert_array_equal(frame.p_value, expected)
+        above = sign_flip_test(differences, -0.4, alternative="greater", **flips)
+        below = sign_flip_test(differences, 0.4, alternative="less", **flips)
+        np.testing.assert_allclose(frame.p_equivalent, np.maximum(above, below))
+
+    def test_max_t(self, before: HeadScores, after: HeadScores) -> None:
+        frame = compare_roles(before, after, correction="max_t", **self.OPTIONS).frame
+        differences = self.differences(before, after)
+        expected = step_down_max_t(differences, 0, n_resamples=500, seed=4, alternative="two-sided")
+        np.testing.assert_array_equal(frame.p_adjusted, expected)
+        assert (frame.p_adjusted >= frame.p_value).all()
+        assert (frame.p_equivalent_adjusted >= frame.p_equivalent).all()
+        assert frame.changed.any()
+        assert frame.equivalent.any()
+
+    def test_max_t_within_roles(self, before: HeadScores, after: HeadScores) -> None:
+        frame = compare_roles(
+            before, after, correction="max_t", family="role", **self.OPTIONS
+        ).frame
+        alone = self.differences(before, after)[:, :6]
+        expected = step_down_max_t(alone, 0, n_resamples=500, seed=4, alternative="two-sided")
+        np.testing.assert_array_equal(frame.p_adjusted[:6], expected)
+
+    def test_the_seed_decides(self, before: HeadScores, after: HeadScores) -> None:
+        options = {**self.OPTIONS, "correction": "max_t"}
+        once, again = (compare_roles(before, after, **options).frame for _ in range(2))
+        pd.testing.assert_frame_equal(once, again)
+        other = compare_roles(before, after, **{**options, "seed": 5}).frame
+        assert (other.p_adjusted != once.p_adjusted).any()
+
+
+class TestWithoutVariance:
+    def test_what_is_the_same_is_equivalent(self, before: HeadScores) -> None:
+        frame = compare_roles(before, before).frame
+        assert (frame.difference == 0).all()
+        assert frame[["statistic", "p_value", "p_adjusted", "p_equivalent"]].isna().all(axis=None)
+        assert not frame.changed.any()
+        assert frame.equivalent.all()
+        assert set(frame.change) == {"equivalent"}
+        assert set(frame.note) == {"degenerate: zero variance, decided by the mean"}
+
+    def test_a_constant_difference_is_decided_by_its_size(self, before: HeadScores) -> None:
+        by = np.zeros((2, 3, 3))
+        by[0, :, 0] = 0.25, -0.25, 2.0
+        after = shifted(before, by)
+        after.values[:, 0, :, 0] = np.round(before.values[:, 0, :, 0] * 64) / 64
+        before.values[:, 0, :, 0] = after.values[:, 0, :, 0]
+        after.values[:, 0, :, 0] += by[0, :, 0].astype(np.float32)  # exact in binary
+        shifts = compare_roles(before, after)
+        found = [row(shifts, 0, head, "local") for head in range(3)]
+        assert [one.changed for one in found] == [True] * 3
+        assert [one.equivalent for one in found] == [True, True, False]
+        assert [one.change for one in found] == ["trivial", "trivial", "changed"]
+        assert all(np.isnan(one.p_value) for one in found)
+
+    def test_rounding_is_no_change(self, before: HeadScores) -> None:
+        """Scores about 0, as those of contrasts, that another batch rounded otherwise."""
+        values = np.random.default_rng(2).normal(0, 1, before.values.shape).astype(np.float32)
+        nudge = np.where(np.random.default_rng(3).random(values.shape) < 0.5, 0, 1)
+        nudged = np.where(nudge, np.nextafter(values, np.float32(9)), values)
+        frame = compare_roles(make_scores(values), make_scores(nudged)).frame
+        assert (frame.difference > 0).all()
+        assert not frame.changed.any()
+        assert set(frame.change) == {"equivalent"}
+
+    @pytest.mark.parametrize("size", [0.0, 50.0])
+    def test_rounding_that_leans_to_one_side_is_no_change(self, size: float) -> None:
+        """Another batch size rounds all scores of a head a little up: not evidence of anything."""
+        rng = np.random.default_rng(4)
+        values = size + rng.normal(0, 1, (400, 1, 2, 3))
+        nudged = values + max(1, size) * rng.normal(3e-6, 2e-6, values.shape)
+        shifts = compare_roles(make_scores(values), make_scores(nudged))
+        assert not shifts.frame.changed.any()
+        assert set(shifts.frame.change) == {"equivalent"}
+        assert shifts.frame.note.str.startswith("degenerate").all()
+
+    def test_degenerate_tests_do_not_count(self, before: HeadScores, after: HeadScores) -> None:
+        after.values[:, 1] = before.values[:, 1]
+        frame = compare_roles(before, after, correction="bonferroni").frame
+        moved = frame[frame.layer == 0]
+        np.testing.assert_allclose(moved.p_adjusted, np.minimum(1, 9 * moved.p_value))
+
+
+class TestTooFewExamples:
+    @pytest.fixture
+    def rare(self, before: HeadScores) -> HeadScores:
+        """``block`` in one example only."""
+        before.values[1:, ..., 1] = np.nan
+        before.values[0, ..., 1] = 2.0
+        before.counts[:, 1] = np.arange(40) == 0
+        return before
+
+    def test_nothing_is_said(self, rare: HeadScores) -> None:
+        frame = compare_roles(rare, shifted(rare, 1.0, noise=0.1)).frame
+        rows = frame[frame.role == "block"]
+        assert set(rows.n) == {1}
+        assert set(rows.change) == set(rows.status) == {"untestable"}
+        assert not rows.changed.any()
+        assert not rows.equivalent.any()
+        assert rows[["sd", "effect_size", "p_value", "p_adjusted"]].isna().all(axis=None)
+        np.testing.assert_allclose(rows.difference, rows.mean_after - rows.mean_before)
+        assert set(rows.note) == {"untestable: fewer than two examples"}
+
+    def test_a_single_cluster(self, before: HeadScores) -> None:
+        clustered = random_scores(documents=2)
+        clustered.values[1::2, ..., 2] = np.nan  # all in the first document
+        clustered.counts[1::2, 2] = 0
+        frame = compare_roles(clustered, shifted(clustered, 1.0, noise=0.1)).frame
+        rows = frame[frame.role == "syntactic"]
+        assert set(rows.note) == {"untestable: fewer than two clusters"}
+        assert set(rows.change) == {"untestable"}
+
+    def test_a_role_that_no_example_has_is_left_out(self, before: HeadScores) -> None:
+        before.values[..., 1] = np.nan
+        before.counts[:, 1] = 0
+        assert compare_roles(before, before).roles == ("local", "syntactic")
+
+    def test_evenness_is_no_role(self) -> None:
+        values = np.random.default_rng(0).normal(0.3, 0.1, (20, 2, 2, 2))
+        scores = make_scores(values, ("block", "block:evenness"), score="excess")
+        assert compare_roles(scores, shifted(scores, 0.1, 0.05)).roles == ("block",)
+
+
+class TestAnswers:
+    def test_are_those_of_the_role_tables(self, before: HeadScores, after: HeadScores) -> None:
+        options: dict[str, Any] = {"threshold": 3.1, "alpha": 0.1, "correction": "bonferroni"}
+        frame = compare_roles(before, after, **options).frame
+        for side, scores in (("answer_before", before), ("answer_after", after)):
+            expected = assign_roles(scores, **options).frame
+            assert frame[side].tolist() == expected.answer.tolist()
+        assert set(frame.threshold) == {3.1}
+
+    def test_lost_gained_kept_absent_and_undecided(self) -> None:
+        rng = np.random.default_rng(0)
+        means = {"kept": (5, 4), "gained": (1, 5), "lost": (5, 1), "absent": (1, 2)}
+        means |= {"undecided": (5, 3)}
+        first, second = (
+            np.stack([rng.normal(pair[side], 0.8, 50) for pair in means.values()], axis=1)
+            for side in (0, 1)
+        )
+        # exactly at the threshold: neither above nor below is shown
+        second[:, 4] += 3 - second[:, 4].mean()
+        frame = compare_roles(
+            *(make_scores(side[:, None, :, None], ("local",)) for side in (first, second))
+        ).frame
+        assert frame.status.tolist() == list(means)
+        assert frame.changed.all()
+        assert frame.answer_after.iloc[4] == "undecided"
+
+    def test_a_contrast_is_tested_against_zero(self) -> None:
+        values = np.random.default_rng(0).normal(0.5, 1, (50, 1, 1, 2))
+        roles = ("syntactic", "syntactic:beyond_offset")
+        before = make_scores(values, roles)
+        after = shifted(before, -1.2, noise=0.2)
+        frame = compare_roles(before, after).frame
+        assert frame.threshold.tolist() == [3.0, 0.0]
+        assert frame.status.tolist() == ["absent", "lost"]
+        assert frame.changed.all()
+
+
+class TestMargin:
+    @pytest.mark.parametrize(("score", "expected"), [("bias", 0.5), ("excess", 0.025)])
+    def test_default(self, score: str, expected: float) -> None:
+        """A quarter of the way from uniform attention to the usual threshold."""
+        scores = random_scores(score=score)
+        frame = compare_roles(scores, scores).frame
+        assert set(frame.margin) == {expected}
+        uniform = {"bias": 1, "excess": 0}[score]
+        assert expected == pytest.approx((frame.threshold.iloc[0] - uniform) / 4)
+
+    def test_decides_what_is_equivalent(self, before: HeadScores) -> None:
+        after = shifted(before, 0.2, noise=0.1)
+        assert compare_roles(before, after, margin=0.5).frame.change.eq("trivial").all()
+        assert compare_roles(before, after, margin=0.1).frame.change.eq("changed").all()
+        noise = shifted(before, 0.0, noise=3.0).values - before.values
+        unsure = shifted(before, noise - np.nanmean(noise, axis=0))
+        assert set(compare_roles(before, unsure, margin=0.5).frame.change) == {"undecided"}
+
+    def test_a_two_sided_interval_inside_the_margin(
+        self, before: HeadScores, after: HeadScores
+    ) -> None:
+        """Schuirmann: equivalent at level alpha is a 1 - 2 alpha interval within the margin."""
+        frame = compare_roles(before, after, alpha=0.05, margin=0.4, correction="none").frame
+        wide = compare_roles(before, after, alpha=0.1, margin=0.4, correction="none").frame
+        inside = (wide.ci_low > -0.4) & (wide.ci_high < 0.4)
+        assert 0 < inside.sum() < len(frame)
+        np.testing.assert_array_equal(frame.equivalent, inside)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": 0.0}, "the margin is 0.0; it must be a number above 0"),
+        ({"margin": float("nan")}, "the margin is nan"),
+        (
+            {"test": "wilcoxon", "clusters": "none"},
+            "the test is 'wilcoxon'; it must be one of t, sign_flip",
+        ),
+        ({"test": "sign_flips"}, "the test is 'sign_flips'"),
+        ({"correction": "max_t"}, "max_t comes from sign flips"),
+        ({"alpha": 0.5}, "alpha is 0.5"),
+        ({"family": "layer"}, "family is 'layer'"),
+        ({"clusters": "document"}, "one document"),
+    ],
+)
+def test_options_outside_their_range(
+    before: HeadScores, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        compare_roles(before, before, **options)
+
+
+class TestTrajectory:
+    def test_every_checkpoint_is_compared_with_the_first(
+        self, before: HeadScores, after: HeadScores
+    ) -> None:
+        last = shifted(before, 1.0, noise=0.5, seed=9)
+        both = compare_roles(before, after, last, correction="none")
+        assert both.checkpoints == ("1", "2")
+        for name, scores in (("1", after), ("2", last)):
+            alone = compare_roles(before, scores, names=[name], correction="none")
+            rows = both.frame[both.frame.checkpoint == name].reset_index(drop=True)
+            pd.testing.assert_frame_equal(rows, alone.frame)
+
+    @pytest.mark.parametrize("family", ["all", "role"])
+    def test_checkpoints_are_one_family(
+        self, before: HeadScores, after: HeadScores, family: str
+    ) -> None:
+        last = shifted(before, 0.3, noise=0.5, seed=9)
+        frame = compare_roles(before, after, last, family=family, correction="bonferroni").frame
+        n_tests = {"all": 36, "role": 12}[family]
+        np.testing.assert_allclose(frame.p_adjusted, np.minimum(1, n_tests * frame.p_value))
+
+    def test_max_t_over_all_checkpoints(self, before: HeadScores, after: HeadScores) -> None:
+        last = shifted(before, 0.3, noise=0.5, seed=9)
+        frame = compare_roles(
+            before, after, last, test="sign_flip", correction="max_t", resamples=300
+        ).frame
+        differences = np.concatenate(
+            [
+                np.moveaxis(s.values.astype(float) - before.values, -1, 1).reshape(40, -1)
+                for s in (after, last)
+            ],
+            axis=1,
+        )
+        expected = step_down_max_t(differences, 0, n_resamples=300, seed=0, alternative="two-sided")
+        np.testing.assert_array_equal(frame.p_adjusted, expected)
+
+    def test_names(self, before: HeadScores, after: HeadScores) -> None:
+        shifts = compare_roles(before, after, before, names=["step 100", "step 200"])
+        assert shifts.checkpoints == ("step 100", "step 200")
+        assert list(shifts.provenance["model"]) == ["before", "step 100", "step 200"]
+
+    @pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", "before"], ["a", "b", "c"]])
+    def test_names_that_do_not_fit(
+        self, before: HeadScores, after: HeadScores, names: list[str]
+    ) -> None:
+        with pytest.raises(UsageError, match="for 2 score sets; give each one of its own"):
+            compare_roles(before, after, after, names=names)
+
+
+def test_rounding_of_contrasts_is_no_change() -> None:
+    """A head that looks at positions alone, before and after."""
+    rng = np.random.default_rng(0)
+    roles = ("syntactic", "syntactic:beyond_offset")
+    sides = [
+        make_scores(np.stack([np.full((30, 1, 2), size), noise], axis=-1), roles)
+        for size, noise in zip((2.0, 4.0), rng.uniform(1e-7, 1e-6, (2, 30, 1, 2)), strict=True)
+    ]
+    for test in ("t", "sign_flip"):
+        frame = compare_roles(*sides, test=test, resamples=100).frame
+        contrast = frame[frame["role"] == roles[1]]
+        assert (contrast["difference"].abs() < 1e-5).all()
+        assert (contrast["change"] == "equivalent").all()
+        assert (contrast["status"] == "undecided").all()
+        assert contrast["note"].str.startswith("degenerate").all()
+
+
+def test_a_role_that_no_example_has_any_more() -> None:
+    """A contrast may lose all its examples: it is untestable after, and nothing is claimed."""
+    before = random_scores()
+    role = before.role_ids[-1]
+    values, counts = before.values.copy(), before.counts.copy()
+    values[..., -1], counts[:, -1] = np.nan, 0
+    after = replace(before, values=values, counts=counts)
+    frame = compare_roles(before, after).frame
+    gone = frame[frame["role"] == role]
+    assert (gone["answer_after"] == "untestable").all()
+    assert (gone["status"] == "untestable").all()
+    assert not gone["changed"].any()
+    assert role not in set(compare_roles(after, before).frame["role"])

@@ -1,0 +1,99 @@
+"""From scores to what is tested: columns, thresholds, families, clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headroles import HeadScores
+from headroles.errors import UsageError
+from headroles.roles import SCORES
+from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
+from headroles.testing import Hypotheses, TestOptions
+from headroles.testing.options import TEST_FAMILIES
+from tests.conftest import make_scores, role_ids
+
+RNG = np.random.default_rng(0)
+
+
+def hypotheses(scores: HeadScores, **options: Any) -> Hypotheses:
+    return hypotheses_of(scores, HeadColumns.of(scores), TestOptions(**options))
+
+
+class TestColumns:
+    def test_order_is_role_layer_head(self) -> None:
+        values = RNG.normal(size=(4, 2, 3, 2)).astype(np.float32)
+        scores = make_scores(values, ["local", "syntactic"])
+        columns, found = HeadColumns.of(scores), hypotheses(scores)
+        assert found.n_tests == 12
+        roles, layers, heads = columns.places
+        for test in range(found.n_tests):
+            place = (roles[test], layers[test], heads[test])
+            expected = values[:, place[1], place[2], place[0]]
+            np.testing.assert_array_equal(found.sample.values[:, test], expected)
+            labels = (columns.labels["role"][test], *place[1:])
+            assert labels == (columns.ids[place[0]], layers[test], heads[test])
+        assert roles.tolist() == sorted(roles)
+
+    def test_a_role_that_no_example_has_is_left_out(self) -> None:
+        values = RNG.normal(size=(4, 1, 2, 3))
+        values[..., 1] = np.nan
+        assert hypotheses(make_scores(values, ["a", "b", "c"])).names == ("a", "c")
+
+    @pytest.mark.parametrize("family", TEST_FAMILIES)
+    def test_families(self, family: str) -> None:
+        found = hypotheses(make_scores(RNG.normal(size=(4, 2, 2, 3)), "abc"), family=family)
+        parts = [part.tolist() for part in found.columns_by_family]
+        whole = list(range(12))
+        assert parts == ([whole] if family == "all" else [whole[:4], whole[4:8], whole[8:]])
+
+
+class TestThresholds:
+    @pytest.mark.parametrize("score", SCORES)
+    def test_default_is_that_of_the_score(self, score: str) -> None:
+        scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], score=score)
+        assert (hypotheses(scores).threshold == {"bias": 3, "excess": 0.1}[score]).all()
+
+    @pytest.mark.parametrize("threshold", [None, 1.5])
+    def test_contrasts_are_tested_against_zero(self, threshold: float | None) -> None:
+        roles = role_ids(["obj"])
+        scores = make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)
+        found = hypotheses(scores, threshold=threshold)
+        names = HeadColumns.of(scores).labels["role"]
+        contrast = np.array([str(name).endswith(":beyond_offset") for name in names])
+        assert contrast.sum() == 2 * 4
+        assert (found.threshold[contrast] == 0).all()
+        assert (found.threshold[~contrast] == (threshold or 3.0)).all()
+
+    def test_evenness_is_no_role(self) -> None:
+        roles = role_ids([], score="excess")
+        scores = make_scores(RNG.normal(size=(4, 1, 2, len(roles))), roles)
+        assert hypotheses(scores).names == tuple(name for name in roles if "evenness" not in name)
+
+
+class TestClusters:
+    VALUES = RNG.normal(size=(4, 1, 2, 1))
+
+    @pytest.mark.parametrize(
+        ("asked", "documents", "expected"),
+        [
+            ("auto", "bbaa", [1, 1, 0, 0]),
+            ("auto", "aaaa", None),
+            ("document", "abca", [0, 1, 2, 0]),
+            ("none", "bbaa", None),
+        ],
+    )
+    def test_documents_are_clusters(
+        self, asked: str, documents: str, expected: list[int] | None
+    ) -> None:
+        scores = make_scores(self.VALUES, ["local"], list(documents))
+        found = clusters_of(scores, TestOptions(clusters=asked))
+        assert (None if found is None else found.tolist()) == expected
+        n_clusters = hypotheses(scores, clusters=asked).n_clusters
+        assert n_clusters == (4 if expected is None else len(set(documents)))
+
+    def test_one_document_cannot_be_clustered(self) -> None:
+        with pytest.raises(UsageError, match=r"all examples are of one document.*clusters='none'"):
+            hypotheses(make_scores(self.VALUES, ["local"]), clusters="document")

@@ -1,0 +1,334 @@
+"""Assignment of roles from scores made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from headroles import HeadScores, RoleTable, assign_roles
+from headroles.errors import StorageError, UsageError
+from headroles.inference import ANSWERS
+from headroles.results import put_into, save_together
+from headroles.roles import SCORES
+from headroles.studies.role_table import COLUMNS
+from tests.conftest import make_scores, role_ids
+
+ROLES = ("local", "block", "syntactic")
+
+
+@pytest.fixture
+def scores() -> HeadScores:
+    """2 layers x 3 heads over 30 examples; heads of layer 1 are strong, strongest last."""
+    rng = np.random.default_rng(0)
+    means = np.array([[2.0, 2.5, 2.9], [3.5, 4.0, 6.0]])
+    values = rng.normal(means[None, :, :, None], 1.0, size=(30, 2, 3, 3)).astype(np.float32)
+    values[1:, ..., 1] = np.nan  # block: one example only
+    values[10:, ..., 2] = np.nan
+    values[:, 1, 2, 0] = 5.0  # a constant head
+    return make_scores(values, ROLES)
+
+
+def row(table: RoleTable, layer: int, head: int, role: str) -> pd.Series:
+    frame = table.frame
+    chosen = frame[(frame.layer == layer) & (frame["head"] == head) & (frame.role == role)]
+    assert len(chosen) == 1
+    return chosen.iloc[0]
+
+
+def test_columns_and_rows(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    assert tuple(table.frame.columns) == COLUMNS
+    assert len(table) == 2 * 3 * 3
+    assert table.roles == ROLES
+
+
+def test_a_row_is_the_test_of_its_head(scores: HeadScores) -> None:
+    table = assign_roles(scores, correction="none")
+    sample = scores.values[:10, 1, 1, 2].astype(float)
+    expected = stats.ttest_1samp(sample, 3, alternative="greater")
+    found = row(table, 1, 1, "syntactic")
+    assert found.n == 10
+    assert found["mean"] == pytest.approx(sample.mean())
+    assert found.p_value == found.p_adjusted == pytest.approx(expected.pvalue)
+    assert found.effect_size == pytest.approx((sample.mean() - 3) / sample.std(ddof=1))
+
+
+def test_strong_heads_get_the_role(scores: HeadScores) -> None:
+    table = assign_roles(scores, correction="holm")
+    assert (1, 1) in table.heads_with("local")
+    assert not [head for head in table.heads_with("local") if head[0] == 0]
+
+
+def test_untestable_and_degenerate(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    untestable = row(table, 1, 2, "block")
+    assert untestable.note.startswith("untestable")
+    assert np.isnan(untestable.p_adjusted)
+    assert not untestable.assigned
+    constant = row(table, 1, 2, "local")
+    assert constant.note.startswith("degenerate")
+    assert np.isnan(constant.p_value)
+    assert constant.assigned
+
+
+def test_a_constant_head_at_the_threshold_has_no_role(scores: HeadScores) -> None:
+    assert not row(assign_roles(scores, threshold=5.0), 1, 2, "local").assigned
+
+
+def test_the_family_decides_what_is_corrected_together(scores: HeadScores) -> None:
+    together = assign_roles(scores, correction="bonferroni")
+    apart = assign_roles(scores, correction="bonferroni", family="role")
+    p = row(together, 1, 0, "syntactic").p_value
+    # 11 of 18 tests were made: block has one example, one local head is constant
+    assert row(together, 1, 0, "syntactic").p_adjusted == pytest.approx(min(1, 11 * p))
+    assert row(apart, 1, 0, "syntactic").p_adjusted == pytest.approx(min(1, 6 * p))
+
+
+def test_published_preset(scores: HeadScores) -> None:
+    table = assign_roles(scores, preset="published")
+    sample = scores.values[:, 1, 0, 0].astype(float)
+    statistic = (sample.mean() - 3) / (sample.std() / np.sqrt(len(sample)))
+    found = row(table, 1, 0, "local")
+    assert found.statistic == pytest.approx(statistic)
+    assert found.p_adjusted == found.p_value
+
+
+def test_published_tests_are_of_bias_scores(scores: HeadScores) -> None:
+    excess = replace(scores, score=SCORES["excess"])
+    with pytest.raises(UsageError, match="these are excess scores; score again"):
+        assign_roles(excess, preset="published")
+
+
+def test_permuting_heads_permutes_the_table(scores: HeadScores) -> None:
+    order = [2, 0, 1]
+    permuted = replace(scores, values=np.ascontiguousarray(scores.values[:, :, order]))
+    before, after = assign_roles(scores), assign_roles(permuted)
+    for new, old in enumerate(order):
+        for role in ROLES:
+            left, right = row(after, 1, new, role), row(before, 1, old, role)
+            pd.testing.assert_series_equal(left.drop("head"), right.drop("head"), check_names=False)
+
+
+def test_views(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    counts = table.counts()
+    assert counts.loc["local", "total"] == len(table.heads_with("local"))
+    assert list(counts.columns) == [0, 1, "total"]
+    wide = table.wide()
+    assert list(wide.columns) == ["layer", "head", *ROLES]
+    assert int(wide["local"].sum()) == counts.loc["local", "total"]
+    together = table.colocation()
+    assert together.loc["local", "local"] == counts.loc["local", "total"]
+    both = set(table.heads_with("local")) & set(table.heads_with("syntactic"))
+    assert together.loc["local", "syntactic"] == len(both)
+    assert table.assigned["mean"].is_monotonic_decreasing
+
+
+def test_every_head_gets_one_answer_to_each_role(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    assert (table.frame["assigned"] == (table.frame["answer"] == "yes")).all()
+    answers = table.answers()
+    assert list(answers.index) == list(ROLES)
+    assert tuple(answers.columns) == ANSWERS
+    assert (answers.sum(axis=1) == 6).all()
+    assert answers.loc["block"].to_dict() == {"yes": 0, "no": 0, "undecided": 0, "untestable": 6}
+    assert answers.loc["local", "no"] > 0
+    for answer in ANSWERS:
+        rows = table.frame[table.frame["answer"] == answer]
+        counts = table.counts(answer)
+        assert counts["total"].to_dict() == answers[answer].to_dict()
+        assert counts.loc["local", 0] == len(rows[(rows.role == "local") & (rows.layer == 0)])
+    with pytest.raises(UsageError, match="the answer is 'maybe'; it must be one of yes, no"):
+        table.counts("maybe")
+
+
+def test_clusters_are_counted_and_told(scores: HeadScores) -> None:
+    documents = tuple(f"d{k // 2}" for k in range(30))
+    clustered = replace(scores, documents=documents)
+    table = assign_roles(clustered)
+    assert row(table, 0, 0, "local").n_clusters == 15
+    assert row(table, 0, 0, "syntactic").n_clusters == 5
+    assert row(table, 0, 0, "syntactic").n == 10
+    tests = table.provenance["tests"]
+    assert (tests["clusters"], tests["clustered_by"], tests["n_clusters"]) == (
+        "auto",
+        "document",
+        15,
+    )
+    assert table.warnings == tuple(tests["warnings"])
+    assert "all roles come from fewer than 20 documents" in table.warnings[0]
+    apart = assign_roles(clustered, clusters="none")
+    assert row(apart, 0, 0, "local").n_clusters == 30
+    assert apart.provenance["tests"]["clustered_by"] == "none"
+    assert "2 of 3 roles (block, syntactic) come from fewer than 20 examples" in apart.warnings[0]
+
+
+def test_evenness_stands_beside_block() -> None:
+    roles = role_ids([], score="excess")
+    values = np.random.default_rng(0).normal(0.4, 0.1, (20, 2, 3, len(roles)))
+    block, evenness = roles.index("block"), roles.index("block:evenness")
+    values[3:9, ..., block] = values[3:9, ..., evenness] = np.nan
+    table = assign_roles(make_scores(values, roles, score="excess"))
+    assert "block:evenness" not in (*table.roles, *table.provenance["tests"]["left_out"])
+    expected = np.delete(values[..., evenness], np.s_[3:9], axis=0).mean(axis=0)
+    found = table.wide("evenness").set_index(["layer", "head"])
+    np.testing.assert_allclose(found["block"].to_numpy().reshape(2, 3), expected, rtol=1e-6)
+    assert found.drop(columns="block").isna().all(axis=None)
+    contrasts = table.frame["role"].str.endswith("beyond_offset")
+    assert (table.frame.loc[~contrasts, "threshold"] == 0.1).all()
+
+
+def test_bias_scores_have_no_evenness(scores: HeadScores) -> None:
+    assert assign_roles(scores).frame["evenness"].isna().all()
+
+
+def test_the_same_twice(scores: HeadScores) -> None:
+    options = {"test": "sign_flip", "correction": "max_t", "interval": "simultaneous"}
+    one, other = (assign_roles(scores, **options, seed=3) for _ in range(2))  # type: ignore[arg-type]
+    pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
+    assert one.provenance == other.provenance
+    assert one.provenance["tests"]["seed"] == 3
+    assert one.provenance["tests"]["resamples"] == 10_000
+
+
+def test_shows_itself(scores: HeadScores) -> None:
+    shown = repr(assign_roles(scores))
+    for part in (
+        "heads per layer with mean score > 3 (alpha 0.05, fdr_bh over all tests)",
+        "t-tests of 30 independent examples",
+        "yes no undecided untestable",
+        "strongest heads: layer-head mean score",
+        "6 tests were not made; the notes of the table say why",
+        "warning: 2 of 3 roles (block, syntactic) come from fewer than 20 examples",
+    ):
+        assert part in shown.replace("the scores of ", "")
+    assert "<table" in assign_roles(scores)._repr_html_()
+
+
+def test_what_is_shown_in_a_notebook_is_escaped() -> None:
+    odd = make_scores(np.ones((3, 1, 1, 1)), ["<script>"])
+    assert "<script>" not in assign_roles(odd)._repr_html_()
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+FILES = {"roles.csv", "roles.parquet", "run.json"}
+
+
+class TestFiles:
+    @pytest.fixture
+    def folder(self, scores: HeadScores, tmp_path: Path) -> Path:
+        return assign_roles(scores).save(tmp_path / "roles")
+
+    def test_save_and_load(self, scores: HeadScores, folder: Path) -> None:
+        table, loaded = assign_roles(scores), RoleTable.load(folder)
+        pd.testing.assert_frame_equal(loaded.frame, table.frame, check_dtype=False)
+        assert loaded.provenance == table.provenance
+        assert names(folder) == FILES
+        with pytest.raises(StorageError, match="not empty"):
+            table.save(folder)
+
+    @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
+    @pytest.mark.parametrize("nth", [1, 2, 3])
+    def test_nothing_is_replaced_unless_all_is_written(
+        self,
+        scores: HeadScores,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        nth: int,
+        failure: type[BaseException],
+    ) -> None:
+        before = {name: (folder / name).read_bytes() for name in FILES}
+        write, written = Path.write_bytes, []
+
+        def fail(path: Path, content: bytes) -> int:
+            written.append(path)
+            if len(written) == nth:
+                raise failure
+            return write(path, content)
+
+        monkeypatch.setattr(Path, "write_bytes", fail)
+        with pytest.raises((StorageError, KeyboardInterrupt)):
+            put_into(folder, assign_roles(scores, threshold=2))
+        assert {name: (folder / name).read_bytes() for name in FILES} == before
+        assert names(folder) == FILES
+
+    def test_a_table_that_was_changed_is_told(self, folder: Path) -> None:
+        (folder / "roles.csv").write_text((folder / "roles.csv").read_text().replace("no", "yes"))
+        with pytest.raises(StorageError, match=r"roles\.csv is not what headroles wrote"):
+            RoleTable.load(folder)
+
+    def test_tables_with_other_columns(self, scores: HeadScores, tmp_path: Path) -> None:
+        table = assign_roles(scores)
+        other = RoleTable(table.frame.drop(columns="answer"), table.provenance)
+        with pytest.raises(StorageError, match=r"has not the columns of this version.*assign"):
+            RoleTable.load(other.save(tmp_path / "out"))
+
+    def test_put_beside_the_scores_it_was_made_from(
+        self, scores: HeadScores, tmp_path: Path
+    ) -> None:
+        folder = scores.save(tmp_path / "scores")
+        with pytest.raises(
+            StorageError, match=r"holds no role table \(it holds: scores\); test scores with"
+        ):
+            RoleTable.load(folder)
+        put_into(folder, assign_roles(scores))
+        put_into(folder, assign_roles(HeadScores.load(folder), threshold=2))
+        assert RoleTable.load(folder).tests["threshold"] == 2
+        np.testing.assert_array_equal(HeadScores.load(folder).values, scores.values)
+
+    def test_saved_with_them(self, scores: HeadScores, tmp_path: Path) -> None:
+        table = assign_roles(scores)
+        folder = save_together(tmp_path / "both", [scores, table])
+        assert RoleTable.load(folder).tests == table.tests
+        assert HeadScores.load(folder).roles == scores.roles
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0.5}, "alpha is 0.5"),
+        ({"threshold": float("nan")}, "threshold"),
+        ({"correction": "max_t"}, "test='sign_flip'"),
+        ({"clusters": "document"}, "one document"),
+        ({"preset": "best"}, "preset is 'best'"),
+    ],
+)
+def test_options_that_cannot_be_meant(
+    scores: HeadScores, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        assign_roles(scores, **options)  # type: ignore[arg-type]
+
+
+def test_a_role_that_no_example_has_is_left_out(scores: HeadScores) -> None:
+    scores.values[..., 1] = np.nan
+    scores.counts[:, 1] = 0
+    table = assign_roles(scores)
+    assert table.roles == ("local", "syntactic")
+    assert table.provenance["tests"]["left_out"] == ["block"]
+
+
+@pytest.mark.parametrize("reach", [10, 11])
+def test_layers_with_a_window_are_noted(reach: int) -> None:
+    """Of 12 tokens the last is 11 positions from the first."""
+    roles = ("local", "syntactic", "syntactic:beyond_offset")
+    values = np.random.default_rng(0).normal(3, 1, (60, 2, 3, 3))
+    values[:, 1, 2] = 5  # another note comes first
+    notes = assign_roles(make_scores(values, roles, reaches=[None, reach])).wide("note")
+    of_layers = notes.drop(columns=["layer", "head"]).to_numpy().reshape(2, 3, 3)
+    assert (of_layers[0] == "").all()
+    assert [note.split(":")[0] for note in of_layers[1, 2]] == ["degenerate"] * 3
+    expected = ["", "", ""]
+    if reach == 10:
+        seen = "attention of this layer reaches 10 positions"
+        expected[0] = f"{seen}: partly architecture"
+        expected[2] = f"{seen}, fewer at the ends: contrasts are approximate"
+    assert of_layers[1, :2].tolist() == [expected] * 2

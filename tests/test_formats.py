@@ -1,0 +1,167 @@
+"""The role table in the formats that programs and people read."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headroles import RoleTable, assign_roles
+from headroles.errors import UsageError
+from headroles.formats import FORMATS
+from headroles.studies.role_table import COLUMNS
+from tests.conftest import make_scores
+
+ROLES = ("local", "50%_a&b", "<script>alert(1)</script>", "conj|and")
+MODEL = {"model": "Köln/bert"}
+
+
+@pytest.fixture(scope="module")
+def table() -> RoleTable:
+    """Two layers of two heads; the third role has one example only and is not tested."""
+    values = np.random.default_rng(3).gamma(9, 0.4, (12, 2, 2, len(ROLES))).astype(np.float32)
+    values[1:, ..., 2] = np.nan
+    scores = make_scores(values, ROLES, model=MODEL)
+    table = assign_roles(scores)
+    assert 0 < table.frame["assigned"].sum() < 12
+    assert table.frame["p_value"].isna().sum() == 4
+    return table
+
+
+def read_csv(content: bytes) -> pd.DataFrame:
+    return pd.read_csv(io.BytesIO(content), keep_default_na=False, na_values=[""])
+
+
+def assert_same(read: pd.DataFrame, frame: pd.DataFrame) -> None:
+    assert list(read.columns) == list(frame.columns)
+    for column in frame:
+        for one, other in zip(read[column], frame[column], strict=True):
+            assert one == other or (pd.isna(one) and (pd.isna(other) or other == ""))
+
+
+@pytest.mark.parametrize(
+    ("view", "value"), [("long", None), ("wide", None), *(("wide", v) for v in COLUMNS[3:])]
+)
+class TestRoundTrip:
+    def test_csv(self, table: RoleTable, view: str, value: str | None) -> None:
+        assert_same(read_csv(table.export("csv", view, value)), frame_of(table, view, value))
+
+    def test_parquet(self, table: RoleTable, view: str, value: str | None) -> None:
+        content = table.export("parquet", view, value)
+        read = pq.read_table(pa.BufferReader(content)).to_pandas()
+        pd.testing.assert_frame_equal(read, frame_of(table, view, value), check_exact=True)
+
+    def test_json(self, table: RoleTable, view: str, value: str | None) -> None:
+        content = json.loads(
+            table.export("json", view, value), parse_constant=lambda name: pytest.fail(name)
+        )
+        frame = frame_of(table, view, value)
+        assert_same(pd.DataFrame(content["rows"], columns=list(frame.columns)), frame)
+
+
+def frame_of(table: RoleTable, view: str, value: str | None = None) -> pd.DataFrame:
+    if view == "long":
+        return table.frame
+    return table.wide() if value is None else table.wide(value)
+
+
+def test_json_has_null_for_what_is_missing_and_true_for_what_is_assigned(table: RoleTable) -> None:
+    rows = json.loads(table.export("json"))["rows"]
+    untested = [row for row in rows if row["role"] == ROLES[2]]
+    assert {row["p_value"] for row in untested} == {None}
+    assert {row["assigned"] for row in rows} == {True, False}
+
+
+def test_provenance_goes_along(table: RoleTable) -> None:
+    metadata = pq.read_schema(pa.BufferReader(table.export("parquet"))).metadata
+    assert json.loads(metadata[b"headroles"]) == table.provenance
+    assert json.loads(table.export("json"))["provenance"] == table.provenance
+    assert table.provenance["model"] == MODEL
+
+
+@pytest.mark.parametrize("view", ["long", "wide"])
+def test_html_escapes_names(table: RoleTable, view: str) -> None:
+    content = table.export("html", view).decode()
+    assert "<script>" not in content
+    assert "&lt;script&gt;" in content
+    assert "50%_a&amp;b" in content
+
+
+def test_html_escapes_notes(table: RoleTable) -> None:
+    noted = RoleTable(table.frame.assign(note="<script>x</script>"), {})
+    assert "<script>" not in noted.export("html").decode()
+
+
+@pytest.mark.parametrize("view", ["long", "wide"])
+def test_latex_escapes_names(table: RoleTable, view: str) -> None:
+    content = table.export("latex", view).decode()
+    assert r"50\%\_a\&b" in content
+    assert "50%" not in content
+    assert content.startswith(r"\begin{tabular}")
+
+
+@pytest.mark.parametrize("view", ["long", "wide"])
+def test_markdown_is_a_table_with_a_header(table: RoleTable, view: str) -> None:
+    header, rule, *rows = table.export("markdown", view).decode().splitlines()
+    columns = list(frame_of(table, view).columns)
+    cells = [cell.strip() for cell in header.replace(r"\|", "/").strip("|").split("|")]
+    assert cells == [name.replace("|", "/") for name in columns]
+    assert set(rule) <= set("|:-")
+    assert len(rows) == (16 if view == "long" else 4)
+    assert {row.replace(r"\|", "/").count("|") for row in (header, *rows)} == {len(columns) + 1}
+
+
+@pytest.mark.parametrize("view", ["counts", "answers", "colocation"])
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_rows_keep_their_names(table: RoleTable, fmt: str, view: str) -> None:
+    content = table.export(fmt, view)
+    if fmt == "csv":
+        assert read_csv(content)["role"].tolist() == list(table.roles)
+    elif fmt == "parquet":
+        assert pq.read_table(pa.BufferReader(content)).to_pandas()["role"].tolist() == list(ROLES)
+    else:
+        assert b"local" in content
+
+
+@pytest.mark.parametrize("fmt", ["markdown", "latex", "html"])
+def test_readable_formats_round_and_mark(table: RoleTable, fmt: str) -> None:
+    content = table.export(fmt).decode()
+    row = table.frame[table.frame["assigned"]].iloc[0]
+    assert f"{row['mean']:.4g}" in content
+    assert repr(float(row["mean"])) not in content
+    for never in ("True", "False", "nan", "NaN"):
+        assert never not in content
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("view", ["long", "wide"])
+def test_every_format_is_the_same_twice(table: RoleTable, fmt: str, view: str) -> None:
+    assert table.export(fmt, view) == table.export(fmt, view)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fmt": "xlsx"}, "unknown format 'xlsx'; use one of csv, parquet, json"),
+        ({"fmt": "CSV"}, "unknown format 'CSV'"),
+        ({"fmt": "csv", "view": "tall"}, "the view is 'tall'; it must be one of long, wide"),
+        ({"fmt": "csv", "value": "mean"}, "pass --view wide with it"),
+        ({"fmt": "csv", "view": "wide", "value": "size"}, "the value is 'size'; it must be"),
+    ],
+)
+def test_unknown_options(table: RoleTable, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        table.export(**options)
+
+
+def test_saved_and_loaded_table_exports_the_same(table: RoleTable, tmp_path: Path) -> None:
+    loaded = RoleTable.load(table.save(tmp_path / "out"))
+    for fmt in FORMATS:
+        assert loaded.export(fmt) == table.export(fmt)

@@ -1,0 +1,137 @@
+"""Results: a new kind is a few lines, and shows, saves, loads and exports itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from headroles.errors import StorageError, UsageError
+from headroles.results import Grid, Result, Shown, Warned, put_into, save_together, to_records
+from headroles.storage import RUN_FILE
+
+
+class Recipes(Result):
+    """What a new kind of result has to say of itself."""
+
+    kind: ClassVar[str] = "recipes"
+    cure: ClassVar[str] = "cook into {folder} first"
+    stem: ClassVar[str] = "recipes"
+    columns: ClassVar[tuple[str, ...]] = ("dish", "minutes")
+    views: ClassVar[tuple[str, ...]] = ("long", "quick")
+
+    def quick(self) -> pd.DataFrame:
+        return self.frame[self.frame["minutes"] < 30]
+
+    def shown(self) -> Iterator[Shown]:
+        yield f"{len(self)} recipes"
+        yield Grid(
+            ("dish", "minutes"), (("soup <hot>", "20"), ("[bold]stew", "90")), bold="minutes"
+        )
+        yield Warned("stew takes long")
+
+    def facts(self) -> dict[str, Any]:
+        return {"recipes": to_records(self.frame)}
+
+
+class Menu(Recipes):
+    kind: ClassVar[str] = "menu"
+    stem: ClassVar[str] = "menu"
+
+
+@pytest.fixture
+def recipes() -> Recipes:
+    frame = pd.DataFrame({"dish": ["soup", "stew"], "minutes": [20.0, float("nan")]})
+    return Recipes(frame, {"cook": "Ada"})
+
+
+def test_comes_back_as_it_was_saved(recipes: Recipes, tmp_path: Path) -> None:
+    again = Recipes.load(recipes.save(tmp_path / "out"))
+    assert_frame_equal(again.frame, recipes.frame)
+    assert again.provenance == recipes.provenance
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {
+        RUN_FILE,
+        "recipes.csv",
+        "recipes.parquet",
+    }
+
+
+def test_a_folder_says_what_it_holds(recipes: Recipes, tmp_path: Path) -> None:
+    save_together(tmp_path / "out", [recipes, Menu(recipes.frame, {"price": 3})])
+    run = json.loads((tmp_path / "out" / RUN_FILE).read_text())
+    assert (run["cook"], run["price"]) == ("Ada", 3)
+    assert {kind: sorted(files) for kind, files in run["holds"].items()} == {
+        "recipes": ["recipes.csv", "recipes.parquet"],
+        "menu": ["menu.csv", "menu.parquet"],
+    }
+
+
+def test_a_result_goes_beside_what_it_was_made_from(recipes: Recipes, tmp_path: Path) -> None:
+    recipes.save(tmp_path)
+    for price in (3, 4):
+        put_into(tmp_path, Menu(recipes.frame[: price - 2], {"price": price}))
+    assert len(Menu.load(tmp_path)) == 2
+    assert Menu.load(tmp_path).provenance == {"cook": "Ada", "price": 4}
+    assert len(Recipes.load(tmp_path)) == 2
+
+
+def test_another_kind_is_refused_with_what_there_is(recipes: Recipes, tmp_path: Path) -> None:
+    recipes.save(tmp_path)
+    with pytest.raises(
+        StorageError, match=rf"{tmp_path} holds no menu \(it holds: recipes\); cook into {tmp_path}"
+    ):
+        Menu.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["recipes.parquet", "recipes.csv"])
+def test_changed_files_are_refused(recipes: Recipes, tmp_path: Path, name: str) -> None:
+    recipes.save(tmp_path)
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes() + b" ")
+    with pytest.raises(StorageError, match=f"{name} is not what headroles wrote"):
+        Recipes.load(tmp_path)
+
+
+def test_views(recipes: Recipes) -> None:
+    assert recipes.view() is recipes.frame
+    assert recipes.view("quick")["dish"].tolist() == ["soup"]
+    assert recipes.export("csv", view="quick") == b"dish,minutes\nsoup,20.0\n"
+    with pytest.raises(UsageError, match="the view is 'slow'; it must be one of long, quick"):
+        recipes.view("slow")
+    with pytest.raises(UsageError, match="--value is what a wide table shows"):
+        recipes.view("quick", value="minutes")
+
+
+def test_shows_itself_as_text_and_as_html(recipes: Recipes) -> None:
+    text, html = repr(recipes), recipes._repr_html_()
+    assert [line.split() for line in text.splitlines()] == [
+        ["2", "recipes"],
+        ["dish", "minutes"],
+        ["soup", "<hot>", "20"],
+        ["[bold]stew", "90"],
+        [],
+        ["warning:", "stew", "takes", "long"],
+    ]
+    assert "soup &lt;hot&gt;" in html
+    assert "<hot>" not in html
+    assert recipes.warnings == ("stew takes long",)
+
+
+def test_shows_itself_as_text_in_a_notebook_too(
+    recipes: Recipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = repr(recipes)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert repr(recipes) == expected
+
+
+def test_records_are_what_json_can_have(recipes: Recipes) -> None:
+    assert to_records(recipes.frame) == [
+        {"dish": "soup", "minutes": 20.0},
+        {"dish": "stew", "minutes": None},
+    ]

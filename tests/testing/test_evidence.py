@@ -1,0 +1,580 @@
+"""Tests in both directions against scipy, statsmodels and going through all sign flips."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_paired
+
+from headroles import assign_roles
+from headroles.inference import (
+    ANSWERS,
+    CORRECTIONS,
+    Alternative,
+    bca_interval,
+    simultaneous_intervals,
+)
+from headroles.testing import (
+    Hypotheses,
+    TestOptions,
+    answer,
+    differs,
+    find_equivalence,
+    find_intervals,
+    find_notes,
+    find_p_values,
+    find_warnings,
+    is_equivalent,
+    is_skewed,
+)
+from headroles.testing.notes import FEW
+from headroles.testing.options import TESTS
+from tests.conftest import make_scores
+
+FloatArray = NDArray[np.float64]
+STATSMODELS_NAMES = {"hochberg": "simes-hochberg"}
+
+
+def values_of(
+    n: int = 24, layers: int = 2, heads: int = 3, n_roles: int = 3, seed: int = 0
+) -> NDArray[np.float32]:
+    """Skewed scores, some of them missing; heads differ in strength, some are near 3."""
+    rng = np.random.default_rng(seed)
+    means = rng.choice([2.0, 2.6, 3.0, 3.4, 4.5], (layers, heads, n_roles))
+    values = means * rng.gamma(9, 1 / 9, (n, layers, heads, n_roles))
+    values[n // 2 :, ..., -1] = np.nan
+    values[::7, ..., 0] = np.nan
+    return values.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Hypotheses and how they are to be tested."""
+
+    hypotheses: Hypotheses
+    options: TestOptions
+
+    @property
+    def values(self) -> FloatArray:
+        return self.hypotheses.sample.values
+
+    @property
+    def clusters(self) -> Any:
+        return self.hypotheses.sample.clusters
+
+
+def question(
+    values: Any, documents: list[str] | None = None, threshold: float = 3.0, **options: Any
+) -> Question:
+    """Values (examples, layers, heads, roles), side by side in the order role, layer, head."""
+    asked = TestOptions(**options)
+    n, *shape, n_roles = np.shape(values)
+    clusters = None
+    if documents is not None and asked.clusters != "none":
+        clusters = np.unique(documents, return_inverse=True)[1]
+    hypotheses = Hypotheses.of(
+        np.moveaxis(np.asarray(values), -1, 1).reshape(n, -1),
+        threshold,
+        labels=np.repeat(np.arange(n_roles), np.prod(shape)),
+        names=tuple(f"r{role}" for role in range(n_roles)),
+        family=asked.family,
+        clusters=clusters,
+    )
+    return Question(hypotheses, asked)
+
+
+def weigh(asked: Question) -> SimpleNamespace:
+    """What both directions say, side by side."""
+    hypotheses, options = asked.hypotheses, asked.options
+    above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
+    intervals = find_intervals(hypotheses, options)
+    return SimpleNamespace(
+        described=hypotheses.moments,
+        is_skewed=is_skewed(hypotheses),
+        ci_low=intervals.ci_low,
+        ci_high=intervals.ci_high,
+        statistic=above.statistic,
+        p_above=above.single,
+        p_above_adjusted=above.adjusted,
+        p_below=below.single,
+        p_below_adjusted=below.adjusted,
+        answer=answer(hypotheses, above, below, options.alpha),
+        tested=[above, below],
+    )
+
+
+SIDES: tuple[Alternative, ...] = ("greater", "less")
+
+
+def columns_of(asked: Question) -> list[FloatArray]:
+    """The values of each test that are there."""
+    table = asked.values.astype(float)
+    return [column[~np.isnan(column)] for column in table.T]
+
+
+DOCUMENTS = [f"d{k // 3}" for k in range(24)]
+
+
+class TestOracles:
+    def test_t(self) -> None:
+        asked = question(values_of(), threshold=2.9, alpha=0.1)
+        found = weigh(asked)
+        for test, column in enumerate(columns_of(asked)):
+            above = stats.ttest_1samp(column, 2.9, alternative="greater")
+            below = stats.ttest_1samp(column, 2.9, alternative="less")
+            interval = stats.ttest_1samp(column, 2.9).confidence_interval(0.9)
+            assert found.statistic[test] == pytest.approx(above.statistic)
+            assert found.p_above[test] == pytest.approx(above.pvalue)
+            assert found.p_below[test] == pytest.approx(below.pvalue)
+            assert found.ci_low[test] == pytest.approx(interval.low)
+            assert found.ci_high[test] == pytest.approx(interval.high)
+
+    def test_t_with_clusters(self) -> None:
+        asked = question(values_of(), DOCUMENTS)
+        found = weigh(asked)
+        table = asked.values.astype(float)
+        for test in range(asked.hypotheses.n_tests):
+            there = ~np.isnan(table[:, test])
+            clusters = np.unique(np.array(DOCUMENTS)[there], return_inverse=True)[1]
+            # The small-sample factor of a mean is G / (G - 1), which is that of statsmodels for
+            # one coefficient: G / (G - 1) * (n - 1) / (n - 1).
+            fit = sm.OLS(table[there, test] - 3, np.ones(there.sum())).fit(
+                cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True
+            )
+            above = stats.t.sf(fit.tvalues[0], clusters.max())
+            assert found.described.n_clusters[test] == clusters.max() + 1
+            assert found.statistic[test] == pytest.approx(fit.tvalues[0])
+            assert found.p_above[test] == pytest.approx(above)
+            assert found.p_below[test] == pytest.approx(1 - above)
+            low, high = fit.conf_int()[0] + 3
+            assert (found.ci_low[test], found.ci_high[test]) == pytest.approx((low, high))
+
+    def test_wilcoxon(self) -> None:
+        asked = question(values_of(), test="wilcoxon", clusters="none")
+        found = weigh(asked)
+        for test, column in enumerate(columns_of(asked)):
+            for p, alternative in ((found.p_above, "greater"), (found.p_below, "less")):
+                expected = stats.wilcoxon(column.astype(float) - 3, alternative=alternative)
+                assert p[test] == pytest.approx(expected.pvalue)
+            ranks = stats.rankdata(np.abs(column - 3))
+            assert found.statistic[test] == pytest.approx(ranks[column > 3].sum())
+
+    def test_sign_flips(self) -> None:
+        """All flips of 8 examples, the statistic being scipy's t."""
+        values = values_of(n=8, layers=1, heads=4, n_roles=1)[1:, :, :, :]
+        values[:] = np.nan_to_num(values, nan=2.5)
+        asked = question(values, test="sign_flip", correction="max_t")
+        found = weigh(asked)
+        above, above_adjusted = all_flips(asked.values.astype(float) - 3)
+        below, below_adjusted = all_flips(3 - asked.values.astype(float))
+        np.testing.assert_allclose(found.p_above, above)
+        np.testing.assert_allclose(found.p_above_adjusted, above_adjusted)
+        np.testing.assert_allclose(found.p_below, below)
+        np.testing.assert_allclose(found.p_below_adjusted, below_adjusted)
+
+    def test_bootstrap_t_is_near_the_t_test_where_data_are_normal(self) -> None:
+        values = np.random.default_rng(1).normal(3.1, 1, (200, 1, 6, 1))
+        found = weigh(question(values, test="bootstrap_t", resamples=4000))
+        t = weigh(question(values))
+        np.testing.assert_allclose(found.p_above, t.p_above, atol=0.02)
+        np.testing.assert_allclose(found.p_below, t.p_below, atol=0.02)
+        np.testing.assert_array_equal(found.statistic, t.statistic)
+
+    @pytest.mark.parametrize("family", ["all", "role"])
+    @pytest.mark.parametrize("correction", CORRECTIONS)
+    def test_corrections(self, correction: str, family: str) -> None:
+        values = values_of(heads=5)
+        values[1:, 0, 0] = np.nan  # untestable: these do not count
+        asked = question(values, correction=correction, family=family)
+        found = weigh(asked)
+        families = (
+            asked.hypotheses.labels if family == "role" else np.zeros(asked.hypotheses.n_tests)
+        )
+        for p, adjusted in (
+            (found.p_above, found.p_above_adjusted),
+            (found.p_below, found.p_below_adjusted),
+        ):
+            assert np.isnan(p).sum() == 3
+            np.testing.assert_array_equal(np.isnan(p), np.isnan(adjusted))
+            for label in np.unique(families):
+                here = (families == label) & ~np.isnan(p)
+                expected = p[here]
+                if correction != "none":
+                    method = STATSMODELS_NAMES.get(correction, correction)
+                    expected = multipletests(p[here], alpha=0.05, method=method)[1]
+                np.testing.assert_allclose(adjusted[here], np.maximum(expected, p[here]))
+
+
+def all_flips(differences: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """p-values of every test, and step-down max-T, by the definition."""
+
+    def t(data: FloatArray) -> FloatArray:
+        return np.asarray(stats.ttest_1samp(data, 0).statistic)
+
+    observed = t(differences)
+    flipped = np.array(
+        [
+            t(np.array(signs)[:, None] * differences)
+            for signs in product((1, -1), repeat=len(differences))
+        ]
+    )
+    least = observed - 1e-9
+    single = (flipped >= least).mean(axis=0)
+    adjusted = np.empty_like(single)
+    order, before = np.argsort(-observed), 0.0
+    for place, test in enumerate(order):
+        largest = flipped[:, order[place:]].max(axis=1)
+        before = max(before, float((largest >= least[test]).mean()))
+        adjusted[test] = before
+    return single, adjusted
+
+
+class TestFamiliesOfResampling:
+    def test_max_t_within_each_role(self) -> None:
+        values = values_of()
+        apart = weigh(question(values, test="sign_flip", correction="max_t", family="role"))
+        for role in range(3):
+            alone = weigh(question(values[..., [role]], test="sign_flip", correction="max_t"))
+            here = slice(6 * role, 6 * role + 6)
+            np.testing.assert_array_equal(apart.p_above_adjusted[here], alone.p_above_adjusted)
+            np.testing.assert_array_equal(apart.p_below_adjusted[here], alone.p_below_adjusted)
+
+    def test_intervals(self) -> None:
+        asked = question(values_of(), DOCUMENTS, interval="bca", resamples=500, seed=5)
+        found = weigh(asked)
+        expected = bca_interval(asked.values, n_resamples=500, seed=5, clusters=asked.clusters)
+        np.testing.assert_array_equal(found.ci_low, expected.ci_low)
+        np.testing.assert_array_equal(found.ci_high, expected.ci_high)
+
+    @pytest.mark.parametrize("family", ["all", "role"])
+    def test_simultaneous_intervals(self, family: str) -> None:
+        asked = question(
+            values_of(), DOCUMENTS, interval="simultaneous", alpha=0.2, family=family, seed=5
+        )
+        found = weigh(asked)
+        for part in asked.hypotheses.columns_by_family:
+            expected = simultaneous_intervals(
+                asked.values[:, part], confidence=0.8, seed=5, clusters=asked.clusters
+            )
+            np.testing.assert_array_equal(found.ci_low[part], expected.ci_low)
+            np.testing.assert_array_equal(found.ci_high[part], expected.ci_high)
+
+
+class TestAnswers:
+    @given(
+        seed=st.integers(0, 2**20),
+        test=st.sampled_from(["t", "sign_flip"]),
+        correction=st.sampled_from(CORRECTIONS),
+        clustered=st.booleans(),
+        alpha=st.floats(0.01, 0.49),
+    )
+    @example(seed=50400, test="sign_flip", correction="none", clustered=False, alpha=0.46875)
+    @settings(max_examples=40, deadline=None)
+    def test_follow_from_the_p_values(
+        self, seed: int, test: str, correction: str, clustered: bool, alpha: float
+    ) -> None:
+        values = values_of(seed=seed)
+        values[1:, 0, 0] = np.nan
+        found = weigh(
+            question(
+                values,
+                DOCUMENTS if clustered else None,
+                test=test,
+                correction=correction,
+                alpha=alpha,
+                resamples=99,
+            )
+        )
+        yes, no, undecided, untestable = (found.answer == answer for answer in ANSWERS)
+        assert (yes.astype(int) + no + undecided + untestable == 1).all()
+        np.testing.assert_array_equal(yes, found.p_above_adjusted <= alpha)
+        np.testing.assert_array_equal(no, found.p_below_adjusted <= alpha)
+        np.testing.assert_array_equal(untestable, np.isnan(found.p_above))
+        # by 99 random flips p can fall short of a half on the wrong side of the threshold
+        clear = 0.5 if test == "t" else 0.25
+        assert (found.described.mean[yes & (found.p_above < clear)] > 3).all()
+        assert (found.described.mean[no & (found.p_below < clear)] < 3).all()
+        assert untestable.sum() == 3
+
+    @pytest.mark.parametrize("test", TESTS)
+    def test_mirrored_scores_get_the_opposite_answers(self, test: str) -> None:
+        values = values_of()
+        options = {"test": test, "clusters": "none", "resamples": 999}
+        there = weigh(question(values, threshold=3, **options))
+        back = weigh(question(-values, threshold=-3, **options))
+        np.testing.assert_allclose(back.p_above, there.p_below)
+        np.testing.assert_allclose(back.p_below_adjusted, there.p_above_adjusted)
+        opposite = {"yes": "no", "no": "yes", "undecided": "undecided"}
+        assert back.answer.tolist() == [opposite[answer] for answer in there.answer]
+        assert len(set(there.answer)) == 3
+
+    def test_where_nothing_varies_the_mean_decides(self) -> None:
+        values = np.broadcast_to(
+            np.array([0.1, 0.2, 0.3, 0.2 * (1 + 1e-7)]).reshape(1, 4, 1), (5, 1, 4, 1)
+        )
+        found = weigh(question(values, threshold=0.2))
+        assert found.answer.tolist() == ["no", "undecided", "yes", "undecided"]
+        assert np.isnan(found.p_above).all()
+
+    @pytest.mark.parametrize("value", [2e-9, -2e-9, 9e-6])
+    def test_rounding_is_not_above_a_threshold_of_zero(self, value: float) -> None:
+        found = weigh(question(np.full((5, 1, 1, 1), value), threshold=0))
+        assert found.answer.tolist() == ["undecided"]
+        assert weigh(question(np.full((5, 1, 1, 1), 2e-5), threshold=0)).answer == "yes"
+
+    @pytest.mark.parametrize("documents", [None, DOCUMENTS])
+    @pytest.mark.parametrize("test", TESTS)
+    def test_rounding_around_zero_does_not_vary(
+        self, test: str, documents: list[str] | None
+    ) -> None:
+        """A uniform head has no excess but that of float32 sums; its neighbour is tested."""
+        rng = np.random.default_rng(0)
+        values = rng.normal([1.2e-8, 0.1], [2e-8, 2e-5], (24, 1, 1, 2)).transpose(0, 1, 3, 2)
+        values[3] = np.nan
+        options = {"clusters": "none"} if test == "wilcoxon" else {}
+        for threshold, expected in ((0.1, "no"), (0.0, "undecided"), (-0.1, "yes")):
+            asked = question(values, documents, test=test, threshold=threshold, **options)
+            found = weigh(asked)
+            assert found.answer[0] == expected
+            assert find_notes(asked.hypotheses).tolist() == [
+                "degenerate: zero variance, decided by the mean",
+                "",
+            ]
+            assert np.isnan([found.p_above, found.p_below]).tolist() == [[True, False]] * 2
+            assert found.ci_low[0] == found.ci_high[0] == found.described.mean[0]
+            np.testing.assert_allclose(found.described.mean[0], np.nanmean(asked.values[:, 0]))
+            assert found.described.n[0] == 23
+
+    def test_columns_that_vary_are_what_they_were(self) -> None:
+        values = values_of()
+        expected = np.moveaxis(values, -1, 1).reshape(len(values), -1)
+        np.testing.assert_array_equal(question(values).values, expected)
+
+    def test_two_stages_reject_nothing_that_speaks_for_the_other_side(self) -> None:
+        """With 49 of 50 heads far above, plain two-stage would reject the 50th too."""
+        values = np.random.default_rng(0).normal(9, 1, (20, 1, 50, 1))
+        values[:, 0, 0] -= 8
+        asked = question(values, correction="fdr_tsbh")
+        found = weigh(asked)
+        plain = multipletests(found.p_above, alpha=0.05, method="fdr_tsbh")[1]
+        assert plain[0] <= 0.05  # that is why
+        assert found.answer.tolist() == ["no"] + ["yes"] * 49
+
+
+def test_the_seed_decides() -> None:
+    values = values_of()
+
+    def p_values(seed: int) -> SimpleNamespace:
+        return weigh(question(values, test="sign_flip", interval="bca", resamples=200, seed=seed))
+
+    one, again, other = p_values(1), p_values(1), p_values(2)
+    np.testing.assert_array_equal(one.p_above_adjusted, again.p_above_adjusted)
+    np.testing.assert_array_equal(one.ci_low, again.ci_low)
+    assert (one.p_above != other.p_above).any()
+    assert (one.ci_low != other.ci_low).any()
+
+
+def test_notes() -> None:
+    values = np.full((4, 1, 4, 1), np.nan)
+    values[:1, 0, 0] = 4
+    values[:2, 0, 1, 0] = [4, 5]  # of one document
+    values[:, 0, 2, 0] = [4, 6, 4, 6]  # both documents have the same mean
+    values[:, 0, 3] = 4
+    asked = question(values, ["a", "a", "b", "b"])
+    found = weigh(asked)
+    assert find_notes(asked.hypotheses).tolist() == [
+        "untestable: fewer than two examples",
+        "untestable: fewer than two clusters",
+        "untestable: the clusters cancel",
+        "degenerate: zero variance, decided by the mean",
+    ]
+    assert found.answer.tolist() == ["untestable"] * 3 + ["yes"]
+
+
+class TestWarnings:
+    def told(self, values: Any, documents: list[str] | None = None, **options: Any) -> list[str]:
+        asked = question(values, documents, **options)
+        return find_warnings(asked.hypotheses, asked.options, weigh(asked).tested)
+
+    @pytest.mark.parametrize("n_documents", [FEW - 1, FEW])
+    def test_few_clusters(self, n_documents: int) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (n_documents, 1, 2, 1))
+        told = self.told(values, [f"d{k}" for k in range(n_documents)])
+        assert len(told) == (n_documents < FEW)
+        assert all("all roles come from fewer than 20 documents" in text for text in told)
+        told = self.told(values)
+        assert len(told) == (n_documents < FEW)
+        assert all("all roles come from fewer than 20 examples" in text for text in told)
+        assert all("document" not in text and "--test" not in text for text in told)
+
+    @pytest.mark.parametrize("test", ["t", "sign_flip"])
+    @pytest.mark.parametrize("n_documents", [2, 5, 6])
+    def test_the_cure_of_few_clusters(self, n_documents: int, test: str) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 1))
+        told = self.told(values, [f"d{k % n_documents}" for k in range(30)], test=test)[0]
+        assert "more documents are the cure" in told
+        assert ("--clusters none" in told) == (n_documents < 6)
+        assert ("--test sign_flip" in told) == (n_documents == 6 and test == "t")
+
+    def test_the_cure_of_few_clusters_of_a_rare_role(self) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 2))
+        values[3:, ..., 1] = np.nan
+        told, _skewed = self.told(values, [f"d{k}" for k in range(30)])
+        assert told.endswith("more documents are the cure")
+
+    def test_few_clusters_of_some_roles(self) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (FEW, 1, 2, 3))
+        values[9:, ..., 1] = np.nan
+        documents = [f"d{k}" for k in range(FEW)]
+        told, _skewed = self.told(values, documents)
+        assert "1 of 3 roles (r1) come from" in told
+        assert "--test sign_flip" in told
+        told, _skewed = self.told(values, documents, test="sign_flip")
+        assert "--test" not in told
+
+    @pytest.mark.parametrize(
+        ("options", "reachable"),
+        [
+            ({"test": "sign_flip", "correction": "holm"}, False),  # 12 * 1 / 100 > 0.05
+            ({"test": "bootstrap_t", "correction": "bonferroni"}, False),
+            ({"test": "bootstrap_t", "correction": "holm", "family": "role"}, True),
+            ({"test": "sign_flip", "correction": "max_t"}, True),
+            ({"test": "sign_flip", "correction": "fdr_bh"}, True),
+            ({"test": "t", "correction": "holm"}, True),
+        ],
+    )
+    def test_p_values_that_no_resamples_reach(
+        self, options: dict[str, Any], reachable: bool
+    ) -> None:
+        values = np.random.default_rng(0).normal(9, 1, (30, 1, 4, 3))
+        asked = question(values, resamples=99, **options)
+        evidence = weigh(asked)
+        assert (evidence.answer == "yes").any() == reachable
+        told = find_warnings(asked.hypotheses, asked.options, evidence.tested)
+        assert len(told) == (not reachable)
+
+    @pytest.mark.parametrize(
+        ("n_documents", "options", "expected"),
+        [
+            (4, {"correction": "none"}, "0.062, too large at alpha 0.05; more documents may help"),
+            (4, {"correction": "max_t"}, "0.062, too large at alpha 0.05; more documents may help"),
+            (
+                6,
+                {"correction": "holm"},
+                "0.016, too large for 4 tests at alpha 0.05; "
+                "more documents or --correction max_t may help",
+            ),
+            (
+                12,
+                {"correction": "none", "resamples": 9},
+                "0.1, too large at alpha 0.05; more --resamples may help",
+            ),
+            (
+                12,
+                {"correction": "holm", "resamples": 59},
+                "0.017, too large for 4 tests at alpha 0.05; "
+                "more --resamples or --correction max_t may help",
+            ),
+            (
+                12,
+                {"correction": "holm", "resamples": 59, "test": "bootstrap_t"},
+                "0.017, too large for 4 tests at alpha 0.05; "
+                "more --resamples or --correction fdr_bh may help",
+            ),
+        ],
+    )
+    def test_the_cure_of_p_values_out_of_reach(
+        self, n_documents: int, options: dict[str, Any], expected: str
+    ) -> None:
+        values = np.random.default_rng(0).normal(9, 1, (2 * n_documents, 1, 4, 1))
+        documents = [f"d{k // 2}" for k in range(2 * n_documents)]
+        told = self.told(values, documents, **{"test": "sign_flip", **options})
+        assert told[-1].startswith("no hypothesis can be rejected: the smallest p-value that ")
+        assert told[-1].endswith(f"can give here is {expected}")
+
+
+def test_few_examples_for_their_skewness() -> None:
+    """Cochran's rule against scipy's skewness, with missing values."""
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.normal(3, 1, 200), rng.lognormal(0, 1.5, 200)], axis=1)
+    values[:40, 1] = np.nan
+    asked = question(values[:, None, None, :], clusters="none")
+    skewness = stats.skew(values, axis=0, nan_policy="omit")
+    n = (~np.isnan(values)).sum(axis=0)
+    assert (n < 25 * skewness**2).tolist() == [False, True]
+    found = weigh(asked)
+    assert found.is_skewed.tolist() == [False, True]
+    told = find_warnings(asked.hypotheses, asked.options, found.tested)
+    assert any("1 of 2 tests have few examples" in text for text in told)
+    scores = make_scores(values[:, None, None, :], ("local", "delimiter"))
+    notes_of = dict(zip(*assign_roles(scores).frame[["role", "note"]].to_numpy().T, strict=True))
+    assert notes_of["local"] == ""
+    assert notes_of["delimiter"].startswith("skewed: fewer than 25 times")
+
+
+def test_own_notes_come_before_skewness_and_after_what_was_not_tested() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.lognormal(0, 2, (30, 1, 3, 1))
+    values[:, 0, 0] = 4
+    own = np.array(["seen", "seen", ""], dtype=object)
+    notes = find_notes(question(values).hypotheses, own).tolist()
+    assert [note.split(":")[0] for note in notes] == ["degenerate", "seen", "skewed"]
+
+
+class TestEquivalence:
+    """Two one-sided tests of differences, against scipy and statsmodels."""
+
+    @pytest.mark.parametrize("clustered", [False, True])
+    @pytest.mark.parametrize("test", ["t", "sign_flip"])
+    def test_is_the_larger_of_two_tests(self, test: str, clustered: bool) -> None:
+        values = np.random.default_rng(0).normal(0.1, 0.5, (24, 1, 4, 2))
+        documents = DOCUMENTS if clustered else None
+        asked = question(values, documents, threshold=0, test=test, correction="none", seed=3)
+        found = find_equivalence(asked.hypotheses, asked.options, 0.3)
+        ends = [
+            find_p_values(asked.hypotheses.against(limit), asked.options, side).single
+            for limit, side in ((-0.3, SIDES[0]), (0.3, SIDES[1]))
+        ]
+        np.testing.assert_array_equal(found.single, np.maximum(*ends))
+        np.testing.assert_array_equal(found.adjusted, found.single)
+        if test == "t" and not clustered:
+            for p, column in zip(found.single, columns_of(asked), strict=True):
+                expected = ttost_paired(column, np.zeros_like(column), -0.3, 0.3)[0]
+                assert p == pytest.approx(expected)
+
+    def test_where_nothing_varies_the_mean_decides(self) -> None:
+        values = np.broadcast_to(np.array([0.0, 5e-6, 0.1, 0.6]).reshape(1, 1, 4, 1), (6, 1, 4, 1))
+        asked = question(values, threshold=0)
+        equivalence = find_equivalence(asked.hypotheses, asked.options, 0.5)
+        change = find_p_values(asked.hypotheses, asked.options, "two-sided")
+        assert np.isnan(equivalence.single).all()
+        assert differs(asked.hypotheses, change, 0.05).tolist() == [False, False, True, True]
+        near = is_equivalent(asked.hypotheses, equivalence, 0.5, 0.05)
+        assert near.tolist() == [True, True, True, False]
+
+
+def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> None:
+    """Noise of 2e-4 in scores near 100, as another batch size makes it, is no change."""
+    rng = np.random.default_rng(0)
+    differences = rng.normal(1e-4, 1e-4, (200, 2))
+    hypotheses = Hypotheses.of(
+        differences,
+        0,
+        labels=np.zeros(2, dtype=np.intp),
+        names=("r",),
+        size=np.array([100.0, 1.0]),
+    )
+    change = find_p_values(hypotheses, TestOptions(), "two-sided")
+    assert differs(hypotheses, change, 0.05).tolist() == [False, True]
+    assert np.isnan(change.single).tolist() == [True, False]
