@@ -1,4 +1,4 @@
-"""Corpora as the rest of the house sees them: sentences that can be read from the start again."""
+"""Corpora as all that reads them sees them: sentences that can be read from the start again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One door to every kind of corpus, for callers that know paths and options only."""
+"""Every kind of corpus from paths and options, for callers that know paths and options only."""
 
 from __future__ import annotations
 

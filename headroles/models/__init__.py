@@ -1,4 +1,4 @@
-"""The only room that knows transformers' internals: families, attention, loading, tokenizers."""
+"""The only package that knows transformers' internals: families, attention, loading, tokenizers."""
 
 import lazy_loader
 

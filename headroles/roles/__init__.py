@@ -1,6 +1,6 @@
 """What heads can do: roles, each with a sieve, and the scores that are read through it.
 
-A role is one file here with a function ``roles``, named in `headroles.roles.choice`. This room
+A role is one file here with a function ``roles``, named in `headroles.roles.choice`. This package
 knows arrays only: no model, no corpus beyond the labels of arcs.
 """
 

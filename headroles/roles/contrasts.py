@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from headroles.encoding import IntArray
 from headroles.roles.batch import Scope
 from headroles.roles.controls import Controls, ControlsOf
-from headroles.roles.links import Links, LinkWeights, Pieces, PiecesOf, weigh_links
+from headroles.roles.links import Links, LinkWeights, Pieces, PiecesOf, find_link_weights
 from headroles.roles.rows import BoolArray, FloatArray, divide, expand, slots
 from headroles.roles.sieve import Array, KeySetList, Layer, Part
 
@@ -56,7 +56,7 @@ class BeyondOffset(Links):
         lacks_control = controls.lack(cells)
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.directions[lacks_control], pieces.links[lacks_control]] = False
-        weights = weigh_links(alike, table, pieces, is_scored, batch.size)
+        weights = find_link_weights(alike, table, pieces, is_scored, batch.size)
         runs = _Runs.of(controls)
         of_cells = _weights_of_cells(weights, pieces, cells, controls)
         return ContrastPart(

@@ -52,7 +52,7 @@ class KeySets(SharedSieve):
 
     def plan(self, alike: Sequence[KeySets], scope: Scope, key_sets: KeySetList) -> KeySetPart:
         """Weights of each row's mass on each key set."""
-        found = [weigh_rows(sieve.find, scope, key_sets) for sieve in alike]
+        found = [find_row_weights(sieve.find, scope, key_sets) for sieve in alike]
         weights = np.stack([own.weights for own in found], axis=-1)
         return KeySetPart(
             weights=weights.reshape(scope.batch.size, -1, len(alike)),
@@ -80,7 +80,7 @@ class RowWise(SharedSieve):
 
     def plan(self, alike: Sequence[RowWise], scope: Scope, key_sets: KeySetList) -> RowPart:
         """Weights of each row's mass on each key set, to be summed row by row."""
-        rows = weigh_rows(self.find, scope, key_sets)
+        rows = find_row_weights(self.find, scope, key_sets)
         return RowPart(
             weights=rows.weights,
             times_entropy=tuple(sieve.times_entropy for sieve in alike),
@@ -159,7 +159,7 @@ class RowWeights:
     counts: IntArray
 
 
-def weigh_rows(find: FindShared, scope: Scope, key_sets: KeySetList) -> RowWeights:
+def find_row_weights(find: FindShared, scope: Scope, key_sets: KeySetList) -> RowWeights:
     """Weights under which the masses of all rows add up to the score of an example."""
     batch = scope.batch
     weights = np.zeros((batch.size, batch.width, len(key_sets)))

@@ -65,7 +65,7 @@ class Links(Sieve):
         """Weights of all pairs of pieces of all links."""
         table = scope.batch.of(self.find)
         pieces = scope.of(PiecesOf(self.find))
-        weights = weigh_links(alike, table, pieces, pieces.is_scored, scope.batch.size)
+        weights = find_link_weights(alike, table, pieces, pieces.is_scored, scope.batch.size)
         return LinkPart(
             pairs=pieces.pairs(scope.batch),
             weights=weights.padded(pieces),
@@ -214,7 +214,7 @@ class LinkWeights:
         return weights
 
 
-def weigh_links(
+def find_link_weights(
     sieves: Sequence[Links],
     table: LinkTable,
     pieces: Pieces,

@@ -20,14 +20,14 @@ def batches_by_length(examples: Sequence[EncodedExample], batch_tokens: int) -> 
     example may exceed the bound. With the longest first, what they needed serves all others.
     """
     batches: list[list[int]] = []
-    room = 0.0
+    budget = 0.0
     for row in sorted(range(len(examples)), key=lambda row: -len(examples[row])):
-        if room < 1:
+        if budget < 1:
             width = len(examples[row])
-            room = batch_tokens / (width * max(1.0, width / _LINEAR_WIDTH))
+            budget = batch_tokens / (width * max(1.0, width / _LINEAR_WIDTH))
             batches.append([])
         batches[-1].append(row)
-        room -= 1
+        budget -= 1
     return batches
 
 

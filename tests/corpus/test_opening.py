@@ -1,4 +1,4 @@
-"""One door to every kind of corpus: options that contradict the paths are refused."""
+"""Every kind of corpus: options that contradict the paths are refused."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from headroles.inference import (
     simultaneous_intervals,
     step_down_max_t,
 )
-from headroles.inference import resampling as room
+from headroles.inference import resampling as module
 from tests.inference.conftest import one_sample_t
 
 Array = NDArray[np.float64]
@@ -105,8 +105,8 @@ class TestOneTest:
     ) -> None:
         clusters = clusters if uneven else None
         expected = one_sample_t(gappy, 3, clusters=clusters)
-        tests = room._prepare(gappy, 3, 9, 0, clusters, "greater")[0]
-        t = room._t_of(tests.observed(), tests.n_clusters_of)
+        tests = module._prepare(gappy, 3, 9, 0, clusters, "greater")[0]
+        t = module._t_of(tests.observed(), tests.n_clusters_of)
         np.testing.assert_allclose(t, expected.statistic, rtol=1e-10)
 
 

@@ -94,7 +94,7 @@ def question(
     return Question(hypotheses, asked)
 
 
-def weigh(asked: Question) -> SimpleNamespace:
+def outcome_of(asked: Question) -> SimpleNamespace:
     """What both directions say, side by side."""
     hypotheses, options = asked.hypotheses, asked.options
     above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
@@ -129,7 +129,7 @@ DOCUMENTS = [f"d{k // 3}" for k in range(24)]
 class TestOracles:
     def test_t(self) -> None:
         asked = question(values_of(), threshold=2.9, alpha=0.1)
-        found = weigh(asked)
+        found = outcome_of(asked)
         for test, column in enumerate(columns_of(asked)):
             above = stats.ttest_1samp(column, 2.9, alternative="greater")
             below = stats.ttest_1samp(column, 2.9, alternative="less")
@@ -142,7 +142,7 @@ class TestOracles:
 
     def test_t_with_clusters(self) -> None:
         asked = question(values_of(), DOCUMENTS)
-        found = weigh(asked)
+        found = outcome_of(asked)
         table = asked.values.astype(float)
         for test in range(asked.hypotheses.n_tests):
             there = ~np.isnan(table[:, test])
@@ -162,7 +162,7 @@ class TestOracles:
 
     def test_wilcoxon(self) -> None:
         asked = question(values_of(), test="wilcoxon", clusters="none")
-        found = weigh(asked)
+        found = outcome_of(asked)
         for test, column in enumerate(columns_of(asked)):
             for p, alternative in ((found.p_above, "greater"), (found.p_below, "less")):
                 expected = stats.wilcoxon(column.astype(float) - 3, alternative=alternative)
@@ -175,7 +175,7 @@ class TestOracles:
         values = values_of(n=8, layers=1, heads=4, n_roles=1)[1:, :, :, :]
         values[:] = np.nan_to_num(values, nan=2.5)
         asked = question(values, test="sign_flip", correction="max_t")
-        found = weigh(asked)
+        found = outcome_of(asked)
         above, above_adjusted = all_flips(asked.values.astype(float) - 3)
         below, below_adjusted = all_flips(3 - asked.values.astype(float))
         np.testing.assert_allclose(found.p_above, above)
@@ -185,8 +185,8 @@ class TestOracles:
 
     def test_bootstrap_t_is_near_the_t_test_where_data_are_normal(self) -> None:
         values = np.random.default_rng(1).normal(3.1, 1, (200, 1, 6, 1))
-        found = weigh(question(values, test="bootstrap_t", resamples=4000))
-        t = weigh(question(values))
+        found = outcome_of(question(values, test="bootstrap_t", resamples=4000))
+        t = outcome_of(question(values))
         np.testing.assert_allclose(found.p_above, t.p_above, atol=0.02)
         np.testing.assert_allclose(found.p_below, t.p_below, atol=0.02)
         np.testing.assert_array_equal(found.statistic, t.statistic)
@@ -197,7 +197,7 @@ class TestOracles:
         values = values_of(heads=5)
         values[1:, 0, 0] = np.nan  # untestable: these do not count
         asked = question(values, correction=correction, family=family)
-        found = weigh(asked)
+        found = outcome_of(asked)
         families = (
             asked.hypotheses.labels if family == "role" else np.zeros(asked.hypotheses.n_tests)
         )
@@ -243,16 +243,16 @@ def all_flips(differences: FloatArray) -> tuple[FloatArray, FloatArray]:
 class TestFamiliesOfResampling:
     def test_max_t_within_each_role(self) -> None:
         values = values_of()
-        apart = weigh(question(values, test="sign_flip", correction="max_t", family="role"))
+        apart = outcome_of(question(values, test="sign_flip", correction="max_t", family="role"))
         for role in range(3):
-            alone = weigh(question(values[..., [role]], test="sign_flip", correction="max_t"))
+            alone = outcome_of(question(values[..., [role]], test="sign_flip", correction="max_t"))
             here = slice(6 * role, 6 * role + 6)
             np.testing.assert_array_equal(apart.p_above_adjusted[here], alone.p_above_adjusted)
             np.testing.assert_array_equal(apart.p_below_adjusted[here], alone.p_below_adjusted)
 
     def test_intervals(self) -> None:
         asked = question(values_of(), DOCUMENTS, interval="bca", resamples=500, seed=5)
-        found = weigh(asked)
+        found = outcome_of(asked)
         expected = bca_interval(asked.values, n_resamples=500, seed=5, clusters=asked.clusters)
         np.testing.assert_array_equal(found.ci_low, expected.ci_low)
         np.testing.assert_array_equal(found.ci_high, expected.ci_high)
@@ -262,7 +262,7 @@ class TestFamiliesOfResampling:
         asked = question(
             values_of(), DOCUMENTS, interval="simultaneous", alpha=0.2, family=family, seed=5
         )
-        found = weigh(asked)
+        found = outcome_of(asked)
         for part in asked.hypotheses.columns_by_family:
             expected = simultaneous_intervals(
                 asked.values[:, part], confidence=0.8, seed=5, clusters=asked.clusters
@@ -286,7 +286,7 @@ class TestAnswers:
     ) -> None:
         values = values_of(seed=seed)
         values[1:, 0, 0] = np.nan
-        found = weigh(
+        found = outcome_of(
             question(
                 values,
                 DOCUMENTS if clustered else None,
@@ -311,8 +311,8 @@ class TestAnswers:
     def test_mirrored_scores_get_the_opposite_answers(self, test: str) -> None:
         values = values_of()
         options = {"test": test, "clusters": "none", "resamples": 999}
-        there = weigh(question(values, threshold=3, **options))
-        back = weigh(question(-values, threshold=-3, **options))
+        there = outcome_of(question(values, threshold=3, **options))
+        back = outcome_of(question(-values, threshold=-3, **options))
         np.testing.assert_allclose(back.p_above, there.p_below)
         np.testing.assert_allclose(back.p_below_adjusted, there.p_above_adjusted)
         opposite = {"yes": "no", "no": "yes", "undecided": "undecided"}
@@ -323,15 +323,15 @@ class TestAnswers:
         values = np.broadcast_to(
             np.array([0.1, 0.2, 0.3, 0.2 * (1 + 1e-7)]).reshape(1, 4, 1), (5, 1, 4, 1)
         )
-        found = weigh(question(values, threshold=0.2))
+        found = outcome_of(question(values, threshold=0.2))
         assert found.answer.tolist() == ["no", "undecided", "yes", "undecided"]
         assert np.isnan(found.p_above).all()
 
     @pytest.mark.parametrize("value", [2e-9, -2e-9, 9e-6])
     def test_rounding_is_not_above_a_threshold_of_zero(self, value: float) -> None:
-        found = weigh(question(np.full((5, 1, 1, 1), value), threshold=0))
+        found = outcome_of(question(np.full((5, 1, 1, 1), value), threshold=0))
         assert found.answer.tolist() == ["undecided"]
-        assert weigh(question(np.full((5, 1, 1, 1), 2e-5), threshold=0)).answer == "yes"
+        assert outcome_of(question(np.full((5, 1, 1, 1), 2e-5), threshold=0)).answer == "yes"
 
     @pytest.mark.parametrize("documents", [None, DOCUMENTS])
     @pytest.mark.parametrize("test", TESTS)
@@ -345,7 +345,7 @@ class TestAnswers:
         options = {"clusters": "none"} if test == "wilcoxon" else {}
         for threshold, expected in ((0.1, "no"), (0.0, "undecided"), (-0.1, "yes")):
             asked = question(values, documents, test=test, threshold=threshold, **options)
-            found = weigh(asked)
+            found = outcome_of(asked)
             assert found.answer[0] == expected
             assert find_notes(asked.hypotheses).tolist() == [
                 "degenerate: zero variance, decided by the mean",
@@ -366,7 +366,7 @@ class TestAnswers:
         values = np.random.default_rng(0).normal(9, 1, (20, 1, 50, 1))
         values[:, 0, 0] -= 8
         asked = question(values, correction="fdr_tsbh")
-        found = weigh(asked)
+        found = outcome_of(asked)
         plain = multipletests(found.p_above, alpha=0.05, method="fdr_tsbh")[1]
         assert plain[0] <= 0.05  # that is why
         assert found.answer.tolist() == ["no"] + ["yes"] * 49
@@ -376,7 +376,9 @@ def test_the_seed_decides() -> None:
     values = values_of()
 
     def p_values(seed: int) -> SimpleNamespace:
-        return weigh(question(values, test="sign_flip", interval="bca", resamples=200, seed=seed))
+        return outcome_of(
+            question(values, test="sign_flip", interval="bca", resamples=200, seed=seed)
+        )
 
     one, again, other = p_values(1), p_values(1), p_values(2)
     np.testing.assert_array_equal(one.p_above_adjusted, again.p_above_adjusted)
@@ -392,7 +394,7 @@ def test_notes() -> None:
     values[:, 0, 2, 0] = [4, 6, 4, 6]  # both documents have the same mean
     values[:, 0, 3] = 4
     asked = question(values, ["a", "a", "b", "b"])
-    found = weigh(asked)
+    found = outcome_of(asked)
     assert find_notes(asked.hypotheses).tolist() == [
         "untestable: fewer than two examples",
         "untestable: fewer than two clusters",
@@ -405,7 +407,7 @@ def test_notes() -> None:
 class TestWarnings:
     def told(self, values: Any, documents: list[str] | None = None, **options: Any) -> list[str]:
         asked = question(values, documents, **options)
-        return find_warnings(asked.hypotheses, asked.options, weigh(asked).tested)
+        return find_warnings(asked.hypotheses, asked.options, outcome_of(asked).tested)
 
     @pytest.mark.parametrize("n_documents", [FEW - 1, FEW])
     def test_few_clusters(self, n_documents: int) -> None:
@@ -459,7 +461,7 @@ class TestWarnings:
     ) -> None:
         values = np.random.default_rng(0).normal(9, 1, (30, 1, 4, 3))
         asked = question(values, resamples=99, **options)
-        evidence = weigh(asked)
+        evidence = outcome_of(asked)
         assert (evidence.answer == "yes").any() == reachable
         told = find_warnings(asked.hypotheses, asked.options, evidence.tested)
         assert len(told) == (not reachable)
@@ -513,7 +515,7 @@ def test_few_examples_for_their_skewness() -> None:
     skewness = stats.skew(values, axis=0, nan_policy="omit")
     n = (~np.isnan(values)).sum(axis=0)
     assert (n < 25 * skewness**2).tolist() == [False, True]
-    found = weigh(asked)
+    found = outcome_of(asked)
     assert found.is_skewed.tolist() == [False, True]
     told = find_warnings(asked.hypotheses, asked.options, found.tested)
     assert any("1 of 2 tests have few examples" in text for text in told)
