@@ -153,7 +153,7 @@ def make_batches(
     with scoring_run(encoder, corpus, "default", batch_tokens) as run:
         budget = run.batch_tokens
     cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
-    examples, batches = make_examples(corpus), []
+    examples, batches = make_examples(corpus, "adjacent"), []
     while window := list(islice(examples, WINDOW_EXAMPLES)):
         cut = cutter.encode(window, Counter())
         for rows in batches_by_length(cut, budget):

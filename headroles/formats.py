@@ -7,13 +7,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_bool_dtype, is_float_dtype
 
 from headroles.errors import UsageError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import pandas as pd
 
 FORMATS = ("csv", "parquet", "json", "markdown", "latex", "html")
 _NOTE = b"headroles"  # where a Parquet file keeps the provenance
@@ -46,29 +44,28 @@ def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> b
     raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
 
 
-def noted_provenance(table: pa.Table) -> dict[str, Any]:
-    """The provenance that `export_frame` left in a Parquet file; empty if there is none."""
-    noted: dict[str, Any] = json.loads((table.schema.metadata or {}).get(_NOTE, b"{}"))
-    return noted
-
-
 def _to_parquet(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    note = {_NOTE: json.dumps(provenance, ensure_ascii=False).encode()}
+    # Without when and how it was asked for: the same table is the same file.
+    kept = {key: value for key, value in provenance.items() if key not in ("created", "command")}
+    note = {_NOTE: json.dumps(kept, ensure_ascii=False).encode()}
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **note}), sink)
     return sink.getvalue()
 
 
 def _to_json(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
-    # JSON has neither NaN nor infinity.
-    there = frame.notna() & ~frame.isin([np.inf, -np.inf])
-    rows = frame.astype(object).where(there, None).to_dict(orient="records")
-    content = {"provenance": provenance, "rows": rows}
+    content = {"provenance": provenance, "rows": to_records(frame)}
     return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as JSON can have them, None for NaN and infinity."""
+    finite = table.astype(object).where(~table.isin([np.inf, -np.inf]) & table.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in finite.to_dict("records")]
 
 
 def _escape_pipes(text: str) -> str:
@@ -80,6 +77,8 @@ def _readable(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _readable_column(column: pd.Series[Any]) -> pd.Series[Any]:
+    from pandas.api.types import is_bool_dtype, is_float_dtype
+
     if is_bool_dtype(column):
         return column.map({True: _MARK, False: ""})
     if is_float_dtype(column):

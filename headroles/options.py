@@ -18,7 +18,7 @@ import inspect
 import math
 import numbers
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import (
@@ -115,12 +115,14 @@ class Field:
 
     def _cure_of_number(self, value: Any) -> str:
         least, above, below = self.option.least, self.option.above, self.option.below
-        if least is not None and not least <= value:
-            return f"be {least:g} or more"
         if above is not None and below is not None and not above < value < below:
             return f"lie between {above:g} and {below:g}"
+        if least is not None and not least <= value:
+            return f"be {least:g} or more"
         if above is not None and not above < value < math.inf:
             return f"be a number above {above:g}"
+        if below is not None and not -math.inf < value < below:
+            return f"be a number below {below:g}"
         return "" if math.isfinite(value) else "be a finite number"
 
 
@@ -186,6 +188,8 @@ def _field(group: type[Options], name: str, hint: Any, default: Any) -> Field:
 def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
     """Names from a text in which commas separate them, or from a sequence of names."""
     parts = given.split(",") if isinstance(given, str) else given
+    if not isinstance(parts, Iterable):
+        raise UsageError(f"{given!r} names nothing; give names, or a text with commas between them")
     return tuple(name for part in parts if (name := str(part).strip()))
 
 

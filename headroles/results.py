@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import pandas as pd
 
 from headroles import storage
@@ -48,11 +47,13 @@ class Stored(ABC):
     """What a result folder can hold.
 
     ``kind`` is what a folder calls what it holds, in words for people, and ``cure`` what to do
-    about a folder that does not hold it.
+    about a folder that does not hold it. ``spares`` are kinds that cost more: saving one of this
+    kind never replaces them.
     """
 
     kind: ClassVar[str]
     cure: ClassVar[str]
+    spares: ClassVar[tuple[str, ...]] = ()
     provenance: dict[str, Any]
 
     def record(self) -> dict[str, Any]:
@@ -71,7 +72,8 @@ class Stored(ABC):
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write the result into ``folder``, whole or not at all.
 
-        Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set, and
+        if it holds what is not to be replaced by this.
         """
         return save_together(folder, [self], overwrite)
 
@@ -90,13 +92,33 @@ class Stored(ABC):
 
 
 def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:
-    """Write results into a folder, each made from those before it, all of them or none."""
+    """Write results into a folder, each made from those before it, all of them or none.
+
+    Raises StorageError as `check_place` does.
+    """
+    check_place(folder, [type(one) for one in results], overwrite)
     with storage.result_folder(folder, overwrite) as staging:
         files = {one.kind: one.write_files(staging) for one in results}
         digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
         record = {name: value for one in results for name, value in one.record().items()}
         storage.write_run(staging, record, digests)
     return Path(folder)
+
+
+def check_place(folder: str | Path, kinds: Sequence[type[Stored]], overwrite: bool = False) -> None:
+    """Raise StorageError if results of these ``kinds`` could not be saved: to ask before long work.
+
+    That is so in a folder that is not empty, unless ``overwrite`` is set, and in one that holds
+    what these spare.
+    """
+    saved = {kind.kind for kind in kinds}
+    for held in storage.kinds_in(Path(folder)):
+        if held not in saved and any(held in kind.spares for kind in kinds):
+            raise StorageError(
+                f"{folder} holds {held}, which a {kinds[-1].kind} would replace; "
+                "name another folder for it"
+            )
+    storage.check_result_folder(folder, overwrite)
 
 
 def put_into(folder: str | Path, result: Stored) -> None:
@@ -120,6 +142,7 @@ class Result(Stored):
     frame: pd.DataFrame
     provenance: dict[str, Any] = field(default_factory=dict)
 
+    spares: ClassVar[tuple[str, ...]] = ("scores",)
     stem: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
     views: ClassVar[tuple[str, ...]] = ("long",)
@@ -191,12 +214,6 @@ class Result(Stored):
 
     def _repr_html_(self) -> str:
         return as_html(self.shown())
-
-
-def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table as JSON can have them, None for NaN and infinity."""
-    finite = table.astype(object).where(~table.isin([np.inf, -np.inf]) & table.notna(), None)
-    return [{str(name): value for name, value in row.items()} for row in finite.to_dict("records")]
 
 
 def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:

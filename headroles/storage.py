@@ -133,9 +133,10 @@ def _result_files(folder: Path) -> list[str]:
         if content.get("format") == FORMAT:
             held = (name for own in content["holds"].values() for name in own)
             return [RUN_FILE, *(name for name in held if Path(name).name == name)]
+        is_earlier = "schema" in content
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
-        pass
-    return [RUN_FILE, *_FILES_OF_FORMAT_1]
+        is_earlier = False
+    return [RUN_FILE, *_FILES_OF_FORMAT_1] if is_earlier else [RUN_FILE]
 
 
 def write_run(

@@ -338,8 +338,8 @@ class TestCompare:
         ("found", "instead", "why"),
         [
             ("a-2", "z-2", "'after' lacks it"),
-            ("\tDogs\t", "\tCats\t", "its tokens or its tree differ"),
-            ("\t3\tnsubj\t", "\t4\tnsubj\t", "its tokens or its tree differ"),
+            ("\tDogs\t", "\tCats\t", "its tokens, its tree or its labels differ"),
+            ("\t3\tnsubj\t", "\t4\tnsubj\t", "its tokens, its tree or its labels differ"),
         ],
     )
     def test_another_corpus(
@@ -482,7 +482,7 @@ class TestInterrupt:
     """Ctrl-C, sent when the process itself shows how far it is."""
 
     def arguments(self, command: str, model: Path, corpus: Path, folder: Path) -> list[str]:
-        return ["-m", "headroles.cli", command, *map(str, (model, corpus, "--out", folder / PLACE))]
+        return ["-m", "headroles", command, *map(str, (model, corpus, "--out", folder / PLACE))]
 
     @pytest.mark.parametrize("command", COMMANDS)
     def test_while_scoring(

@@ -12,7 +12,8 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from headroles.errors import StorageError, UsageError
-from headroles.results import Grid, Result, Shown, Warned, put_into, save_together, to_records
+from headroles.formats import to_records
+from headroles.results import Grid, Result, Shown, Warned, put_into, save_together
 from headroles.storage import RUN_FILE
 
 

@@ -23,10 +23,11 @@ def classify(
 ) -> None:
     """Score the heads of MODEL over CORPUS and test them for roles."""
     from headroles.corpus import open_corpus
-    from headroles.storage import check_result_folder
+    from headroles.results import check_place
+    from headroles.scoring import HeadScores
     from headroles.studies import classify as classify_heads
 
-    check_result_folder(out, output.overwrite)
+    check_place(out, [HeadScores], output.overwrite)
     source = open_corpus(corpus, reading)
     with console.progress_bar("scoring") as on_progress:
         result = classify_heads(model, source, replace(options, on_progress=on_progress))

@@ -40,7 +40,7 @@ CorpusOption = Annotated[
 ]
 
 
-@command(app)
+@command(app, without=["preset"])  # no comparison was published
 def compare(
     context: typer.Context,
     sides: Annotated[
@@ -68,11 +68,12 @@ def compare(
     or as --names says). If one fails, the scores of those before it stay there. The options under
     Corpus, Roles and Model are for models only, and hold for all of them.
     """
+    from headroles.results import check_place
+    from headroles.studies import RoleShifts
     from headroles.studies import compare as compare_roles
-    from headroles.studies.comparison import check_comparison_folder
 
     _check_form(context, sides, models)
-    check_comparison_folder(out, output.overwrite)
+    check_place(out, [RoleShifts], output.overwrite)
     with console.telling_what_is_kept() as scored:
         if models:
             for folder in _score(sides, corpus or [], out, options, reading, scoring, output):

@@ -14,11 +14,12 @@ from headroles.cli.flags import FolderOptions, command
 def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
     """Run classify on the bundled treebank and model."""
     from headroles.corpus import read_conllu
+    from headroles.results import check_place
     from headroles.sample import demo_model, sample_treebank
-    from headroles.storage import check_result_folder
+    from headroles.scoring import HeadScores
     from headroles.studies import ClassifyOptions, classify
 
-    check_result_folder(out, output.overwrite)
+    check_place(out, [HeadScores], output.overwrite)
     model = demo_model()
     with console.progress_bar("scoring") as on_progress:
         options = ClassifyOptions(on_progress=on_progress)

@@ -10,6 +10,7 @@ import typer
 
 from headroles.cli.app import app
 from headroles.cli.flags import command
+from headroles.formats import FORMATS
 
 
 @command(app)
@@ -19,17 +20,14 @@ def export(
     ],
     fmt: Annotated[
         str,
-        typer.Option(
-            "--format", metavar="csv|parquet|json|markdown|latex|html", help="Of the table."
-        ),
+        typer.Option("--format", metavar="|".join(FORMATS), help="Of the table."),
     ] = "csv",
     view: Annotated[
         str,
         typer.Option(
             "--view",
-            help="Which table. Of roles: long (a row per test), wide (per head), assigned, counts, "
-            "answers, colocation; of a comparison: long, counts, layers, agreement, moved; of a "
-            "plan: long, summary.",
+            help="Which of its tables: long has a row per test, and of roles wide one per head; "
+            "any other word lists them all.",
         ),
     ] = "long",
     value: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -57,21 +57,22 @@ def _section(param: Any) -> str:
     return param.rich_help_panel or "Options"
 
 
-def command(app: typer.Typer) -> Callable[[F], F]:
+def command(app: typer.Typer, without: Container[str] = ()) -> Callable[[F], F]:
     """Register a function as a command.
 
-    A parameter whose type is a group of options becomes the flags of the group; the function is
-    given the group. Errors that a user can cause end the command in one line.
+    A parameter whose type is a group of options becomes the flags of the group, but for options
+    ``without`` which the command is; the function is given the group. Errors that a user can cause
+    end the command in one line.
     """
 
     def register(function: F) -> F:
-        app.command(cls=GroupedCommand)(reports_errors(_with_flags(function)))
+        app.command(cls=GroupedCommand)(reports_errors(_with_flags(function, without)))
         return function
 
     return register
 
 
-def _with_flags(function: Callable[..., None]) -> Callable[..., None]:
+def _with_flags(function: Callable[..., None], without: Container[str]) -> Callable[..., None]:
     parameters = inspect.signature(function, eval_str=True).parameters
     groups = {
         name: one.annotation
@@ -82,7 +83,7 @@ def _with_flags(function: Callable[..., None]) -> Callable[..., None]:
         one.name: one
         for group in groups.values()
         for one in fields_of(group)
-        if one.option.has_flag
+        if one.option.has_flag and one.name not in without
     }
 
     @functools.wraps(function)
@@ -127,11 +128,7 @@ def _flag(one: Field) -> inspect.Parameter:
 
 def given_flags(context: typer.Context, group: type[Options]) -> list[str]:
     """The flags of a group that the user gave."""
-    return [
-        one.flag
-        for one in fields_of(group)
-        if one.option.has_flag and _was_given(context, one.name)
-    ]
+    return [one.flag for one in fields_of(group) if _was_given(context, one.name)]
 
 
 def _was_given(context: typer.Context, name: str) -> bool:

@@ -11,6 +11,7 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ScoredArgument
 from headroles.cli.flags import FolderOptions, command
+from headroles.errors import UsageError
 from headroles.studies import PlanOptions
 
 
@@ -28,6 +29,8 @@ def power(
     from headroles.scoring import HeadScores
     from headroles.studies import plan
 
+    if output.overwrite and out is None:
+        raise UsageError("there is nothing to replace: name a folder for the plan with --out")
     planned = plan(HeadScores.load(scored), options)
     if out is not None:
         planned.save(out, output.overwrite)

@@ -14,6 +14,7 @@ from typing import IO, Any
 from headroles.corpus.schemes import distinctive_labels, fold_subtype, recognise_scheme
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.errors import CorpusError
+from headroles.wording import listed
 
 Skipped = Counter[str]
 """What was left out, as counts by reason; the reasons are for people to read."""
@@ -143,8 +144,7 @@ class _SchemeWatch:
 
 
 def _where(corpus: Corpus) -> str:
-    files = corpus.source.get("files", [])
-    return ", ".join(str(file) for file in files[:3]) + (", ..." if len(files) > 3 else "")
+    return listed(corpus.source.get("files", []))
 
 
 def _why_none(skipped: Skipped) -> str:

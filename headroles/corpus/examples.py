@@ -27,15 +27,13 @@ class Example:
         return self.sentences[0].document
 
 
-def make_examples(sentences: Iterable[Sentence], pairing: str = "adjacent") -> Iterator[Example]:
+def make_examples(sentences: Iterable[Sentence], pairing: str) -> Iterator[Example]:
     """Group ``sentences`` (in corpus order) into examples.
 
     ``"adjacent"`` takes the sentences of a document two by two without overlap, 1+2, 3+4 and so
     on; one that is left over, at the end or beside a sentence that was skipped, stays alone.
     ``"none"`` makes every sentence an example.
     """
-    if pairing not in PAIRINGS:
-        raise ValueError(f"pairing is {pairing!r}; it must be one of {', '.join(PAIRINGS)}")
     waiting: Sentence | None = None
     for sentence in sentences:
         if pairing == "none":

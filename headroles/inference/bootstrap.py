@@ -139,7 +139,7 @@ class _Part:
     """Columns with the same gaps, centred at their means, and how they are to be resampled.
 
     ``sums`` (clusters, tests) are sums by cluster, ``sizes`` (clusters,) numbers of values, and
-    ``standard_error`` (tests,) is that of ``one_sample_t``.
+    ``standard_error`` (tests,) is that of `t_test`.
     """
 
     sums: FloatArray

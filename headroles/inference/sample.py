@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headroles.errors import StatisticsError
 from headroles.inference._columns import (
     DEGENERATE,
     OK,
@@ -90,7 +91,7 @@ class Sample:
         ddof: int = 1,
         size: FloatArray | None = None,
     ) -> Sample:
-        """A sample of values, or ``values`` itself if it is one.
+        """A sample of values, or ``values`` itself if it is one, which has all else already.
 
         Args:
             values: (examples, tests); NaN where an example has no value.
@@ -102,9 +103,11 @@ class Sample:
 
         Raises:
             StatisticsError: ``values`` is not two-dimensional, not numeric or holds an infinity;
-                ``clusters`` do not fit.
+                ``clusters`` do not fit, or are given beside a sample.
         """
         if isinstance(values, Sample):
+            if clusters is not None or ddof != 1 or size is not None:
+                raise StatisticsError("a sample has clusters and ddof of its own; leave them out")
             return values
         data = check_values(values)
         return cls(data, check_clusters(clusters, len(data)), ddof, size)

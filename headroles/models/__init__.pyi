@@ -6,6 +6,7 @@ from .families import Family as Family
 from .loading import (
     LoadedEncoder as LoadedEncoder,
 )
+from .loading import Model as Model
 from .loading import (
     choose_device as choose_device,
 )

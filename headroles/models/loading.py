@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 from safetensors import SafetensorError
@@ -27,6 +27,9 @@ from headroles.errors import ModelError, TokenizerError, UsageError
 from headroles.models.families import longest_input, refuse_unsupported
 from headroles.models.options import ModelOptions
 from headroles.models.tokenizers import fit_to_words
+
+Model: TypeAlias = str | Path | PreTrainedModel
+"""A folder, a hub id, or a loaded model in evaluation mode."""
 
 # A checkpoint may lack these: no attention weight depends on them.
 _UNUSED_PARTS = ("pooler.", "position_ids")
@@ -49,9 +52,7 @@ class LoadedEncoder:
         return self.model.device
 
 
-def load_encoder(
-    model: str | Path | PreTrainedModel, options: ModelOptions | None = None
-) -> LoadedEncoder:
+def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEncoder:
     """A checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
 
     A loaded model is used where it stands, in its own precision; a tokenizer must come with it

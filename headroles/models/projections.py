@@ -69,8 +69,8 @@ def find_projections(
 ) -> tuple[LayerProjections, ...]:
     """The projections of every layer, in the order of layers; ALBERT's layers share theirs.
 
-    Raises ModelSupportError for a family that is not listed, or whose modules are not in their
-    places.
+    Raises ModelSupportError for a family that is not listed, for modules that are not in their
+    places, and for others in their places, such as quantised ones.
     """
     if family.paths is None:
         raise ModelSupportError(
@@ -89,7 +89,12 @@ def _of_layer(
     paths = cast(Paths, family.paths)
     find = _Finder(base_model, family, layer)
     output = find.linear(paths.output)
-    size = output.in_features // n_heads
+    size, rest = divmod(output.in_features, n_heads)
+    if rest:
+        raise ModelSupportError(
+            f"{output.in_features} outputs of heads in layer {layer} are not those of {n_heads} "
+            "heads of one size"
+        )
     numbers = torch.arange(output.in_features, device=output.weight.device)
     query, key, value = (
         Projection(linear, _rows(paths.fused, part, linear.out_features, size).to(numbers.device))
@@ -123,7 +128,13 @@ class _Finder:
     layer: int
 
     def linear(self, path: str) -> nn.Linear:
-        return cast(nn.Linear, self._find(path, self.base_model.get_submodule))
+        found = self._find(path, self.base_model.get_submodule)
+        if type(found) is not nn.Linear:
+            raise ModelSupportError(
+                f"{path.format(self.layer)} is a {type(found).__name__} and no Linear; "
+                "give the model in full precision, with adapters merged into it"
+            )
+        return found
 
     def parameter(self, path: str) -> nn.Parameter | None:
         return self._find(path, self.base_model.get_parameter) if path else None

@@ -29,7 +29,7 @@ def roles(options: LocalOptions, relations: tuple[str, ...], score: Score) -> It
     yield local(options.window, options.is_published)
 
 
-def local(window: int = 2, published_edge: bool = False) -> Role:
+def local(window: int, published_edge: bool = False) -> Role:
     """Every token looks for those at most ``window`` away, itself included.
 
     ``published_edge`` takes the size of the window from the released notebooks, one too large for

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -19,14 +20,14 @@ from headroles.roles.sieve import Part, Sieve
 class Plan:
     """How the scores of R roles are read from a layer, for a batch of B examples.
 
-    ``key_sets`` (B, N, K) is 1 where a token belongs to a set. The ``parts`` one after the other
-    give scores whose ``places`` (R,) among the roles are these. ``counts`` (B, R), in the order of
-    the roles, are how many tokens or arcs are behind a score; where it is 0 there is none.
+    ``key_sets`` (B, N, K) is 1 where a token belongs to a set. What the ``parts`` read, one after
+    the other, is what the roles score, each in the column that ``columns`` (R,) says. ``counts``
+    (B, R) are how many tokens or arcs are behind the score of a role; where it is 0 there is none.
     """
 
     key_sets: FloatArray
     parts: tuple[Part, ...]
-    places: tuple[int, ...]
+    columns: tuple[int, ...]
     counts: IntArray
 
     @property
@@ -41,25 +42,23 @@ class Plan:
 
 
 def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
-    """The plan of ``roles`` for a scope. Their sieves must be known."""
-    by_kind: dict[Hashable, list[int]] = {}
+    """The plan of ``roles`` for a scope. Their sieves must be known; equal ones are read once."""
     sieves = [_sieve(role) for role in roles]
-    for place, sieve in enumerate(sieves):
-        by_kind.setdefault(sieve.kind, []).append(place)
+    by_kind: dict[Hashable, dict[Sieve, None]] = {}
+    for sieve in sieves:
+        by_kind.setdefault(sieve.kind, {})[sieve] = None
     key_sets = _KeySetList()
     for sieve in sieves:
         key_sets.add(sieve.key_sets(scope.batch))
-    parts = []
-    for places in by_kind.values():
-        alike = [sieves[place] for place in places]
-        parts.append(alike[0].plan(alike, scope, key_sets))
-    places = [place for of_kind in by_kind.values() for place in of_kind]
-    counts = np.concatenate([part.counts for part in parts], axis=1)
+    alike = [list(of_kind) for of_kind in by_kind.values()]
+    parts = tuple(those[0].plan(those, scope, key_sets) for those in alike)
+    places = {sieve: place for place, sieve in enumerate(chain.from_iterable(alike))}
+    columns = tuple(places[sieve] for sieve in sieves)
     return Plan(
         key_sets=key_sets.stacked(scope),
-        parts=tuple(parts),
-        places=tuple(places),
-        counts=counts[:, np.argsort(places)],
+        parts=parts,
+        columns=columns,
+        counts=np.concatenate([part.counts for part in parts], axis=1)[:, columns],
     )
 
 

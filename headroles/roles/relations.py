@@ -32,8 +32,12 @@ class RelationOptions(Options):
         str | Sequence[str] | None,
         Option(
             "Relations to score, separated by commas, or: all.",
-            more="None takes the defaults of the corpus's label scheme: nsubj, obj, amod, advmod "
-            "in UD; nsubj, dobj, amod, advmod in CLEAR.",
+            more="None takes the defaults of the corpus's label scheme: "
+            + "; ".join(
+                f"{', '.join(names)} in {scheme.upper()}"
+                for scheme, names in DEFAULT_RELATIONS.items()
+            )
+            + ".",
             convert=_relations,
         ),
     ] = None

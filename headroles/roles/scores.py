@@ -59,7 +59,7 @@ def _excess(lengths: IntArray, sizes: IntArray) -> RowValues:
     scored = (inside > 0) & (outside > 0)
     return RowValues(
         slopes=divide(lengths, outside) * scored,
-        offsets=-divide(inside, outside) * scored,
+        offsets=-divide(inside, outside),
         scored=scored,
     )
 

@@ -33,6 +33,12 @@ class SyntacticOptions(RelationOptions, PresetOptions):
         bool, Option("Contrast syntactic roles with other words at the same offset.")
     ] = True
 
+    def check(self) -> None:
+        """Nothing was published about contrasts."""
+        super().check()
+        if self.is_published:
+            object.__setattr__(self, "beyond_offset", False)
+
 
 def roles(options: SyntacticOptions, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
     """Pooled over all relations and by relation, in both directions; then their contrasts."""
@@ -41,7 +47,7 @@ def roles(options: SyntacticOptions, relations: tuple[str, ...], score: Score) -
     arcs = Arcs(relations, options.keep_subtypes)
     syntactic = [*_pooled(arcs), *_by_relation(arcs)]
     yield from syntactic
-    if options.beyond_offset and not options.is_published:
+    if options.beyond_offset:
         yield from map(beyond_offset, syntactic)
 
 
@@ -101,7 +107,7 @@ class Arcs:
 
 def _pooled(arcs: Arcs) -> Iterator[Role]:
     listed = ", ".join(arcs.relations)
-    meaning = {"relations": list(arcs.relations), "keep_subtypes": arcs.keep_subtypes}
+    meaning = {"relations": sorted(arcs.relations), "keep_subtypes": arcs.keep_subtypes}
     every = frozenset(range(len(arcs.relations)))
     for role, words, direction in (
         ("syntactic", f"the governor of a word ({listed})", FORTH),

@@ -8,9 +8,6 @@ from .options import (
     ScoringOptions as ScoringOptions,
 )
 from .run import (
-    Model as Model,
-)
-from .run import (
     ScoringRun as ScoringRun,
 )
 from .run import (

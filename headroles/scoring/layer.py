@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def read_scores(attention: Tensor, plan: Plan) -> Tensor:
-    """Scores (batch, heads, roles) of one layer, the roles as the ``plan`` places them.
+    """Scores (batch, heads, roles) of one layer, the columns those of the ``plan``.
 
     ``attention`` (batch, heads, query, key) has rows of real queries that sum to 1 over real
     keys; rows of padding may hold anything finite. Scores of roles that an example does not have

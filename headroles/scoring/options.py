@@ -25,7 +25,7 @@ class ScoringOptions(RoleOptions):
     score: Annotated[
         str,
         Option(
-            "bias: times uniform attention; excess: share beyond uniform.",
+            "; ".join(f"{score.name}: {score.words}" for score in SCORES.values()) + ".",
             more="bias is the published one; excess is 0 for uniform attention and 1 where all of "
             "it is in the sieve, for every role and length.",
             words="the score",

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from headroles import storage
 from headroles.corpus import (
@@ -27,7 +26,7 @@ from headroles.corpus import (
 from headroles.encoding import EncodedExample, ExampleEncoder
 from headroles.errors import CorpusError, ModelError
 from headroles.memory import HeldMemory
-from headroles.models import AttentionReader, LoadedEncoder, load_encoder, open_reader
+from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.roles import (
@@ -50,9 +49,6 @@ from headroles.scoring.scores import HeadScores, ScoreBlock, ScoreWriter, descri
 WINDOW_EXAMPLES = 192
 _MEMORY_SLACK = 64 * 2**20  # what is given back has to be asked for again
 _BATCH_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
-
-Model: TypeAlias = str | Path | PreTrainedModel
-"""A folder, a hub id, or a loaded model in evaluation mode."""
 
 
 @takes(ScoreOptions)
@@ -209,7 +205,6 @@ class ScoringRun:
             done += len(rows)
             report(done)
             self._held_memory.release()
-        counts[np.isnan(values).all(axis=(1, 2))] = 0
         return ScoreBlock(
             ids=[example.id for example in examples],
             documents=[example.document for example in examples],
@@ -258,8 +253,8 @@ class ScoringRun:
                 f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
                 f"run the model in float32 (it ran in {self._encoder.model.dtype})"
             )
-        places = next(iter(plans.values())).places
-        return np.asarray(read[..., np.argsort(places)] if list(places) != sorted(places) else read)
+        columns = next(iter(plans.values())).columns
+        return np.asarray(read if columns == tuple(range(len(columns))) else read[..., columns])
 
     def _refuse_single(self, examples: list[EncodedExample]) -> None:
         if len(examples) == 1:

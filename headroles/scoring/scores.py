@@ -15,6 +15,7 @@ from headroles import storage
 from headroles.errors import StorageError
 from headroles.results import Grid, Shown, Stored, as_html
 from headroles.roles import SCORES, Role, Score
+from headroles.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,11 +209,10 @@ def describe_scores(
 def describe_run(provenance: dict[str, Any]) -> str:
     """What was scored, and what was skipped and why, for people."""
     model, corpus = provenance["model"], provenance["corpus"]
-    files = corpus["files"]
     lines = [
         f"model   {model['model']} ({model['family']}, {provenance['layers']} layers x "
         f"{provenance['heads']} heads)",
-        f"corpus  {', '.join(files[:3])}{', ...' if len(files) > 3 else ''}",
+        f"corpus  {listed(corpus['files'])}",
         f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
         f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
     ]

@@ -9,9 +9,10 @@ from typing import Any
 
 from headroles.corpus import Corpus, Sentence, Skipped
 from headroles.errors import UsageError
+from headroles.models import Model
 from headroles.options import takes
 from headroles.results import Shown, as_html, as_text, save_together
-from headroles.scoring import HeadScores, Model, describe_run, facts_of_run, score
+from headroles.scoring import HeadScores, describe_run, facts_of_run, score
 from headroles.studies.heads import ONE_DOCUMENT
 from headroles.studies.options import ClassifyOptions
 from headroles.studies.role_table import RoleTable, assign

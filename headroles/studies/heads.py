@@ -75,15 +75,21 @@ class HeadColumns:
 
 
 def hypotheses_of(
-    scores: HeadScores, columns: HeadColumns, options: LevelOptions, ddof: int = 1
+    scores: HeadScores,
+    columns: HeadColumns,
+    options: LevelOptions,
+    threshold: float | None = None,
+    ddof: int = 1,
 ) -> Hypotheses:
     """H0 for every role, layer and head: the mean score is the threshold of the role.
+
+    ``threshold`` is that which was asked for, None for the usual one of each role.
 
     Raises UsageError for examples that cannot be clustered as ``options`` say.
     """
     return Hypotheses.of(
         columns.values(scores),
-        columns.thresholds(scores, options.threshold),
+        columns.thresholds(scores, threshold),
         labels=columns.places[0],
         names=columns.ids,
         family=options.family,

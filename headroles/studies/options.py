@@ -6,30 +6,63 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from headroles.options import Option, split_names
+from headroles.errors import UsageError
+from headroles.options import Option, Options, fields_of, split_names
 from headroles.presets import PresetOptions
+from headroles.roles import SCORES
 from headroles.scoring import ScoreOptions
 from headroles.testing import LevelOptions, ResamplingOptions, TestOptions, check_max_t
 
 PAIRED_TESTS = ("t", "sign_flip")
-ON_ERROR, INTERSECT = ON_MISMATCH = ("error", "intersect")
+ON_MISMATCH = ON_ERROR, _ = ("error", "intersect")
+
+
+def _usual(name: str) -> str:
+    """The thresholds or margins of all scores, for people."""
+    return ", ".join(f"{getattr(score, name):g} ({score.name})" for score in SCORES.values())
 
 
 @dataclass(frozen=True, kw_only=True)
-class AssignOptions(PresetOptions, TestOptions):
+class ThresholdOptions(Options):
+    """What means are compared with."""
+
+    title: ClassVar[str] = "Tests"
+
+    threshold: Annotated[
+        float | None,
+        Option(
+            f"Mean score to exceed; left out: {_usual('threshold')}.",
+            more="3 is the published one, three times as much attention as uniform. Contrasts are "
+            "compared with 0 whatever it is.",
+            words="the threshold",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
     """How roles are assigned."""
 
     __test__ = False
     title: ClassVar[str] = "Tests"
 
+    def check(self) -> None:
+        """Refuse what the published preset decides itself: all but threshold and alpha."""
+        super().check()
+        given = self.part(TestOptions).record()
+        for one in fields_of(TestOptions) if self.is_published else ():
+            if one.name != "alpha" and given[one.name] != one.default:
+                raise UsageError(
+                    f"{one.words} of the published preset is its own; leave {one.name} "
+                    f"({one.flag}) out, or the preset"
+                )
+
     @property
     def tests(self) -> TestOptions:
-        """The options that the tests follow: of the published preset only threshold and alpha."""
+        """The options that the tests follow."""
         if not self.is_published:
             return self.part(TestOptions)
-        return TestOptions(
-            threshold=self.threshold, alpha=self.alpha, correction="none", clusters="none"
-        )
+        return TestOptions(alpha=self.alpha, correction="none", clusters="none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +73,7 @@ class ClassifyOptions(AssignOptions, ScoreOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(LevelOptions):
+class PlanOptions(LevelOptions, ThresholdOptions):
     """What is to be decided, and how surely."""
 
     title: ClassVar[str] = "Tests"
@@ -57,7 +90,7 @@ class PlanOptions(LevelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(ResamplingOptions, LevelOptions):
+class CompareOptions(ResamplingOptions, LevelOptions, ThresholdOptions):
     """How score sets are compared."""
 
     title: ClassVar[str] = "Comparison"
@@ -84,7 +117,7 @@ class CompareOptions(ResamplingOptions, LevelOptions):
     margin: Annotated[
         float | None,
         Option(
-            "Difference that would matter; left out: 0.5 (bias), 0.025 (excess).",
+            f"Difference that would matter; left out: {_usual('margin')}.",
             more="The smallest difference of mean scores that would matter, to be chosen before "
             "the data are seen. The default is a quarter of the way from uniform attention to the "
             "usual threshold.",

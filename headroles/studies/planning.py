@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from headroles.inference import NO, YES, design_effect, smallest_n
+from headroles.formats import to_records
+from headroles.inference import NO, UNDECIDED, YES, design_effect, smallest_n
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, to_records
+from headroles.results import Grid, Result, Shown
 from headroles.scoring import HeadScores
 from headroles.studies.heads import (
     FloatArray,
@@ -23,7 +24,7 @@ from headroles.studies.heads import (
     hypotheses_of,
 )
 from headroles.studies.options import PlanOptions
-from headroles.testing import Hypotheses, describe_correction, find_notes
+from headroles.testing import Hypotheses, describe_correction, find_notes, side_of
 
 COLUMNS = (
     "layer",
@@ -156,7 +157,7 @@ def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
 def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
     """`plan_examples` for callers that have their options together."""
     columns = HeadColumns.of(scores)
-    hypotheses = hypotheses_of(scores, columns, options)
+    hypotheses = hypotheses_of(scores, columns, options, options.threshold)
     asked = {
         **options.record(),
         "threshold": general_threshold(scores, options.threshold),
@@ -168,16 +169,17 @@ def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
 
 
 def _frame(columns: HeadColumns, pilot: Hypotheses, options: PlanOptions) -> pd.DataFrame:
-    moments, ok, effect_size = pilot.moments, pilot.is_tested, pilot.effect_size
-    direction = np.select([ok & (effect_size > 0), ok & (effect_size < 0)], [YES, NO], "")
-    own = np.where(ok & (direction == ""), _AT_THRESHOLD, "").astype(object)
+    moments, ok = pilot.moments, pilot.is_tested
+    side = side_of(pilot)
+    direction = np.where(ok & (side != UNDECIDED), side, "")
+    own = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
     frame = pd.DataFrame(
         {
             **columns.labels,
             "n": moments.n,
             "n_clusters": moments.n_clusters,
             "mean": moments.mean,
-            "effect_size": effect_size,
+            "effect_size": pilot.effect_size,
             "threshold": pilot.threshold,
             "direction": direction.astype(object),
             "alpha_per_test": np.nan,

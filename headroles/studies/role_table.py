@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
+from headroles.formats import to_records
 from headroles.inference import ANSWERS, YES, Sample
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, Warned, to_records
+from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS, SCORES
 from headroles.scoring import HeadScores
 from headroles.studies.heads import (
@@ -254,18 +255,20 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
             "score again with score='bias' (--score bias), or leave the preset out"
         )
     columns, asked = HeadColumns.of(scores), options.tests
-    hypotheses = hypotheses_of(scores, columns, asked, ddof=0 if options.is_published else 1)
+    hypotheses = hypotheses_of(
+        scores, columns, asked, options.threshold, ddof=0 if options.is_published else 1
+    )
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
     tests = {
         **asked.record(),
-        "threshold": general_threshold(scores, asked.threshold),
+        "threshold": general_threshold(scores, options.threshold),
         "preset": options.preset,
         **describe_clusters(hypotheses),
         "left_out": [
             role.id for role in scores.roles if role.is_tested and role.id not in columns.ids
         ],
-        "warnings": find_warnings(hypotheses, asked, [above, below]),
+        "warnings": find_warnings(hypotheses, asked, above),
     }
     frame = _frame(scores, columns, hypotheses, above, below, asked)
     return RoleTable(frame, {**scores.provenance, "score": scores.score.name, "tests": tests})

@@ -19,6 +19,9 @@ from .evidence import (
 from .evidence import (
     is_equivalent as is_equivalent,
 )
+from .evidence import (
+    side_of as side_of,
+)
 from .hypotheses import ROUNDING as ROUNDING
 from .hypotheses import Hypotheses as Hypotheses
 from .notes import (

@@ -66,7 +66,7 @@ def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float
 
     Two one-sided tests (Schuirmann 1987): p is the larger of both, and needs no correction for
     there being two. That a mean is not shown to differ from 0 does not show it to be near: this
-    does. The thresholds of ``hypotheses`` play no part.
+    does. The thresholds of ``hypotheses`` play no part; statistics are those of the lower end.
     """
     ends: tuple[tuple[float, Alternative], ...] = ((-margin, "greater"), (margin, "less"))
     both = [_single(hypotheses.against(limit), options, side) for limit, side in ends]
@@ -107,12 +107,16 @@ def answer(
     hypotheses: Hypotheses, above: PValues, below: PValues, alpha: float
 ) -> NDArray[np.str_]:
     """Whether each mean is above its threshold: `decide`, or the mean where nothing varies."""
+    tested = decide(above.adjusted, below.adjusted, alpha)
+    return np.where(hypotheses.moments.status == DEGENERATE, side_of(hypotheses), tested)
+
+
+def side_of(hypotheses: Hypotheses) -> NDArray[np.str_]:
+    """On which side of its threshold each mean lies: yes above, no below, undecided at it."""
     mean, threshold = hypotheses.moments.mean, hypotheses.threshold
     tolerance = hypotheses.rounding + resolution_of(hypotheses.sample.values) * np.abs(threshold)
     at_threshold = np.abs(mean - threshold) <= tolerance
-    by_mean = np.select([at_threshold, mean > threshold], [UNDECIDED, YES], NO)
-    tested = decide(above.adjusted, below.adjusted, alpha)
-    return np.where(hypotheses.moments.status == DEGENERATE, by_mean, tested)
+    return np.select([at_threshold, mean > threshold], [UNDECIDED, YES], NO)
 
 
 def differs(hypotheses: Hypotheses, two_sided: PValues, alpha: float) -> NDArray[np.bool_]:

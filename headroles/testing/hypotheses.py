@@ -110,8 +110,8 @@ class Hypotheses:
 
 
 def _rounding(sample: Sample) -> FloatArray:
-    size = np.ones(sample.n_tests) if sample.size is None else np.maximum(1, sample.size)
-    return ROUNDING * size
+    size = np.abs(sample.moments.mean) if sample.size is None else sample.size
+    return np.asarray(ROUNDING * np.fmax(1, size))
 
 
 def _without_rounding(sample: Sample) -> Sample:

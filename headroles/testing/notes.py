@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from headroles.inference import DEGENERATE, UNTESTABLE
 from headroles.testing.evidence import PValues
 from headroles.testing.hypotheses import Hypotheses, IntArray
 from headroles.testing.options import BOOTSTRAP_T, MAX_T, SIGN_FLIP, TestOptions
+from headroles.wording import listed
 
 FEW = 20
 """With fewer clusters, or examples if they are independent, tests are told to be unreliable."""
@@ -21,7 +21,6 @@ ENOUGH_FOR_SKEWNESS = 25
 """Times the squared skewness: with fewer examples t is not near its distribution (Cochran's rule;
 what real scores make of it is in docs/calibration.md)."""
 SKEWED = f"skewed: fewer than {ENOUGH_FOR_SKEWNESS} times skewness squared examples"
-_SHOWN = 3
 
 
 def is_skewed(hypotheses: Hypotheses) -> NDArray[np.bool_]:
@@ -55,13 +54,16 @@ def find_notes(
 
 
 def find_warnings(
-    hypotheses: Hypotheses, options: TestOptions, tested: Sequence[PValues]
+    hypotheses: Hypotheses, options: TestOptions, tested: PValues, sides: int = 1
 ) -> list[str]:
-    """What to know before relying on the tests: sentences for people."""
+    """What to know before relying on the tests: sentences for people.
+
+    ``tested`` are those of one direction, or two-sided ones if ``sides`` is 2.
+    """
     found = (
         _few(hypotheses, options),
         _skewed(hypotheses),
-        _out_of_reach(hypotheses, options, tested),
+        _out_of_reach(hypotheses, options, tested, sides),
     )
     return [warning for warning in found if warning]
 
@@ -84,10 +86,7 @@ def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
 def _named(names: tuple[str, ...], few: IntArray) -> str:
     if len(few) == len(names):
         return "all roles"
-    shown = ", ".join(names[label] for label in few[:_SHOWN]) + (
-        ", ..." if len(few) > _SHOWN else ""
-    )
-    return f"{len(few)} of {len(names)} roles ({shown})"
+    return f"{len(few)} of {len(names)} roles ({listed([names[label] for label in few])})"
 
 
 def _cure_of_few(hypotheses: Hypotheses, options: TestOptions, n_units: int) -> str:
@@ -112,16 +111,17 @@ def _skewed(hypotheses: Hypotheses) -> str:
     )
 
 
-def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: Sequence[PValues]) -> str:
+def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: PValues, sides: int) -> str:
     """Resampled p-values come in steps: the smallest may be too large for any rejection."""
-    made = ~np.isnan(tested[0].single)
+    made = ~np.isnan(tested.single)
     sizes = [int(made[columns].sum()) for columns in hypotheses.columns_by_family]
     if options.test not in (SIGN_FLIP, BOOTSTRAP_T) or not any(sizes):
         return ""
     flips = 2 ** int(hypotheses.moments.n_clusters.max())
     # Of few clusters all flips are gone through, the one that changes nothing among them.
     exhausted = options.test == SIGN_FLIP and flips <= options.resamples
-    smallest = 1 / flips if exhausted else 1 / (options.resamples + 1)
+    # Turned round, a flip is as extreme on the other side.
+    smallest = sides / flips if exhausted else 1 / (options.resamples + 1)
     counts_all = options.correction in ("bonferroni", "holm")
     n_tests = min(size for size in sizes if size) if counts_all else 1
     if smallest * n_tests <= options.alpha:

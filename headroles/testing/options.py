@@ -24,15 +24,6 @@ class LevelOptions(Options):
 
     title: ClassVar[str] = "Tests"
 
-    threshold: Annotated[
-        float | None,
-        Option(
-            "Mean score to exceed; left out: 3 (bias), 0.1 (excess).",
-            more="3 is the published one, three times as much attention as uniform. Contrasts are "
-            "compared with 0 whatever it is.",
-            words="the threshold",
-        ),
-    ] = None
     alpha: Annotated[
         float,
         Option(

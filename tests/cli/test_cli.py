@@ -722,7 +722,7 @@ class TestTerminal:
 def start(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, started as users start it."""
     return subprocess.run(
-        [sys.executable, "-m", "headroles.cli", *map(str, arguments)],
+        [sys.executable, "-m", "headroles", *map(str, arguments)],
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
@@ -756,7 +756,7 @@ class TestProcess:
         assert not out.exists()
 
     def test_a_reader_that_stops_reading(self, classified: Path) -> None:
-        command = [sys.executable, "-m", "headroles.cli", "export", str(classified)]
+        command = [sys.executable, "-m", "headroles", "export", str(classified)]
         command += ["--format", "json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None

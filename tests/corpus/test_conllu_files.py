@@ -311,7 +311,7 @@ def test_sentences_around_a_skipped_one_are_not_paired(tmp_path: Path) -> None:
     one, two, three = (conllu_sentence(CAT, name) for name in ("1", "2", "3"))
     corpus = read_conllu(write(tmp_path, one, BAD, two, three), on_bad_sentence="skip")
     assert [s.position for s in corpus] == [0, 2, 3]
-    assert [example.id for example in make_examples(corpus)] == ["1", "2+3"]
+    assert [example.id for example in make_examples(corpus, "adjacent")] == ["1", "2+3"]
 
 
 def test_a_skipped_sentence_may_start_a_document(tmp_path: Path) -> None:

@@ -70,7 +70,10 @@ def test_every_file_is_a_document(tmp_path: Path, parser: str) -> None:
     sentences = list(read_text(tmp_path, parser))
     assert [s.id for s in sentences] == ["a-1", "a-2", "b-1", "b-2"]
     assert [s.document for s in sentences] == [str(files[1])] * 2 + [str(files[0])] * 2
-    assert [example.id for example in make_examples(sentences)] == ["a-1+a-2", "b-1+b-2"]
+    assert [example.id for example in make_examples(sentences, "adjacent")] == [
+        "a-1+a-2",
+        "b-1+b-2",
+    ]
 
 
 def test_text_is_described_by_its_parser(tmp_path: Path, parser: str) -> None:
@@ -147,7 +150,7 @@ def test_columns_by_number_or_name(tmp_path: Path, parser: str, columns: list[st
         'No "',
     ]
     assert [s.document for s in sentences] == [f"{file}#1"] * 2 + [f"{file}#2"] * 2
-    assert [e.id for e in make_examples(sentences)] == ["p-1.1+p-1.2", "p-2.1+p-2.2"]
+    assert [e.id for e in make_examples(sentences, "adjacent")] == ["p-1.1+p-1.2", "p-2.1+p-2.2"]
     assert corpus.source["text_columns"] == columns
     assert (corpus.source["format"], corpus.source["scheme"]) == ("pairs", "clear")
 
@@ -169,7 +172,7 @@ def test_columns_in_the_order_named(tmp_path: Path, parser: str) -> None:
 def test_one_column(tmp_path: Path, parser: str) -> None:
     sentences = list(read_pairs(write(tmp_path, PAIRS, "p.tsv"), parser, ["second"]))
     assert [s.id for s in sentences] == ["p-1", "p-2"]
-    assert [len(example.sentences) for example in make_examples(sentences)] == [1, 1]
+    assert [len(example.sentences) for example in make_examples(sentences, "adjacent")] == [1, 1]
 
 
 def test_file_of_one_column(tmp_path: Path, parser: str) -> None:
@@ -207,7 +210,7 @@ def test_empty_cells_are_counted_and_the_other_stays_alone(
 ) -> None:
     file = write(tmp_path, f"a\tb\n{row}\n", "p.tsv")
     with prepared(read_pairs(file, parser, [0, 1])) as corpus:
-        assert [example.id for example in make_examples(corpus)] == [kept]
+        assert [example.id for example in make_examples(corpus, "adjacent")] == [kept]
         assert corpus.skipped == {"cells without words": 1}
 
 

@@ -100,7 +100,9 @@ def test_another_treebank_of_the_same_sentences_is_noticed(
     edited.write_text(text.replace("\tthe\tthe\t", "\tthis\tthe\t", 1), encoding="utf-8")
     other = score_heads(make_bert(layers=1), read_conllu(edited), tokenizer=tokenizer)
     assert other.ids == scores.ids
-    with pytest.raises(UsageError, match=r"1 of the \d+ of 'before' .* tokens or its tree differ"):
+    with pytest.raises(
+        UsageError, match=r"1 of the \d+ of 'before' .* tokens, its tree or its labels differ"
+    ):
         compare_roles(scores, other)
     kept = compare_roles(scores, other, on_mismatch="intersect")
     assert kept.provenance["dropped_examples"] == {"before": 1, "after": 1}

@@ -36,6 +36,15 @@ def assert_same(one: Moments, other: Moments) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
+def test_rounding_is_told_by_what_values_are_differences_of() -> None:
+    """Deviations of 1e-3 are nothing beside numbers of 1e6, whatever the deviation itself."""
+    values = 1e-3 * np.random.default_rng(0).normal(size=(30, 2)).astype(np.float32)
+    moments = Sample.of(values, size=np.array([1e6, 1.0])).moments
+    assert moments.status.tolist() == [DEGENERATE, OK]
+    spread = 100 * values
+    assert Sample.of(spread, size=np.array([0.0, 1e-9])).moments.status.tolist() == [OK, OK]
+
+
 def test_a_sample_is_its_own(gappy: Array) -> None:
     sample = Sample.of(gappy)
     assert Sample.of(sample) is sample

@@ -88,7 +88,7 @@ def score_of(
     plan = plan_of(batch, score, reach, **options)
     moved = on_device(plan, torch.device("cpu"))
     read = read_scores(torch.tensor(attention, dtype=torch.float32), moved).numpy().astype(float)
-    values = read[..., np.argsort(plan.places)]
+    values = read[..., plan.columns]
     values[np.broadcast_to((plan.counts == 0)[:, None], values.shape)] = np.nan
     return values
 

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroles.encoding import EncodedExample
-from headroles.roles import BIAS, EXCESS, SCORES, Role
+from headroles.roles import BIAS, EXCESS, SCORES, Batch, Role, Scope, plan_roles
 from headroles.roles.links import LinkPart
-from headroles.roles.offsets import OffsetPart
-from headroles.scoring.layer import AttentionLayer
+from headroles.roles.local import local
+from headroles.roles.offsets import OffsetPart, Offsets
+from headroles.scoring.layer import AttentionLayer, on_device, read_scores
 from tests.reference import FLOORS, Asked, largest_difference, reference_scores
 from tests.roles.examples import (
     HAND,
@@ -30,6 +31,8 @@ from tests.roles.examples import (
     score_of,
     tokens_of,
 )
+
+CPU = torch.device("cpu")
 
 
 class TestHandCheckedExample:
@@ -104,6 +107,38 @@ def test_equals_the_reference(
     roles = [role.id for role in roles_of(score)]
     assert set(roles) == set(expected)
     assert largest_difference(values, roles, expected, max(FLOORS[score], 1e-3)) < 3e-4
+
+
+@given(examples(), st.permutations(range(len(ROLES))), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=40)
+def test_the_order_of_roles_is_that_of_the_columns(
+    example: EncodedExample, order: list[int], seed: int
+) -> None:
+    roles = roles_of()
+    attention = torch.tensor(random_attention(len(example), seed), dtype=torch.float32)
+    scope = Scope(Batch([example]), None, BIAS)
+    read, counts = [], []
+    for asked in (roles, tuple(roles[k] for k in order)):
+        plan = plan_roles(asked, scope)
+        scores = read_scores(attention, on_device(plan, CPU)).numpy()
+        read.append(scores[0][:, list(plan.columns)])
+        counts.append(plan.counts)
+    np.testing.assert_array_equal(counts[1], counts[0][:, order])
+    there = counts[1][0] > 0
+    np.testing.assert_allclose(read[1][:, there], read[0][:, order][:, there], rtol=1e-5, atol=1e-6)
+
+
+def test_equal_sieves_of_two_roles_are_read_once() -> None:
+    example = make_example(HAND_SEGMENTS)
+    plan = plan_roles(
+        [local(0), Role("itself", sieve=Offsets((0,))), local(1)],
+        Scope(Batch([example]), None, BIAS),
+    )
+    assert plan.columns == (0, 0, 1)
+    assert [part.counts.shape[1] for part in plan.parts] == [1, 1]
+    read = read_scores(torch.tensor(HAND, dtype=torch.float32), on_device(plan, CPU)).numpy()
+    diagonal = 7 * np.diagonal(HAND[0, 0]).mean()
+    assert read[0, 0, list(plan.columns)][:2] == pytest.approx([diagonal] * 2)
 
 
 @given(st.lists(examples(), min_size=2, max_size=4), st.integers(0, 2**16))

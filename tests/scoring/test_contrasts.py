@@ -81,7 +81,7 @@ def test_equal_their_definition(
     encoder = load_encoder(make_bert(layers=len(REACHES), heads=HEADS), loading)
     monkeypatch.setattr(AttentionReader, "read", read_planted)
     with prepared(read_conllu(tmp_path / "short.conllu")) as corpus:
-        examples = list(make_examples(corpus))
+        examples = list(make_examples(corpus, "adjacent"))
         with open_reader(encoder.model) as reader:
             run = ScoringRun(encoder, replace(reader, reaches=REACHES), corpus, options)
             blocks = list(run.blocks())

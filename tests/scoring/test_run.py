@@ -14,7 +14,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.corpus import make_examples, prepared
 from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
+from headroles.roles.relations import RelationOptions
 from headroles.scoring import ScoreBlock, ScoreOptions, open_scoring, score_to_folder
 from tests.conftest import CAT, conllu_sentence, make_bert, role_ids
 from tests.reference import (
@@ -239,6 +241,11 @@ class TestRelations:
                 atol=1e-6,
                 equal_nan=True,
             )
+
+    def test_named_twice_is_scored_once(self, sample: Path) -> None:
+        with prepared(read_conllu(sample)) as corpus:
+            options = RelationOptions(relations="obj,nsubj,obj")
+            assert choose_relations(options, "ud", corpus.relations) == ("obj", "nsubj")
 
     def test_subtypes_kept(
         self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase

@@ -85,6 +85,22 @@ def test_scores_written_block_by_block_load_as_one(tmp_path: Path) -> None:
     assert_equal(HeadScores.load(tmp_path), scores)
 
 
+def test_roles_come_back_with_all_that_tests_need(tmp_path: Path) -> None:
+    """A baseline of 0 among them, which is not: none."""
+    ids = ("local", "syntactic:nsubj:to_governor:beyond_offset", "block")
+    scores = make_scores()
+    block = scores.block
+    kept = HeadScores.from_blocks(
+        [block],
+        make_roles(ids),
+        BIAS,
+        {**scores.provenance, **describe_scores(make_roles(ids), BIAS, 2, 3)},
+    )
+    again = HeadScores.load(kept.save(tmp_path / "out"))
+    assert again.roles == kept.roles
+    assert [role.baseline for role in again.roles] == [None, 0.0, None]
+
+
 def test_blocks_come_one_after_the_other() -> None:
     whole = make_block(0, 6)
     halves = [

@@ -18,8 +18,8 @@ from tests.conftest import make_scores, role_ids
 RNG = np.random.default_rng(0)
 
 
-def hypotheses(scores: HeadScores, **options: Any) -> Hypotheses:
-    return hypotheses_of(scores, HeadColumns.of(scores), TestOptions(**options))
+def hypotheses(scores: HeadScores, threshold: float | None = None, **options: Any) -> Hypotheses:
+    return hypotheses_of(scores, HeadColumns.of(scores), TestOptions(**options), threshold)
 
 
 class TestColumns:

@@ -332,3 +332,17 @@ def test_layers_with_a_window_are_noted(reach: int) -> None:
         expected[0] = f"{seen}: partly architecture"
         expected[2] = f"{seen}, fewer at the ends: contrasts are approximate"
     assert of_layers[1, :2].tolist() == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ({"test": "sign_flip"}, r"leave test \(--test\) out"),
+        ({"correction": "holm"}, r"leave correction \(--correction\) out"),
+        ({"interval": "bca"}, r"leave interval \(--interval\) out"),
+    ],
+)
+def test_the_published_preset_decides_the_test(option: dict[str, str], named: str) -> None:
+    scores = make_scores(np.full((4, 1, 1, 1), 3.5), ["local"], preset="published")
+    with pytest.raises(UsageError, match=named):
+        assign_roles(scores, preset="published", **option)

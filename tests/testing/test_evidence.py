@@ -110,7 +110,7 @@ def outcome_of(asked: Question) -> SimpleNamespace:
         p_below=below.single,
         p_below_adjusted=below.adjusted,
         answer=answer(hypotheses, above, below, options.alpha),
-        tested=[above, below],
+        tested=above,
     )
 
 
@@ -504,6 +504,26 @@ class TestWarnings:
         told = self.told(values, documents, **{"test": "sign_flip", **options})
         assert told[-1].startswith("no hypothesis can be rejected: the smallest p-value that ")
         assert told[-1].endswith(f"can give here is {expected}")
+
+    def test_the_smallest_family_decides_what_is_out_of_reach(self) -> None:
+        """Four tests of r0, one of r1: a p-value of 1/60 can reject in the family of one."""
+        values = np.random.default_rng(0).normal(9, 1, (30, 1, 4, 2))
+        values[..., 1:, 1] = np.nan
+        options = {"test": "bootstrap_t", "correction": "holm", "resamples": 39}
+        told = self.told(values, family="role", **options)
+        assert not any("no hypothesis can be rejected" in text for text in told)
+        assert "no hypothesis can be rejected" in self.told(values, **options)[-1]
+
+    def test_two_sided_sign_flips_come_in_larger_steps(self) -> None:
+        values = np.random.default_rng(0).normal(9, 1, (10, 1, 2, 1))
+        asked = question(values, [f"d{k // 2}" for k in range(10)], test="sign_flip")
+        both = find_p_values(asked.hypotheses, asked.options, "two-sided")
+        assert both.single.min() == pytest.approx(2 / 2**5)
+        told = find_warnings(asked.hypotheses, asked.options, both, sides=2)
+        assert "the smallest p-value that sign_flip can give here is 0.062" in told[-1]
+        above = find_p_values(asked.hypotheses, asked.options, "greater")
+        one_sided = find_warnings(asked.hypotheses, asked.options, above)
+        assert not any("no hypothesis" in text for text in one_sided)
 
 
 def test_few_examples_for_their_skewness() -> None:

@@ -1,4 +1,3 @@
-from .answers import CHANGES as CHANGES
 from .answers import STATUSES as STATUSES
 from .answers import describe_change as describe_change
 from .answers import role_status as role_status
@@ -7,5 +6,4 @@ from .compare import compare as compare
 from .compare import compare_roles as compare_roles
 from .compare import name_sides as name_sides
 from .result import RoleShifts as RoleShifts
-from .result import check_comparison_folder as check_comparison_folder
 from .shifts import COLUMNS as COLUMNS

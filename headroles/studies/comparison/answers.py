@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from headroles.inference import NO, UNTESTABLE, YES
 
 STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
-CHANGES = ("changed", "trivial", "equivalent", "undecided", "untestable")
 
 
 def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:

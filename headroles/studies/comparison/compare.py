@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headroles.errors import UsageError
@@ -64,14 +64,17 @@ def compare(sides: Sequence[Scored], options: CompareOptions) -> RoleShifts:
     asked = options.part(AssignOptions)
     tables = {name: assign(scores, asked) for name, scores in joined.sets.items()}
     margin = scores[0].score.margin if options.margin is None else options.margin
-    frame = shift_frame(
+    frame, warnings = shift_frame(
         joined.sets,
         {name: table.frame for name, table in tables.items()},
         clusters_of(joined.sets[BEFORE], options),
         options.tests,
         margin,
     )
-    return RoleShifts(frame, _provenance(joined, tables, options, margin))
+    record = _provenance(joined, tables, options, margin)
+    of_tables = {name: table.tests["warnings"] for name, table in tables.items()}
+    record["warnings"] = _name_warnings({**of_tables, "differences": warnings})
+    return RoleShifts(frame, record)
 
 
 def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
@@ -98,7 +101,6 @@ def _provenance(
         corpus=sets[BEFORE].get("corpus", {}),
         options={**options.record(), "threshold": first["threshold"], "margin": margin},
     )
-    warnings = [text for table in tables.values() for text in table.tests["warnings"]]
     return record | {
         "score": joined.sets[BEFORE].score.name,
         "examples": joined.sets[BEFORE].n_examples,
@@ -106,6 +108,14 @@ def _provenance(
         "n_clusters": first["n_clusters"],
         "dropped_examples": joined.dropped_examples,
         "dropped_roles": joined.dropped_roles,
-        "warnings": list(dict.fromkeys(warnings)),
         "sets": sets,
     }
+
+
+def _name_warnings(warnings: Mapping[str, Sequence[str]]) -> list[str]:
+    """Each warning once, after what it is of."""
+    named: dict[str, list[str]] = {}
+    for name, texts in warnings.items():
+        for text in texts:
+            named.setdefault(text, []).append(name)
+    return [f"{', '.join(names)}: {text}" for text, names in named.items()]

@@ -136,6 +136,10 @@ def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[_Differ
     if only_first or only_second:
         one, other = (", ".join(only) or "none besides" for only in (only_first, only_second))
         yield "their roles", one, other
+    others = {role.id: role for role in second.roles}
+    for role in first.roles:
+        if role != others[role.id]:
+            yield f"what {role.id} means", role.to_record(), others[role.id].to_record()
 
 
 def _relations(roles: Sequence[Role]) -> Any:
@@ -158,7 +162,7 @@ def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, _Rows]:
     shared = [key for key in keys[0] if all(key in own for own in places[1:])]
     if not shared:
         raise UsageError(
-            "the scores have no example in common, of the same name, tokens and tree; "
+            "the scores have no example in common, of the same name, tokens, tree and labels; "
             "score the same corpus with the same tokenizer"
         )
     return {
@@ -174,7 +178,7 @@ def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, _Ro
         if not left_out:
             continue
         lacking = [other for other in named if left_out[0] not in named[other].ids]
-        why = f"{lacking[0]!r} lacks it" if lacking else "its tokens or its tree differ"
+        why = f"{lacking[0]!r} lacks it" if lacking else "its tokens, its tree or its labels differ"
         raise UsageError(
             f"not all score sets have the same examples: {len(left_out)} of the "
             f"{scores.n_examples} of {name!r} have no match, first {left_out[0]!r} ({why}); "

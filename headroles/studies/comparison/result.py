@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
-from headroles import storage
-from headroles.errors import StorageError, UsageError
-from headroles.results import Grid, Result, Shown, Warned, to_records
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS
-from headroles.scoring import HeadScores
 from headroles.studies.comparison.answers import STATUSES
 from headroles.studies.comparison.shifts import COLUMNS
 from headroles.studies.comparison.summaries import (
@@ -25,6 +23,7 @@ from headroles.studies.comparison.summaries import (
 )
 from headroles.studies.heads import roles_in
 from headroles.testing import TEST_NAMES, describe_correction
+from headroles.wording import listed
 
 _SHOWN_HEADS = 10
 _HAPPENED = ("kept", "gained", "lost", "changed")
@@ -85,15 +84,6 @@ class RoleShifts(Result):
     def moved(self, n: int = _SHOWN_HEADS) -> pd.DataFrame:
         """The ``n`` heads of each checkpoint that moved most, as `find_moved_heads` does."""
         return find_moved_heads(self.frame, n)
-
-    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
-        """Write the comparison into ``folder``, whole or not at all.
-
-        Raises StorageError if the folder holds files already and ``overwrite`` is not set, and if
-        it holds scores, which cost more than a comparison: they are never replaced by one.
-        """
-        _refuse_scores(Path(folder))
-        return super().save(folder, overwrite)
 
     def shown(self) -> Iterator[Shown]:
         """What was compared; for each checkpoint its roles, layers and heads; warnings."""
@@ -204,19 +194,6 @@ class RoleShifts(Result):
         }
 
 
-def check_comparison_folder(folder: str | Path, overwrite: bool = False) -> None:
-    """Raise StorageError if `RoleShifts.save` would refuse ``folder``: to ask before long work."""
-    _refuse_scores(Path(folder))
-    storage.check_result_folder(folder, overwrite)
-
-
-def _refuse_scores(folder: Path) -> None:
-    if HeadScores.kind in storage.kinds_in(folder):
-        raise StorageError(
-            f"{folder} holds scores, which a comparison would replace; name another folder for it"
-        )
-
-
 def _sides(record: dict[str, Any]) -> Iterator[str]:
     """What was compared, over what, and how."""
     tests, sets = record["options"], record["sets"]
@@ -225,9 +202,8 @@ def _sides(record: dict[str, Any]) -> Iterator[str]:
         model = one.get("model") or {"model": "made by hand", "family": "?"}
         shape = f"{model['family']}, {one.get('layers')} layers x {one.get('heads')} heads"
         yield f"{name:<{width}} {model['model']} ({shape})"
-    files = record["corpus"].get("files", [])
     yield (
-        f"{'corpus':<{width}} {', '.join(files[:3])}{', ...' if len(files) > 3 else ''}\n"
+        f"{'corpus':<{width}} {listed(record['corpus'].get('files', []))}\n"
         f"{'':<{width}} {record['examples']} examples that all have, {_units(record)}"
     )
     if dropped := _dropped(record):

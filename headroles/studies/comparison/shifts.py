@@ -9,17 +9,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import UNTESTABLE, t_interval
+from headroles.inference import UNTESTABLE
 from headroles.scoring import HeadScores
 from headroles.studies.comparison.answers import describe_change, role_status
 from headroles.studies.heads import FloatArray, HeadColumns, IntArray
 from headroles.testing import (
     Hypotheses,
+    PValues,
     TestOptions,
     differs,
     find_equivalence,
+    find_intervals,
     find_notes,
     find_p_values,
+    find_warnings,
     is_equivalent,
 )
 
@@ -88,8 +91,8 @@ def shift_frame(
     clusters: IntArray | None,
     options: TestOptions,
     margin: float,
-) -> pd.DataFrame:
-    """The table of all tests, with the columns of ``COLUMNS``.
+) -> tuple[pd.DataFrame, list[str]]:
+    """The table of all tests, with the columns of ``COLUMNS``, and what to know before using it.
 
     Args:
         sets: joined score sets; the first is the one before, all others are checkpoints after.
@@ -109,9 +112,10 @@ def shift_frame(
         ignore_index=True,
     )
     frame["mean_before"], frame["mean_after"] = means[0], means[1]
-    frame = frame.assign(**_tests(hypotheses, options, margin))
+    change = find_p_values(hypotheses, options, "two-sided")
+    frame = frame.assign(**_tests(hypotheses, change, options, margin))
     _add_answers(frame, answers, before)
-    return frame[list(COLUMNS)]
+    return frame[list(COLUMNS)], find_warnings(hypotheses, options, change, sides=2)
 
 
 def _hypotheses(
@@ -134,18 +138,17 @@ def _hypotheses(
 
 
 def _tests(
-    hypotheses: Hypotheses, options: TestOptions, margin: float
+    hypotheses: Hypotheses, change: PValues, options: TestOptions, margin: float
 ) -> dict[str, NDArray[np.generic] | float]:
     """What the tests found, by column.
 
     Change and equivalence are two questions, each corrected by itself.
     """
     moments = hypotheses.moments
-    change = find_p_values(hypotheses, options, "two-sided")
     equivalence = find_equivalence(hypotheses, options, margin)
     changed = differs(hypotheses, change, options.alpha)
     equivalent = is_equivalent(hypotheses, equivalence, margin, options.alpha)
-    intervals = t_interval(hypotheses.sample, confidence=1 - options.alpha)
+    intervals = find_intervals(hypotheses, options)
     return {
         "n": moments.n,
         "n_clusters": moments.n_clusters,

@@ -189,7 +189,8 @@ class TestOtherExamples:
         for digest in ("aaaaaaaa" + before.digests[5][8:], before.digests[5][:8] + "aaaaaaaa"):
             digests = (*before.digests[:5], digest, *before.digests[6:])
             other = replace(before, digests=digests)
-            message = r"1 of the 40 .* first 'e5' \(its tokens or its tree differ\); .*intersect"
+            why = r"its tokens, its tree or its labels differ"
+            message = rf"1 of the 40 .* first 'e5' \({why}\); .*intersect"
             with pytest.raises(UsageError, match=message):
                 join(before, other)
 

@@ -1,5 +1,0 @@
-"""``python -m headroles.cli``."""
-
-from headroles.cli import main
-
-main()
