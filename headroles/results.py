@@ -6,10 +6,12 @@ import html
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import msgspec
 import pandas as pd
 
 from headroles import storage
@@ -48,12 +50,13 @@ class Stored(ABC):
 
     ``kind`` is what a folder calls what it holds, in words for people, and ``cure`` what to do
     about a folder that does not hold it. ``spares`` are kinds that cost more: saving one of this
-    kind never replaces them.
+    kind never replaces them. ``form`` is what ``run.json`` must say for it to be read back.
     """
 
     kind: ClassVar[str]
     cure: ClassVar[str]
     spares: ClassVar[tuple[str, ...]] = ()
+    form: ClassVar[type[msgspec.Struct]] = msgspec.Struct
     provenance: dict[str, Any]
 
     def record(self) -> dict[str, Any]:
@@ -81,6 +84,7 @@ class Stored(ABC):
     def load(cls, folder: str | Path) -> Self:
         """Read back what `save` wrote. Raises StorageError where that is not possible."""
         folder = Path(folder)
+        storage.finish_swap(folder)
         run = storage.read_run(folder)
         if cls.kind not in run.files:
             held = ", ".join(run.files) or "nothing"
@@ -88,28 +92,28 @@ class Stored(ABC):
                 f"{folder} holds no {cls.kind} (it holds: {held}); {cls.cure.format(folder=folder)}"
             )
         storage.check_files(folder, run.files[cls.kind])
+        storage.check_record(folder, run.provenance, cls.form)
         return cls.read_files(folder, run.provenance)
 
 
 def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:
     """Write results into a folder, each made from those before it, all of them or none.
 
-    Raises StorageError as `check_place` does.
+    Raises StorageError as `new_folder` does.
     """
-    check_place(folder, [type(one) for one in results], overwrite)
-    with storage.result_folder(folder, overwrite) as staging:
-        files = {one.kind: one.write_files(staging) for one in results}
-        digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
-        record = {name: value for one in results for name, value in one.record().items()}
-        storage.write_run(staging, record, digests)
+    with new_folder(folder, [type(one) for one in results], overwrite) as staging:
+        write_together(staging, results)
     return Path(folder)
 
 
-def check_place(folder: str | Path, kinds: Sequence[type[Stored]], overwrite: bool = False) -> None:
-    """Raise StorageError if results of these ``kinds`` could not be saved: to ask before long work.
+@contextmanager
+def new_folder(
+    folder: str | Path, kinds: Sequence[type[Stored]], overwrite: bool = False
+) -> Iterator[Path]:
+    """A folder to write results of these ``kinds`` into, as `storage.result_folder`.
 
-    That is so in a folder that is not empty, unless ``overwrite`` is set, and in one that holds
-    what these spare.
+    To be opened before long work, which then has a place to go to. Raises StorageError as that
+    does, and for a folder that holds what these ``kinds`` spare.
     """
     saved = {kind.kind for kind in kinds}
     for held in storage.kinds_in(Path(folder)):
@@ -118,14 +122,24 @@ def check_place(folder: str | Path, kinds: Sequence[type[Stored]], overwrite: bo
                 f"{folder} holds {held}, which a {kinds[-1].kind} would replace; "
                 "name another folder for it"
             )
-    storage.check_result_folder(folder, overwrite)
+    with storage.result_folder(folder, overwrite) as staging:
+        yield staging
+
+
+def write_together(staging: Path, results: Sequence[Stored]) -> None:
+    """Write results into an empty folder, with what they say of themselves."""
+    files = {one.kind: one.write_files(staging) for one in results}
+    digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
+    record = {name: value for one in results for name, value in one.record().items()}
+    storage.write_run(staging, record, digests)
 
 
 def put_into(folder: str | Path, result: Stored) -> None:
     """Put a result into a folder that holds what it was made from, replacing an earlier one."""
     folder = Path(folder)
+    storage.finish_swap(folder)
     run = storage.read_run(folder)
-    with storage.added_to(folder) as staging:
+    with storage.changed_folder(folder, run.files.get(result.kind, ())) as staging:
         files = storage.digests_of(staging, result.write_files(staging))
         record = {**run.provenance, **result.record()}
         storage.write_run(staging, record, {**run.files, result.kind: files})

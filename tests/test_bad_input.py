@@ -504,7 +504,7 @@ class TestInterrupt:
             process.send_signal(signal.SIGINT)
             stdout = process.communicate()[0]
         shown += read_rest(ours)
-        assert process.returncode == 1
+        assert process.returncode == 130
         assert stdout == ""
         assert b"interrupted: nothing was written" in shown
         assert b"Traceback" not in shown
@@ -520,7 +520,7 @@ class TestInterrupt:
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
             shown = process.stderr.read()
-        assert process.returncode == 1
+        assert process.returncode == 130
         assert "interrupted: nothing was written" in shown
         assert "Traceback" not in shown
         assert {path.name for path in tmp_path.iterdir()} == {treebank.name}

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,11 +19,13 @@ import pytest
 
 from headroles.errors import StorageError
 from headroles.storage import (
-    added_to,
+    HIDDEN,
+    changed_folder,
     check_files,
     check_result_folder,
     digests_of,
     encode_json,
+    finish_swap,
     kinds_in,
     read_json,
     read_run,
@@ -27,6 +36,7 @@ from headroles.storage import (
     write_json,
     write_run,
 )
+from headroles.storage.folders import _Claim
 
 FAILURES = [ValueError, KeyboardInterrupt, SystemExit]
 
@@ -142,15 +152,38 @@ class TestRun:
             (b"{}", "has format None, this version reads 2; score again"),
             (b'{"format": 99, "holds": {}}', "has format 99, this version reads 2"),
             (b'{"schema": 1, "scores": 7}', "has format 1, this version reads 2; score again"),
-            (b'{"format": 2}', "does not say what the folder holds"),
-            (b'{"format": 2, "holds": ["scores"]}', "does not say what the folder holds"),
-            (b'{"format": 2, "holds": {"scores": 3}}', "does not say what the folder holds"),
+            (b'{"format": 2}', "is not what headroles wrote: it was changed"),
+            (b'{"format": 2, "digest": "0"}', "is not what headroles wrote: it was changed"),
         ],
     )
     def test_defects(self, tmp_path: Path, content: bytes, message: str) -> None:
         (tmp_path / "run.json").write_bytes(content)
         with pytest.raises(StorageError, match=message):
             read_run(tmp_path)
+
+    @pytest.mark.parametrize(
+        "held",
+        [None, ["scores"], {"scores": 3}, {"scores": {"a": 3}}, {"scores": {"../a": ""}}],
+    )
+    def test_what_a_folder_cannot_hold(self, tmp_path: Path, held: Any) -> None:
+        write_run(tmp_path, {}, held)
+        with pytest.raises(StorageError, match="does not say what the folder holds"):
+            read_run(tmp_path)
+
+    def test_every_change_of_the_run_file_is_found(self, folder: Path) -> None:
+        content = json.loads((folder / "run.json").read_text())
+        for key in content:
+            (folder / "run.json").write_text(json.dumps({**content, key: "other"}))
+            with pytest.raises(StorageError, match=r"run\.json"):
+                read_run(folder)
+        (folder / "run.json").write_text(json.dumps({**content, "new": 1}))
+        with pytest.raises(StorageError, match=r"run\.json is not what headroles wrote"):
+            read_run(folder)
+
+    def test_spaces_and_order_are_no_change(self, folder: Path) -> None:
+        content = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps(dict(reversed(content.items()))))
+        assert read_run(folder).provenance == {"model": "m"}
 
     def test_scores_of_an_earlier_format_are_scores(self, tmp_path: Path) -> None:
         (tmp_path / "run.json").write_text('{"schema": 1, "scores": 7}')
@@ -182,7 +215,7 @@ class TestRun:
 
     def test_files_are_added(self, folder: Path) -> None:
         (folder / "notes.txt").touch()
-        with added_to(folder) as staging:
+        with changed_folder(folder, ()) as staging:
             (staging / "roles.csv").write_text("new")
             write_run(staging, {"more": 1}, {"roles": digests_of(staging, ["roles.csv"])})
             assert names(folder) > {"scores.parquet", "run.json", "notes.txt"}
@@ -193,7 +226,7 @@ class TestRun:
     @pytest.mark.parametrize("failure", FAILURES)
     def test_nothing_is_added_by_half(self, folder: Path, failure: type[BaseException]) -> None:
         before = (folder / "run.json").read_bytes()
-        with pytest.raises(failure), added_to(folder) as staging:
+        with pytest.raises(failure), changed_folder(folder, ()) as staging:
             fail(staging / "run.json", failure)
         assert names(folder) == {"scores.parquet", "run.json"}
         assert (folder / "run.json").read_bytes() == before
@@ -217,7 +250,7 @@ class TestResultFolder:
     def test_appears_when_the_block_succeeds(self, tmp_path: Path) -> None:
         with result_folder(tmp_path / "out") as staging:
             (staging / "run.json").touch()
-            assert not (tmp_path / "out").exists()
+            assert names(tmp_path / "out") == {HIDDEN}
         assert names(tmp_path) == {"out"}
         assert names(tmp_path / "out") == {"run.json"}
         assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
@@ -289,11 +322,6 @@ class TestResultFolder:
         with pytest.raises(StorageError, match="cannot be written: Permission denied"):
             check_result_folder(tmp_path / "out")
 
-    def test_stands_on_the_file_system_of_an_existing_folder(self, tmp_path: Path) -> None:
-        """A mounted folder takes no file by renaming from its parent."""
-        with result_folder(tmp_path) as staging:
-            assert staging.parent == tmp_path
-
     @pytest.mark.parametrize("place", [".", "out", "../beside", "out/../out"])
     def test_relative_paths(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
@@ -315,7 +343,196 @@ class TestResultFolder:
             monkeypatch.chdir("/")
         assert names(tmp_path / "out") == {"run.json"}
 
+    def test_what_a_killed_run_left_is_no_result(self, tmp_path: Path) -> None:
+        left = tmp_path / "out" / HIDDEN / "new"
+        left.mkdir(parents=True)
+        (left / "half").touch()
+        with result_folder(tmp_path / "out") as staging:
+            assert names(staging) == set()
+        assert names(tmp_path / "out") == set()
+
+    def test_belongs_to_one_run_at_a_time(self, tmp_path: Path) -> None:
+        with (
+            result_folder(tmp_path / "out"),
+            pytest.raises(StorageError, match=r"another run is writing into .*out; wait for it"),
+            result_folder(tmp_path / "out", overwrite=True),
+        ):
+            pytest.fail("the block must not run")
+        assert names(tmp_path) == set()
+
+    def test_new_results_that_find_no_place_are_kept(self, tmp_path: Path) -> None:
+        write_run(tmp_path, {"run": "old"}, {})
+        (tmp_path / "roles.csv").mkdir()
+
+        def write() -> None:
+            with result_folder(tmp_path, overwrite=True) as staging:
+                (staging / "roles.csv").write_text("new")
+                write_run(staging, {"run": "new"}, {})
+
+        told = r"roles\.csv is a folder, .*; the old results are as they were, "
+        with pytest.raises(StorageError, match=told + r"and the new ones .* in .*new-results$"):
+            write()
+        assert names(tmp_path) == {"run.json", "roles.csv", "new-results"}
+        assert read_run(tmp_path).provenance == {"run": "old"}
+        assert read_run(tmp_path / "new-results").provenance == {"run": "new"}
+
+    def test_an_interruption_says_what_is_there(self, tmp_path: Path) -> None:
+        for said in ("nothing was written to", "the results in .* are as they were"):
+            with pytest.raises(KeyboardInterrupt, match=said), result_folder(tmp_path, True):
+                raise KeyboardInterrupt
+            with result_folder(tmp_path, overwrite=True) as staging:
+                write_run(staging, {}, {})
+
     def test_checking_leaves_nothing(self, tmp_path: Path) -> None:
         check_result_folder(tmp_path / "new" / "out")
         check_result_folder(tmp_path)
         assert names(tmp_path) == set()
+
+
+STEPS = ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync", "open")
+
+
+class Fault:
+    """Lets the system's ``at``-th step in files and folders fail, from 0."""
+
+    def __init__(self, at: int, fail: Callable[[], None]) -> None:
+        self.at, self.fail, self.count = at, fail, 0
+
+    def put_into(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in STEPS:
+            monkeypatch.setattr(os, name, self._wrapped(getattr(os, name)))
+
+    def _wrapped(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            if self.count == self.at + 1:
+                self.fail()
+            return step(*args, **kwargs)
+
+        return guarded
+
+
+def break_down() -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def stop() -> None:
+    raise KeyboardInterrupt
+
+
+def result(folder: Path, run: str, files: Sequence[str]) -> None:
+    """Two kinds of results of a run, with files of their own."""
+    for name in files:
+        (folder / name).write_text(run)
+    write_run(folder, {"run": run}, {name: digests_of(folder, [name]) for name in files})
+
+
+def replace_all(folder: Path) -> None:
+    with result_folder(folder, overwrite=True) as staging:
+        result(staging, "new", ["a.csv", "c.csv"])
+
+
+def replace_one(folder: Path) -> None:
+    with changed_folder(folder, ["b.csv"]) as staging:
+        (staging / "c.csv").write_text("new")
+        held = {**read_run(folder).files, "c.csv": digests_of(staging, ["c.csv"])}
+        del held["b.csv"]
+        write_run(staging, {"run": "new"}, held)
+
+
+def whole_result(folder: Path) -> str:
+    """Which run the results in ``folder`` are of, all of them."""
+    finish_swap(folder)
+    run = read_run(folder)
+    for files in run.files.values():
+        check_files(folder, files)
+    assert names(folder) - {HIDDEN} == {"run.json", "notes.txt", *run.files}
+    found: str = run.provenance["run"]
+    return found
+
+
+@pytest.mark.parametrize("change", [replace_all, replace_one])
+class TestEveryFault:
+    """Whatever fails, and whenever: the old results or the new ones, whole."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        result(tmp_path, "old", ["a.csv", "b.csv"])
+        (tmp_path / "notes.txt").write_text("mine")
+        return tmp_path
+
+    @pytest.mark.parametrize("fail", [break_down, stop])
+    def test_of_a_step(
+        self,
+        folder: Path,
+        change: Callable[[Path], None],
+        fail: Callable[[], None],
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> None:
+        seen = Counter[str]()
+        for at in itertools.count():
+            copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "out")
+            fault = Fault(at, fail)
+            with pytest.MonkeyPatch.context() as patch:
+                fault.put_into(patch)
+                try:
+                    change(copy)
+                    said = "done"
+                except (StorageError, KeyboardInterrupt) as error:
+                    said = str(error)
+            if fault.count <= at:
+                break
+            new = copy / "new-results"
+            if new.exists():
+                assert "the new ones stand whole in" in said
+                assert read_run(new).provenance["run"] == "new"
+                shutil.rmtree(new)
+            found = whole_result(copy)
+            claims = {"old": "as they were", "new": "are the new ones"}
+            assert claims["old" if found == "new" else "new"] not in said
+            assert found == "old" or not said.endswith("error")
+            seen[found] += 1
+            replace_all(copy)
+            assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv"}
+        assert seen["old"] > 5
+        assert seen["new"] > 1
+
+    def test_of_the_machine(
+        self,
+        folder: Path,
+        change: Callable[[Path], None],
+        tmp_path_factory: pytest.TempPathFactory,
+    ) -> None:
+        seen = Counter[str]()
+        for at in itertools.count():
+            copy = shutil.copytree(folder, tmp_path_factory.mktemp("copies") / "out")
+            child = os.fork()
+            if not child:  # killed, it cleans nothing up
+                with pytest.MonkeyPatch.context() as patch:
+                    Fault(at, lambda: os._exit(9)).put_into(patch)
+                    change(copy)
+                    os._exit(0)
+            if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+                break
+            seen[whole_result(copy)] += 1
+            replace_all(copy)
+            assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv"}
+        assert seen["old"] > 5
+        assert seen["new"] > 5
+
+
+def test_signals_wait_until_all_is_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result(tmp_path, "old", ["a.csv"])
+    (tmp_path / "notes.txt").touch()
+    monkeypatch.setattr(
+        "headroles.storage.folders._Claim.follow",
+        lambda self, journal, follow=_Claim.follow: (
+            signal.raise_signal(signal.SIGINT),
+            follow(self, journal),
+        ),
+    )
+    with pytest.raises(KeyboardInterrupt, match="are the new ones, and whole"):
+        replace_all(tmp_path)
+    assert whole_result(tmp_path) == "new"

@@ -39,10 +39,15 @@ def _options(
     pass
 
 
+def _stop(number: int, frame: object) -> None:
+    raise console.Terminated
+
+
 def main() -> None:
     """Entry point of the ``headroles`` command."""
-    # A scheduler's request to stop is an interruption like any other: it leaves nothing behind.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):  # of a scheduler, of a terminal that was closed
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _stop)
     console.accept_any_text()
     ask_for_large_pages()
     collect_rarely()

@@ -23,13 +23,13 @@ def classify(
 ) -> None:
     """Score the heads of MODEL over CORPUS and test them for roles."""
     from headroles.corpus import open_corpus
-    from headroles.results import check_place
+    from headroles.results import new_folder, write_together
     from headroles.scoring import HeadScores
     from headroles.studies import classify as classify_heads
 
-    check_place(out, [HeadScores], output.overwrite)
     source = open_corpus(corpus, reading)
-    with console.progress_bar("scoring") as on_progress:
-        result = classify_heads(model, source, replace(options, on_progress=on_progress))
-    result.save(out, output.overwrite)
+    with new_folder(out, [HeadScores], output.overwrite) as folder:
+        with console.progress_bar("scoring") as on_progress:
+            result = classify_heads(model, source, replace(options, on_progress=on_progress))
+        write_together(folder, [result.scores, result.roles])
     console.finish(out, output.json, result.facts(), result.shown())

@@ -68,19 +68,21 @@ def compare(
     or as --names says). If one fails, the scores of those before it stay there. The options under
     Corpus, Roles and Model are for models only, and hold for all of them.
     """
-    from headroles.results import check_place
+    from headroles.results import new_folder, write_together
     from headroles.studies import RoleShifts
     from headroles.studies import compare as compare_roles
 
     _check_form(context, sides, models)
-    check_place(out, [RoleShifts], output.overwrite)
-    with console.telling_what_is_kept() as scored:
+    with (
+        new_folder(out, [RoleShifts], output.overwrite) as staging,
+        console.telling_what_is_kept() as scored,
+    ):
         if models:
             for folder in _score(sides, corpus or [], out, options, reading, scoring, output):
                 scored.append(folder)
         sets = [_load_scores(folder) for folder in scored or map(Path, sides)]
         shifts = compare_roles(sets, options)
-        shifts.save(out, output.overwrite or models)
+        write_together(staging, [shifts])
     console.finish(out, output.json, shifts.facts(), shifts.shown())
 
 

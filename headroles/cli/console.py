@@ -26,7 +26,12 @@ R = TypeVar("R")
 out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
-_INTERRUPTED = "nothing was written, unless files were just being moved to their place"
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes of a command that was stopped from the keyboard, and by the system."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asked the command to end: it is interrupted like any other."""
 
 
 def accept_any_text() -> None:
@@ -46,9 +51,10 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             err.print(f"error: {error}", style="red", soft_wrap=True)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as stop:
-            kept = stop.args[0] if stop.args else _INTERRUPTED
+            kept = stop.args[0] if stop.args else "nothing was written"
             err.print(f"interrupted: {kept}", style="red", soft_wrap=True)
-            raise typer.Exit(1) from None
+            was_asked = isinstance(stop, Terminated)
+            raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
 
     return guarded
 
@@ -63,8 +69,10 @@ def telling_what_is_kept() -> Iterator[list[Path]]:
         if folders:
             warn(_kept(folders))
         raise
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_kept(folders) if folders else _INTERRUPTED) from None
+    except KeyboardInterrupt as stop:
+        if folders:
+            stop.args = (_kept(folders),)
+        raise
 
 
 def _kept(folders: list[Path]) -> str:

@@ -14,15 +14,15 @@ from headroles.cli.flags import FolderOptions, command
 def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
     """Run classify on the bundled treebank and model."""
     from headroles.corpus import read_conllu
-    from headroles.results import check_place
+    from headroles.results import new_folder, write_together
     from headroles.sample import demo_model, sample_treebank
     from headroles.scoring import HeadScores
     from headroles.studies import ClassifyOptions, classify
 
-    check_place(out, [HeadScores], output.overwrite)
-    model = demo_model()
-    with console.progress_bar("scoring") as on_progress:
-        options = ClassifyOptions(on_progress=on_progress)
-        result = classify(model, read_conllu(sample_treebank()), options)
-    result.save(out, output.overwrite)
+    with new_folder(out, [HeadScores], output.overwrite) as folder:
+        model = demo_model()
+        with console.progress_bar("scoring") as on_progress:
+            options = ClassifyOptions(on_progress=on_progress)
+            result = classify(model, read_conllu(sample_treebank()), options)
+        write_together(folder, [result.scores, result.roles])
     console.finish(out, output.json, result.facts(), result.shown())

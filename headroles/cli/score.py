@@ -23,12 +23,18 @@ def score(
 ) -> None:
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
     from headroles.corpus import open_corpus
-    from headroles.scoring import describe_run, facts_of_run, open_scoring, score_to_folder
-    from headroles.storage import result_folder
+    from headroles.results import new_folder
+    from headroles.scoring import (
+        HeadScores,
+        describe_run,
+        facts_of_run,
+        open_scoring,
+        score_to_folder,
+    )
 
     source = open_corpus(corpus, reading)
     with (
-        result_folder(out, output.overwrite) as folder,
+        new_folder(out, [HeadScores], output.overwrite) as folder,
         console.progress_bar("scoring") as on_progress,
         open_scoring(model, source, replace(options, on_progress=on_progress)) as run,
     ):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from headroles import storage
 from headroles.errors import StorageError
 from headroles.results import Grid, Shown, Stored, as_html
 from headroles.roles import SCORES, Role, Score
+from headroles.scoring.forms import ScoresForm
 from headroles.wording import listed
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class HeadScores(Stored):
     digests: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "scores"
+    form: ClassVar[type[msgspec.Struct]] = ScoresForm
     cure: ClassVar[str] = "name folders that score or classify wrote"
 
     @classmethod
@@ -208,7 +211,9 @@ def describe_scores(
 
 def describe_run(provenance: dict[str, Any]) -> str:
     """What was scored, and what was skipped and why, for people."""
-    model, corpus = provenance["model"], provenance["corpus"]
+    model, corpus = provenance.get("model"), provenance.get("corpus")
+    if not model or not corpus:
+        return "scores made by hand\n"
     lines = [
         f"model   {model['model']} ({model['family']}, {provenance['layers']} layers x "
         f"{provenance['heads']} heads)",
@@ -226,7 +231,7 @@ def describe_run(provenance: dict[str, Any]) -> str:
 def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
     """The same for scripts."""
     kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "options")
-    return {key: provenance[key] for key in kept}
+    return {key: provenance.get(key) for key in kept}
 
 
 class ScoreWriter:

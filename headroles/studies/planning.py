@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -15,6 +16,7 @@ from headroles.inference import NO, UNDECIDED, YES, design_effect, smallest_n
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown
 from headroles.scoring import HeadScores
+from headroles.studies.forms import PlanForm
 from headroles.studies.heads import (
     FloatArray,
     HeadColumns,
@@ -61,6 +63,7 @@ class PowerPlan(Result):
     """
 
     kind: ClassVar[str] = "plan"
+    form: ClassVar[type[msgspec.Struct]] = PlanForm
     stem: ClassVar[str] = "plan"
     cure: ClassVar[str] = "make one with: headroles power DIR --out PLAN"
     columns: ClassVar[tuple[str, ...]] = COLUMNS

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS, SCORES
 from headroles.scoring import HeadScores
+from headroles.studies.forms import RoleTableForm
 from headroles.studies.heads import (
     FloatArray,
     HeadColumns,
@@ -75,6 +77,7 @@ class RoleTable(Result):
     """
 
     kind: ClassVar[str] = "role table"
+    form: ClassVar[type[msgspec.Struct]] = RoleTableForm
     stem: ClassVar[str] = "roles"
     cure: ClassVar[str] = "test scores with: headroles assign {folder}"
     columns: ClassVar[tuple[str, ...]] = COLUMNS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from headroles.errors import StorageError
 from headroles.roles import BIAS
 from headroles.scoring import HeadScores, ScoreBlock, ScoreWriter
 from headroles.scoring.scores import EXAMPLES_FILE, SCORES_FILE, describe_scores
-from headroles.storage import RUN_FILE, digests_of, write_run
+from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_roles
 
 ROLES = ("local", "block", "syntactic:nsubj:to_governor")
@@ -195,6 +194,13 @@ def test_roles_and_score_travel_along(tmp_path: Path) -> None:
     assert loaded.score is BIAS
 
 
+def resign(folder: Path, **changes: object) -> None:
+    """Change what the run file says, ``...`` for leaving it out, as if it had been written so."""
+    run = read_run(folder)
+    kept = {key: value for key, value in (run.provenance | changes).items() if value is not ...}
+    write_run(folder, kept, run.files)
+
+
 class TestFilesThatDoNotBelongTogether:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
@@ -219,16 +225,13 @@ class TestFilesThatDoNotBelongTogether:
         ids=str,
     )
     def test_run_file_of_another_run(self, folder: Path, change: dict[str, object]) -> None:
-        content = json.loads((folder / RUN_FILE).read_text())
-        (folder / RUN_FILE).write_text(json.dumps({**content, **change}))
-        with pytest.raises(StorageError, match=r"does not match run\.json beside it.*score again"):
+        resign(folder, **change)
+        with pytest.raises(StorageError, match=r"run\.json.*score again"):
             HeadScores.load(folder)
 
     @pytest.mark.parametrize("key", ["layers", "heads", "roles", "score", "scores"])
     def test_run_file_without_a_key(self, folder: Path, key: str) -> None:
-        content = json.loads((folder / RUN_FILE).read_text())
-        del content[key]
-        (folder / RUN_FILE).write_text(json.dumps(content))
+        resign(folder, **{key: ...})
         with pytest.raises(StorageError, match=key):
             HeadScores.load(folder)
 
@@ -252,9 +255,9 @@ class TestFilesThatDoNotBelongTogether:
         """As another version may have written them."""
         table = pq.read_table(folder / SCORES_FILE)
         pq.write_table(table.drop_columns([column]), folder / SCORES_FILE)
-        content = json.loads((folder / RUN_FILE).read_text())
-        content["holds"]["scores"] |= digests_of(folder, [SCORES_FILE])
-        (folder / RUN_FILE).write_text(json.dumps(content))
+        run = read_run(folder)
+        held = {**run.files["scores"], **digests_of(folder, [SCORES_FILE])}
+        write_run(folder, run.provenance, {"scores": held})
         with pytest.raises(StorageError, match=column):
             HeadScores.load(folder)
 

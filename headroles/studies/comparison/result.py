@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import pandas as pd
 
 from headroles.errors import UsageError
@@ -21,6 +22,7 @@ from headroles.studies.comparison.summaries import (
     measure_agreement,
     summarise_layers,
 )
+from headroles.studies.forms import ShiftsForm
 from headroles.studies.heads import roles_in
 from headroles.testing import TEST_NAMES, describe_correction
 from headroles.wording import listed
@@ -44,6 +46,7 @@ class RoleShifts(Result):
     """
 
     kind: ClassVar[str] = "comparison"
+    form: ClassVar[type[msgspec.Struct]] = ShiftsForm
     stem: ClassVar[str] = "shifts"
     cure: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS

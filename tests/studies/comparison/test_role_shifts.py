@@ -16,7 +16,7 @@ import pytest
 from headroles import Classification, HeadScores, RoleShifts, assign_roles, compare_roles
 from headroles.errors import StorageError, UsageError
 from headroles.formats import FORMATS
-from headroles.results import check_place
+from headroles.results import new_folder
 from headroles.storage import RUN_FILE
 from headroles.studies import CompareOptions
 from headroles.studies.comparison import name_sides
@@ -197,16 +197,15 @@ class TestFolders:
         with refused:
             shifts.save(folder, overwrite=True)
         with refused:
-            check_place(folder, [RoleShifts], overwrite=True)
+            new_folder(folder, [RoleShifts], overwrite=True).__enter__()
         assert {file.name: file.read_bytes() for file in folder.iterdir()} == held
 
     def test_asked_before_long_work(self, shifts: RoleShifts, tmp_path: Path) -> None:
-        check_place(tmp_path / "new", [RoleShifts])
-        assert not (tmp_path / "new").exists()
         folder = shifts.save(tmp_path / "old")
-        with pytest.raises(StorageError, match="overwrite"):
-            check_place(folder, [RoleShifts])
-        check_place(folder, [RoleShifts], overwrite=True)
+        with pytest.raises(StorageError, match="overwrite"), new_folder(folder, [RoleShifts]):
+            pytest.fail("the work began")
+        with new_folder(folder, [RoleShifts], overwrite=True) as staging:
+            assert list(staging.iterdir()) == []
 
 
 class TestNames:

@@ -1,0 +1,56 @@
+"""What is stored: files and folders that appear whole or not at all, and what they say."""
+
+from headroles.storage.files import (
+    encode_json,
+    is_special,
+    read_json,
+    whole_file,
+    write_bytes,
+    write_json,
+)
+from headroles.storage.folders import (
+    HIDDEN,
+    changed_folder,
+    check_result_folder,
+    finish_swap,
+    result_folder,
+)
+from headroles.storage.run import (
+    FORMAT,
+    RUN_FILE,
+    Run,
+    check_files,
+    check_record,
+    digests_of,
+    kinds_in,
+    read_run,
+    result_files,
+    write_run,
+)
+from headroles.storage.tables import TableWriter, read_table
+
+__all__ = [
+    "FORMAT",
+    "HIDDEN",
+    "RUN_FILE",
+    "Run",
+    "TableWriter",
+    "changed_folder",
+    "check_files",
+    "check_record",
+    "check_result_folder",
+    "digests_of",
+    "encode_json",
+    "finish_swap",
+    "is_special",
+    "kinds_in",
+    "read_json",
+    "read_run",
+    "read_table",
+    "result_files",
+    "result_folder",
+    "whole_file",
+    "write_bytes",
+    "write_json",
+    "write_run",
+]

@@ -1,0 +1,48 @@
+"""Parquet tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headroles.errors import StorageError
+from headroles.storage.files import missing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TableWriter:
+    """Appends tables of one schema to a Parquet file, each as a row group of its own."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._writer: Any = None
+
+    def write(self, table: pa.Table) -> None:
+        """Append ``table``."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._file, table.schema, compression="zstd")
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        pa.default_memory_pool().release_unused()
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def read_table(file: Path) -> pa.Table:
+    """Read a Parquet file. Raises StorageError if there is none or it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(file)
+    except FileNotFoundError as error:
+        raise missing(file) from error
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"{file} cannot be read: {error}; score again") from error
