@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -25,14 +25,23 @@ from transformers.utils import logging as transformers_logging
 
 from headroles.errors import ModelError, TokenizerError, UsageError
 from headroles.models.families import longest_input, refuse_unsupported
+from headroles.models.folders import (
+    TOKENIZER_FILES,
+    cure_of_config,
+    cure_of_weights,
+    refuse_absurd_sizes,
+)
+from headroles.models.hub import hub_answers
 from headroles.models.options import ModelOptions
-from headroles.models.tokenizers import fit_to_words
+from headroles.models.tokenizers import doubts_about, fit_to_words, refuse_other_vocabulary
+from headroles.wording import listed
 
 Model: TypeAlias = str | Path | PreTrainedModel
 """A folder, a hub id, or a loaded model in evaluation mode."""
 
 # A checkpoint may lack these: no attention weight depends on them.
 _UNUSED_PARTS = ("pooler.", "position_ids")
+_OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")
 _HUB_ID_PARTS = 2  # owner/name
 
 
@@ -70,12 +79,14 @@ def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEnc
         name = model.config._name_or_path or type(model).__name__
         refuse_unsupported(model.config)
         network, source = model, model.config._name_or_path
+        unused: list[str] = []
     else:
         source = name = str(model)
-        network = _load_model(name, options)
+        network, unused = _load_model(name, options)
         cast(nn.Module, network).to(choose_device(options.device))
     _refuse_broken_weights(network, name)
     tokenizer = _load_tokenizer(options.tokenizer or source, options)
+    refuse_other_vocabulary(tokenizer, network, name)
     limits = (longest_input(network.base_model, network.config), tokenizer.model_max_length)
     return LoadedEncoder(
         model=network,
@@ -91,6 +102,7 @@ def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEnc
             "weights_sha256": weight_digest(network.base_model),
             "tokenizer": tokenizer.name_or_path,
             "tokenizer_class": type(tokenizer).__name__,
+            "warnings": [*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
         },
     )
 
@@ -131,7 +143,8 @@ def weight_digest(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _load_model(name: str, options: ModelOptions) -> PreTrainedModel:
+def _load_model(name: str, options: ModelOptions) -> tuple[PreTrainedModel, list[str]]:
+    """The encoder, and what to know of the weights that it does not use."""
     config = _load_config(name, options)
     refuse_unsupported(config)
     try:
@@ -139,17 +152,17 @@ def _load_model(name: str, options: ModelOptions) -> PreTrainedModel:
             network, report = AutoModel.from_pretrained(
                 name,
                 config=config,
-                revision=options.revision,
+                **_where(name, options),
                 dtype=getattr(torch, options.dtype),
                 use_safetensors=True,
                 trust_remote_code=options.trust_remote_code,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # reported below, by name
             )
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
+    except Exception as error:  # of whatever the configuration made of the model
         raise ModelError(
-            f"the weights of {name} cannot be loaded; headroles reads model.safetensors, "
-            f"which save_pretrained writes ({_summary(error)})"
+            f"the weights of {name} cannot be loaded ({_summary(error)}); "
+            f"{cure_of_weights(Path(name))}"
         ) from error
     lacking = sorted(key for key in report["missing_keys"] if not _is_unused(key))
     lacking += sorted(
@@ -157,12 +170,22 @@ def _load_model(name: str, options: ModelOptions) -> PreTrainedModel:
     )
     if lacking:
         raise ModelError(
-            f"{name} lacks weights of its encoder ({', '.join(lacking[:3])}"
-            f"{', ...' if len(lacking) > 3 else ''}); random ones would be scored in their place. "
-            "Check that the weights belong to the configuration"
+            f"{name} lacks weights of its encoder ({listed(lacking)}); random ones would be scored "
+            "in their place. Check that the weights belong to the configuration"
         )
     model: PreTrainedModel = network.eval()
-    return model
+    return model, _unused_layers(report["unexpected_keys"])
+
+
+def _unused_layers(unexpected: Iterable[str]) -> list[str]:
+    """What to know of layers that the checkpoint has and the configuration does not ask for."""
+    unused = sorted(key for key in unexpected if _OF_A_LAYER.search(key))
+    if not unused:
+        return []
+    return [
+        f"the checkpoint has {len(unused)} weights of layers that its configuration does not use "
+        f"({listed(unused)}): check num_hidden_layers in config.json"
+    ]
 
 
 def _load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
@@ -171,23 +194,37 @@ def _load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
         raise ModelError(
             f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"
         )
+    where = _where(name, options)
     try:
+        refuse_absurd_sizes(name, PreTrainedConfig.get_config_dict(name, **where)[0])
         config: PreTrainedConfig = AutoConfig.from_pretrained(
-            name, revision=options.revision, trust_remote_code=options.trust_remote_code
+            name, trust_remote_code=options.trust_remote_code, **where
         )
+    except ModelError:
+        raise
     except Exception as error:  # configurations are validated by libraries with errors of their own
         if not folder.exists():
             if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
                 raise ModelError(f"there is no folder {name}; check the path") from error
+            reason = (
+                "the hub cannot be reached from here, and no copy of it was kept from earlier"
+                if where["local_files_only"]
+                else f"no model of that name could be had from the hub ({_summary(error)})"
+            )
             raise ModelError(
-                f"there is no folder {name}, and no model of that name could be had from the hub; "
-                f"check the name and the connection ({_summary(error)})"
+                f"there is no folder {name}, and {reason}; check the name and the connection"
             ) from error
         raise ModelError(
-            f"the configuration of {name} cannot be read: {_summary(error)}; "
-            "give a folder written by save_pretrained, or a hub id"
+            f"the configuration of {name} cannot be read ({_summary(error)}); "
+            f"{cure_of_config(folder)}"
         ) from error
     return config
+
+
+def _where(source: str | Path, options: ModelOptions) -> dict[str, Any]:
+    """What the libraries are told of where to look; without a connection, only among copies."""
+    is_offline = not Path(source).exists() and not hub_answers()
+    return {"revision": options.revision, "local_files_only": is_offline}
 
 
 def _load_tokenizer(
@@ -198,9 +235,7 @@ def _load_tokenizer(
     if not source:
         raise TokenizerError("the model does not know its tokenizer; pass tokenizer=... with it")
     folder = Path(source)
-    if folder.is_dir() and not any(
-        (folder / file).is_file() for file in ("tokenizer.json", "tokenizer_config.json")
-    ):
+    if folder.is_dir() and not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise TokenizerError(
             f"{source} holds no tokenizer; give one with --tokenizer, or save it there with "
             "tokenizer.save_pretrained"
@@ -208,7 +243,7 @@ def _load_tokenizer(
     try:
         with _quiet_transformers():
             tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-                source, revision=options.revision, trust_remote_code=options.trust_remote_code
+                source, trust_remote_code=options.trust_remote_code, **_where(source, options)
             )
     except Exception as error:  # the tokenizers library raises bare Exception for broken files
         raise TokenizerError(

@@ -5,13 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 from tokenizers import normalizers
 from tokenizers.pre_tokenizers import ByteLevel, Sequence
-from transformers import PreTrainedTokenizerBase
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles.errors import TokenizerError
+from headroles.models.folders import says_no_casing
+
+_SPARE_SHARE, _SPARE_NUMBER = 0.1, 128
+"""Embeddings that no piece has, as a share and as a number: models have no more of them, put there
+to make sizes round."""
 
 
 def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
@@ -57,3 +64,42 @@ def _members(steps: Sequence) -> Iterator[Any]:
             yield steps[index]
         except IndexError:
             return
+
+
+def refuse_other_vocabulary(
+    tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
+) -> None:
+    """Raise TokenizerError for a tokenizer with more pieces than the model has embeddings for."""
+    n_embeddings = _n_embeddings(network)
+    n_pieces = tokenizer.vocab_size  # without what was added later, and may never be used
+    if n_pieces > n_embeddings:
+        raise TokenizerError(
+            f"the tokenizer {tokenizer.name_or_path} knows {n_pieces} pieces, and {name} has "
+            f"embeddings for {n_embeddings}: it belongs to another model; give the one that "
+            "came with the model"
+        )
+
+
+def doubts_about(
+    tokenizer: PreTrainedTokenizerBase,
+    network: PreTrainedModel,
+    source: str | Path | PreTrainedTokenizerBase,
+) -> Iterator[str]:
+    """What to know of a tokenizer that may not be the right one."""
+    n_pieces, n_embeddings = len(tokenizer), _n_embeddings(network)
+    if n_embeddings - n_pieces > max(_SPARE_NUMBER, _SPARE_SHARE * n_embeddings):
+        yield (
+            f"the tokenizer knows {n_pieces} pieces, and the model has embeddings for "
+            f"{n_embeddings}: check that they belong together"
+        )
+    if isinstance(source, str | Path) and says_no_casing(Path(source)):
+        kept = "keeps" if not getattr(tokenizer, "do_lower_case", True) else "drops"
+        yield (
+            f"vocab.txt in {source} has capitals, and nothing beside it says whether they count: "
+            f"the tokenizer {kept} them; if that is wrong, write "
+            f'{{"do_lower_case": {str(kept == "keeps").lower()}}} to tokenizer_config.json there'
+        )
+
+
+def _n_embeddings(network: PreTrainedModel) -> int:
+    return len(cast(nn.Embedding, network.get_input_embeddings()).weight)

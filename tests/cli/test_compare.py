@@ -18,7 +18,7 @@ from headroles.cli import console
 from headroles.formats import FORMATS
 from headroles.models import AttentionReader
 from headroles.scoring import ScoreWriter
-from headroles.studies.comparison import STATUSES
+from headroles.studies.comparison import CHANGES, STATUSES
 from headroles.studies.options import ON_MISMATCH, PAIRED_TESTS
 from tests.cli.test_cli import SCORES, names, provenance, run, run_well
 from tests.conftest import make_bert, make_tokenizer
@@ -327,9 +327,11 @@ class TestStored:
         for role in shifts.roles:
             own = frame[frame["role"] == role]
             expected = [(own["status"] == status).sum() for status in STATUSES[:-1]]
-            expected += [own["changed"].sum(), own["equivalent"].sum()]
+            expected += [(own["change"] == answer).sum() for answer in CHANGES.values()]
             assert [0 if cell == "." else int(cell) for cell in rows[role]] == expected
-        assert int(rows["all"][-1]) == frame["equivalent"].sum()
+        equivalent, undecided = map(int, rows["all"][-2:])
+        assert equivalent == (frame["change"] == "equivalent").sum()
+        assert undecided == (frame["change"] == "undecided").sum()
 
     def check_agreement(self, shown: str, shifts: RoleShifts) -> None:
         rows = self.table(shown, "agreement on who has a role")
@@ -420,7 +422,7 @@ class TestStored:
         assert list(told["checkpoints"]) == ["1", "2"]
         for name, one in told["checkpoints"].items():
             frame = shifts.frame[shifts.frame["checkpoint"] == name]
-            assert one["heads"]["changed"] == frame["changed"].sum()
+            assert one["heads"]["changed"] == (frame["change"] == "changed").sum()
             assert one["heads"]["kept"] == (frame["status"] == "kept").sum()
             assert [row["role"] for row in one["roles"]] == list(shifts.roles)
             for view in ("agreement", "layers", "moved"):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import (
+    AutoTokenizer,
     BartConfig,
     BertConfig,
     BertForSequenceClassification,
@@ -28,6 +32,7 @@ from transformers import (
 )
 
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
+from headroles.models import hub
 from headroles.models.loading import choose_device, load_encoder, weight_digest
 from headroles.models.options import ModelOptions
 from tests.conftest import make_bert, make_tokenizer
@@ -186,7 +191,9 @@ class TestConfiguration:
 
     @pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model"])
     def test_a_name_that_does_not_exist(self, offline: None, name: str) -> None:
-        with pytest.raises(ModelError, match=f"there is no folder {name}, and no model") as caught:
+        with pytest.raises(
+            ModelError, match=f"there is no folder {name}, and the hub cannot be reached"
+        ) as caught:
             load_encoder(name)
         assert "\n" not in str(caught.value)
 
@@ -336,3 +343,120 @@ class TestMaxTokens:
         roberta(torch.full((1, 38), 7))
         with pytest.raises((IndexError, RuntimeError), match="index"):
             roberta(torch.full((1, 39), 7))
+
+
+class TestFoldersAsOthersLeaveThem:
+    @pytest.fixture
+    def bare(self, folder: Path) -> Path:
+        """A model with a vocabulary and nothing that says how it is used."""
+        for file in folder.glob("*token*"):
+            file.unlink()
+        vocabulary = make_tokenizer().get_vocab()
+        (folder / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)))
+        return folder
+
+    def test_a_vocabulary_makes_the_tokenizer_that_transformers_makes(self, bare: Path) -> None:
+        loaded = load_encoder(bare)
+        theirs = AutoTokenizer.from_pretrained(bare)
+        text = "The DOG, of course."
+        assert loaded.tokenizer.tokenize(text) == theirs.tokenize(text)
+        assert loaded.description["warnings"] == []
+
+    def test_capitals_that_nothing_speaks_of_are_told(self, bare: Path) -> None:
+        vocabulary = bare / "vocab.txt"
+        vocabulary.write_text(vocabulary.read_text().replace("\nthe\n", "\nThe\n"))
+        (told,) = load_encoder(bare).description["warnings"]
+        assert "has capitals, and nothing beside it says whether they count: the tokenizer" in told
+        (bare / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+        loaded = load_encoder(bare)
+        assert loaded.description["warnings"] == []
+        assert loaded.tokenizer.tokenize("The") == ["The"]
+
+    def test_the_recipe_for_pickled_weights_works(self, bare: Path) -> None:
+        torch.save(load_file(bare / "model.safetensors"), bare / "pytorch_model.bin")
+        (bare / "model.safetensors").unlink()
+        (bare / "vocab.txt").write_text((bare / "vocab.txt").read_text().replace("the", "The"))
+        with pytest.raises(ModelError, match="convert them once: python -c") as caught:
+            load_encoder(bare)
+        recipe = re.search(r'python -c "(.*)"$', str(caught.value))
+        assert recipe is not None
+        subprocess.run([sys.executable, "-c", recipe[1]], check=True, capture_output=True)
+        loaded = load_encoder(f"{bare}-safe")
+        assert torch.equal(loaded.model.state_dict()[QUERY], make_bert().state_dict()[QUERY])
+        assert loaded.tokenizer.tokenize("The") == ["The"]  # capitals are kept where there are any
+
+    def test_a_configuration_without_model_type(self, folder: Path) -> None:
+        content = json.loads((folder / "config.json").read_text())
+        del content["model_type"]
+        (folder / "config.json").write_text(json.dumps(content))
+        with pytest.raises(ModelError, match='names no model_type: add it, as in "model_type"'):
+            load_encoder(folder)
+
+    @pytest.mark.parametrize(
+        ("change", "named"),
+        [
+            ({"num_hidden_layers": 10**9}, "num_hidden_layers 1e"),
+            ({"num_labels": 10**9}, "num_labels 1e"),
+            ({"hidden_size": 10**12}, "hidden_size 1e"),
+            ({"vocab_size": -1}, "vocab_size -1"),
+        ],
+    )
+    def test_absurd_sizes_are_refused_before_anything_is_built(
+        self, folder: Path, change: dict[str, int], named: str
+    ) -> None:
+        change_config(folder, **change)
+        with pytest.raises(ModelError, match=re.escape(named).replace("1e", r"1e\+")):
+            load_encoder(folder)
+
+    @pytest.mark.parametrize("change", [{"_attn_implementation": 3}, {"pad_token_id": 4000}])
+    def test_what_the_libraries_stumble_over(self, folder: Path, change: dict[str, int]) -> None:
+        change_config(folder, **change)
+        with pytest.raises(ModelError, match="spoilt cannot be"):
+            load_encoder(folder)
+
+    def test_layers_that_the_configuration_leaves_out_are_named(self, folder: Path) -> None:
+        change_config(folder, num_hidden_layers=2)
+        (told,) = load_encoder(folder).description["warnings"]
+        assert "16 weights of layers that its configuration does not use (encoder.layer.2" in told
+
+    def test_a_task_head_is_no_layer(self, tmp_path: Path) -> None:
+        config = make_bert().config
+        BertForSequenceClassification(config).save_pretrained(tmp_path)
+        make_tokenizer().save_pretrained(tmp_path)
+        assert load_encoder(tmp_path).description["warnings"] == []
+
+    def test_a_tokenizer_of_another_model(self, folder: Path, tmp_path: Path) -> None:
+        BertModel(BertConfig(vocab_size=60, hidden_size=8, num_attention_heads=2)).save_pretrained(
+            folder
+        )
+        with pytest.raises(TokenizerError, match="has embeddings for 60: it belongs to another"):
+            load_encoder(folder)
+        BertModel(BertConfig(vocab_size=900, hidden_size=8, num_attention_heads=2)).save_pretrained(
+            folder
+        )
+        (told,) = load_encoder(folder).description["warnings"]
+        assert "has embeddings for 900: check that they belong together" in told
+
+
+class TestHub:
+    def test_a_hub_that_does_not_answer_is_asked_once(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[object] = []
+
+        def refuse(place: object, timeout: float) -> None:
+            asked.append(place)
+            raise OSError
+
+        monkeypatch.setattr("headroles.models.hub.getproxies", dict)
+        monkeypatch.setattr("socket.create_connection", refuse)
+        hub._is_reachable.cache_clear()
+        assert [hub.hub_answers(), hub.hub_answers()] == [False, False]
+        assert asked == [("huggingface.co", 443)]
+        hub._is_reachable.cache_clear()
+
+    def test_behind_a_proxy_the_libraries_know_the_way(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("headroles.models.hub.getproxies", lambda: {"https": "http://p:1"})
+        assert hub.hub_answers()

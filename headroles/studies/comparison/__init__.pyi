@@ -1,3 +1,4 @@
+from .answers import CHANGES as CHANGES
 from .answers import STATUSES as STATUSES
 from .answers import describe_change as describe_change
 from .answers import role_status as role_status

@@ -8,6 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from headroles.inference import NO, UNTESTABLE, YES
 
 STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
+CHANGES = {
+    "changed": "changed",
+    "trivial": "trivial",
+    "equivalent": "equivalent",
+    "open": "undecided",
+}
+"""Columns of counts by what is known of differences; roles have a column undecided already."""
 
 
 def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from headroles.corpus import Corpus, prepared
+from headroles.corpus import Corpus, PreparedCorpus, make_examples, prepared
+from headroles.encoding import ExampleEncoder
 from headroles.errors import UsageError
 from headroles.models import load_encoder, open_reader
 from headroles.roles import choose_relations
 from headroles.scoring import OnProgress, ScoreOptions, ScoringRun, score_to_folder
 from headroles.storage import RUN_FILE, check_result_folder, result_folder
+from headroles.studies.comparison.joining import ONE_ARCHITECTURE
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.heads import ONE_DOCUMENT
-from headroles.studies.options import CompareOptions
+from headroles.studies.options import ON_ERROR, CompareOptions
 
 Progress: TypeAlias = Callable[[str], AbstractContextManager[OnProgress | None]]
 """What shows the progress of the model of a name."""
@@ -35,11 +38,12 @@ def score_checkpoints(
 
     Yields each of these folders when it is complete: what fails later leaves it as it is. The
     corpus is parsed once, and all models are loaded once before the first is scored: a wrong name
-    shows at once, and so does a corpus that cannot be clustered as it will be ``compared``.
+    shows at once, and so does a corpus that cannot be clustered as it will be ``compared``, or of
+    which models with other tokenizers or limits would make other examples.
 
     Raises:
-        UsageError: models with other numbers of layers or heads, names that no folder can have,
-            or one document.
+        UsageError: models with other numbers of layers or heads, other word pieces or other
+            limits, names that no folder can have, or one document.
         StorageError: a folder that cannot be written, or is not empty and not to be overwritten.
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
@@ -50,7 +54,10 @@ def score_checkpoints(
         choose_relations(options, ready.scheme, ready.relations)
         if compared.clusters == "document" and ready.documents == 1:
             raise UsageError(ONE_DOCUMENT)
-        _check_alike(models, options)
+        encoders = {model: _Shape.of(model, options) for model in dict.fromkeys(models.values())}
+        _check_same_shape(encoders)
+        if compared.on_mismatch == ON_ERROR:
+            _check_same_examples(encoders, ready, options.pairing)
         for name, model in models.items():
             with result_folder(folder / name, overwrite) as staging:
                 encoder = load_encoder(model, options)
@@ -68,21 +75,67 @@ def _check_folder_name(name: str) -> None:
         )
 
 
-def _check_alike(models: Mapping[str, str], options: ScoreOptions) -> None:
-    shapes = {model: _shape(model, options) for model in dict.fromkeys(models.values())}
+@dataclass(frozen=True)
+class _Shape:
+    """What has to be the same in models that are to be compared."""
+
+    n_layers: int
+    n_heads: int
+    encoder: ExampleEncoder
+    pieces: str
+    max_tokens: int
+
+    @classmethod
+    def of(cls, model: str, options: ScoreOptions) -> _Shape:
+        """That of a model, which is loaded and checked for it."""
+        loaded = load_encoder(model, options)
+        encoder = ExampleEncoder(loaded.tokenizer, loaded.max_tokens, loaded.takes_token_types)
+        with open_reader(loaded.model) as reader:
+            return cls(
+                reader.n_layers,
+                reader.n_heads,
+                encoder,
+                loaded.tokenizer.backend_tokenizer.to_str(),
+                loaded.max_tokens,
+            )
+
+
+def _check_same_shape(shapes: Mapping[str, _Shape]) -> None:
     first, *others = shapes
     for other in others:
-        for what, one, another in zip(
-            ("layers", "heads"), shapes[first], shapes[other], strict=True
-        ):
+        for what in ("layers", "heads"):
+            one, another = (getattr(shapes[name], f"n_{what}") for name in (first, other))
             if one != another:
                 raise UsageError(
                     f"{first} and {other} differ in their number of {what}: {one} and {another}; "
-                    "only models of one architecture can be compared head by head"
+                    f"{ONE_ARCHITECTURE}"
                 )
 
 
-def _shape(model: str, options: ScoreOptions) -> tuple[int, int]:
-    """Numbers of layers and heads of a model, which is loaded and checked for it."""
-    with open_reader(load_encoder(model, options).model) as reader:
-        return reader.n_layers, reader.n_heads
+def _check_same_examples(
+    shapes: Mapping[str, _Shape], corpus: PreparedCorpus, pairing: str
+) -> None:
+    """Raise UsageError at the first example that two models would not make alike.
+
+    The corpus is gone through only where tokenizers or limits differ at all.
+    """
+    first, *others = shapes
+    for other in others:
+        one, another = shapes[first], shapes[other]
+        if (one.pieces, one.max_tokens) == (another.pieces, another.max_tokens):
+            continue
+        for example in make_examples(corpus, pairing):
+            made = [shape.encoder.encode([example], Counter()) for shape in (one, another)]
+            if len(made[0]) != len(made[1]):
+                raise UsageError(
+                    f"example {example.id!r} is too long for one of {first} and {other}, which "
+                    f"take {one.max_tokens} and {another.max_tokens} tokens; {_CURE}"
+                )
+            if made[0] and made[0][0].digest != made[1][0].digest:
+                raise UsageError(
+                    f"{first} and {other} make other word pieces of example {example.id!r}: their "
+                    f"tokenizers differ; give all the same one with --tokenizer, or {_CURE}"
+                )
+
+
+_CURE = "compare what both have: on_mismatch='intersect' (--on-mismatch intersect)"

@@ -73,7 +73,8 @@ def compare(sides: Sequence[Scored], options: CompareOptions) -> RoleShifts:
     )
     record = _provenance(joined, tables, options, margin)
     of_tables = {name: table.tests["warnings"] for name, table in tables.items()}
-    record["warnings"] = _name_warnings({**of_tables, "differences": warnings})
+    told = _name_warnings({**of_tables, "differences": warnings})
+    record["warnings"] = [*_same_weights(record["sets"]), *told]
     return RoleShifts(frame, record)
 
 
@@ -110,6 +111,22 @@ def _provenance(
         "dropped_roles": joined.dropped_roles,
         "sets": sets,
     }
+
+
+def _same_weights(sets: Mapping[str, dict[str, Any]]) -> list[str]:
+    """What to know of sets that come from one and the same model."""
+    before = sets[BEFORE]
+    digest = before.get("model", {}).get("weights_sha256")
+    measured = before.get("options", {}).get("measure")
+    same = [
+        name
+        for name, other in sets.items()
+        if name != BEFORE
+        and digest is not None
+        and other.get("model", {}).get("weights_sha256") == digest
+        and other.get("options", {}).get("measure") == measured
+    ]
+    return [f"{name} has the very weights of {BEFORE}: check the paths" for name in same]
 
 
 def _name_warnings(warnings: Mapping[str, Sequence[str]]) -> list[str]:

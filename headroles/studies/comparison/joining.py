@@ -34,6 +34,9 @@ class JoinedScores:
     dropped_roles: dict[str, list[str]]
 
 
+ONE_ARCHITECTURE = "only models of one architecture can be compared head by head"
+
+
 def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) -> JoinedScores:
     """Join the examples of two or more score sets by their ids and digests.
 
@@ -53,6 +56,7 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
         _check_digests(name, scores)
     (first_name, first), *others = named.items()
     for name, scores in others:
+        _refuse(first_name, name, _differences_of_shape(first, scores), ONE_ARCHITECTURE)
         _refuse(first_name, name, _deep_differences(first, scores), "score both alike")
         if on_mismatch == ON_ERROR:
             _refuse(first_name, name, _role_differences(first, scores), _cure("score both alike"))
@@ -92,12 +96,15 @@ def _refuse(first: str, second: str, differences: Iterator[_Difference], cure: s
         raise UsageError(f"{first!r} and {second!r} differ in {what}: {one} and {other}; {cure}")
 
 
-def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
-    """What makes heads or scores of the same name incomparable."""
+def _differences_of_shape(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
     for what in ("layers", "heads"):
         one, other = (getattr(scores, f"n_{what}") for scores in (first, second))
         if one != other:
             yield f"their number of {what}", one, other
+
+
+def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
+    """What makes scores of the same name incomparable."""
     if first.score != second.score:
         yield "their kind of score", repr(first.score.name), repr(second.score.name)
     yield from _differences_of_meaning(first, second)

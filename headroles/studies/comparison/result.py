@@ -14,7 +14,7 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS
-from headroles.studies.comparison.answers import STATUSES
+from headroles.studies.comparison.answers import CHANGES, STATUSES
 from headroles.studies.comparison.shifts import COLUMNS
 from headroles.studies.comparison.summaries import (
     count_answers,
@@ -28,8 +28,8 @@ from headroles.testing import TEST_NAMES, describe_correction
 from headroles.wording import listed
 
 _SHOWN_HEADS = 10
-_HAPPENED = ("kept", "gained", "lost", "changed")
-_COUNTS = ("kept", "gained", "lost", "absent", "undecided", "untestable", "changed", "equivalent")
+_HAPPENED = ("kept", "gained", "lost", "changed", "trivial")
+_COUNTS = (*STATUSES, *CHANGES)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -101,7 +101,7 @@ class RoleShifts(Result):
         yield from map(Warned, self.provenance["warnings"])
 
     def _roles_grid(self, checkpoint: str) -> Grid:
-        """How many heads have each status, and how many means changed or are equivalent.
+        """How many heads have each status, and what is known of the differences of their means.
 
         Of several checkpoints only roles in which something happened are shown.
         """

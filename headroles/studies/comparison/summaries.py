@@ -10,7 +10,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
 from headroles.inference import YES
-from headroles.studies.comparison.answers import STATUSES
+from headroles.studies.comparison.answers import CHANGES, STATUSES
 
 _NO_ERROR = 1e-6
 """A standard error of kappa that is 0 but for rounding: a square root of differences."""
@@ -19,14 +19,15 @@ _NO_ERROR = 1e-6
 def count_answers(frame: pd.DataFrame) -> pd.DataFrame:
     """How many heads of each checkpoint, role and layer have each status.
 
-    Columns ``checkpoint, role, layer, heads``, one for each of ``STATUSES``, and ``changed`` and
-    ``equivalent``, which count a trivial difference both.
+    Columns ``checkpoint, role, layer, heads``, one for each of ``STATUSES``, and one for each of
+    ``CHANGES``: what is known of the difference of means (`describe_change`), one answer each.
     """
     key = ["checkpoint", "role", "layer"]
     statuses = {name: frame["status"] == name for name in STATUSES}
-    counted = frame[[*key, "changed", "equivalent"]].assign(heads=True, **statuses)
+    changes = {column: frame["change"] == answer for column, answer in CHANGES.items()}
+    counted = frame[key].assign(heads=True, **statuses, **changes)
     counts = counted.groupby(key, sort=False).sum().reset_index()
-    return counts[[*key, "heads", *STATUSES, "changed", "equivalent"]]
+    return counts[[*key, "heads", *STATUSES, *CHANGES]]
 
 
 def summarise_layers(frame: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from headroles.studies.comparison import STATUSES, RoleShifts, compare_roles
+from headroles.studies.comparison import CHANGES, STATUSES, RoleShifts, compare_roles
 from headroles.studies.comparison.summaries import find_moved_heads, measure_agreement
 from tests.studies.comparison.made import make_scores, random_scores, shifted
 
@@ -40,8 +40,10 @@ def test_counts_are_counts(shifts: RoleShifts) -> None:
         ]
         for name in STATUSES:
             assert getattr(row, name) == (mine.status == name).sum()
-        assert row.changed == mine.changed.sum()
-        assert row.equivalent == mine.equivalent.sum()
+        for column, answer in CHANGES.items():
+            assert getattr(row, column) == (mine.change == answer).sum()
+        assert row.changed + row.trivial == mine.changed.sum()
+        assert row.equivalent + row.trivial == mine.equivalent.sum()
     assert counts[["gained", "lost"]].sum().min() > 0
     assert (counts[counts.role == "block"].untestable == 3).all()
 

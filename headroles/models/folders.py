@@ -1,0 +1,85 @@
+"""Folders of models as others leave them: what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from headroles.errors import ModelError
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "spm.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+)
+"""Files that a tokenizer can be made from. Without any of them one would be made of nothing."""
+_PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+_LARGEST = {"layers": 10_000, "heads": 10_000, "labels": 1_000_000, "size": 100_000_000}
+"""What no encoder has more of; a configuration that asks for it would fill the memory first."""
+
+
+def cure_of_weights(folder: Path) -> str:
+    """What to do about weights that are not there as safetensors, as one line that can be run."""
+    if not any((folder / name).is_file() for name in _PICKLED):
+        return "headroles reads model.safetensors, which save_pretrained writes"
+    tokenizer = f"AutoTokenizer.from_pretrained(old{_casing(folder)}).save_pretrained(new)"
+    return (
+        "headroles reads model.safetensors, and this folder has pickled weights; if you trust "
+        'them, convert them once: python -c "from transformers import AutoModel, AutoTokenizer; '
+        f"old, new = {str(folder)!r}, {str(folder) + '-safe'!r}; "
+        f'AutoModel.from_pretrained(old).save_pretrained(new); {tokenizer}"'
+    )
+
+
+def _casing(folder: Path) -> str:
+    return ", do_lower_case=False" if says_no_casing(folder) else ""
+
+
+def says_no_casing(folder: Path) -> bool:
+    """Whether a vocabulary has capitals, and nothing beside it says if they are to be kept."""
+    vocabulary = folder / "vocab.txt"
+    if (folder / "tokenizer.json").is_file() or not vocabulary.is_file():
+        return False
+    if "do_lower_case" in read_settings(folder / "tokenizer_config.json"):
+        return False
+    lines = vocabulary.read_text(encoding="utf-8", errors="replace").splitlines()
+    return any(line != line.lower() for line in lines if not line.startswith(("[", "<")))
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """The JSON object in a file; an empty one where there is none, or none that can be read."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def cure_of_config(folder: Path) -> str:
+    """What to do about a configuration that cannot be read."""
+    settings = read_settings(folder / "config.json")
+    if settings and "model_type" not in settings:
+        return (
+            f'{folder / "config.json"} names no model_type: add it, as in "model_type": "bert" '
+            "for a model that BERT's code made"
+        )
+    return "give a folder written by save_pretrained, or a hub id"
+
+
+def refuse_absurd_sizes(name: str, settings: dict[str, Any]) -> None:
+    """Raise ModelError for sizes that no encoder has, before anything of that size is made."""
+    for key, value in settings.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            continue
+        kind = next((kind for kind in _LARGEST if key.endswith(kind)), None)
+        if kind is not None and not 0 <= value <= _LARGEST[kind]:
+            raise ModelError(
+                f"the configuration of {name} has {key} {value:.3g}; it must be a number that a "
+                "model can have: check config.json"
+            )
