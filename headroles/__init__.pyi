@@ -15,3 +15,5 @@ from .studies import assign_roles as assign_roles
 from .studies import classify_heads as classify_heads
 from .studies import compare_roles as compare_roles
 from .studies import plan_examples as plan_examples
+
+__version__: str

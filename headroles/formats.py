@@ -13,7 +13,16 @@ from headroles.errors import UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMATS = ("csv", "parquet", "json", "markdown", "latex", "html")
+ENDINGS = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".json": "json",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".html": "html",
+}
+"""Formats by how files of them end."""
+FORMATS = tuple(ENDINGS.values())
 _NOTE = b"headroles"  # where a Parquet file keeps the provenance
 _MARK = "x"  # stands for True where people read
 

@@ -7,16 +7,19 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import msgspec
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.formats import export_frame
+from headroles.wording import not_among
 
 WIDE = 200
 """Characters a line of a grid may have where nothing says how wide the page is."""
@@ -174,6 +177,36 @@ class Result(Stored):
         """What to know before relying on it: sentences for people."""
         return tuple(one.text for one in self.shown() if isinstance(one, Warned))
 
+    def where(
+        self,
+        role: str | Sequence[str] | None = None,
+        layer: int | Sequence[int] | None = None,
+        only_assigned: bool = False,
+    ) -> Self:
+        """The same result with some of its rows: of these roles, these layers, heads with the role.
+
+        Raises UsageError for a role or layer that the table does not have, and where it has none.
+        """
+        kept = np.ones(len(self.frame), dtype=bool)
+        for column, asked in (("role", role), ("layer", layer)):
+            if asked is not None:
+                names = [asked] if isinstance(asked, str | int) else asked
+                kept &= self._rows_of(column, names)
+        if only_assigned:
+            if "assigned" not in self.frame:
+                raise UsageError(f"a {self.kind} does not say which roles are assigned")
+            kept &= self.frame["assigned"].to_numpy(dtype=bool)
+        return replace(self, frame=self.frame[kept].reset_index(drop=True))
+
+    def _rows_of(self, column: str, names: Sequence[str | int]) -> NDArray[np.bool_]:
+        if column not in self.frame:
+            raise UsageError(f"the rows of a {self.kind} are not by {column}")
+        known = list(dict.fromkeys(self.frame[column]))
+        for name in names:
+            if name not in known:
+                raise UsageError(not_among(column, name, [str(one) for one in known]))
+        return self.frame[column].isin(names).to_numpy()
+
     def view(self, name: str = "long", value: str | None = None) -> pd.DataFrame:
         """One of the tables of ``views``.
 
@@ -222,6 +255,14 @@ class Result(Stored):
 
     def __len__(self) -> int:
         return len(self.frame)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one kind, and have the same table and provenance."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.provenance == other.provenance and self.frame.equals(other.frame)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return as_text(self.shown())

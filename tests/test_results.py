@@ -136,3 +136,16 @@ def test_records_are_what_json_can_have(recipes: Recipes) -> None:
         {"dish": "soup", "minutes": 20.0},
         {"dish": "stew", "minutes": None},
     ]
+
+
+def test_results_of_one_content_are_equal(recipes: Recipes, tmp_path: Path) -> None:
+    assert Recipes.load(recipes.save(tmp_path)) == recipes
+    assert recipes != Menu(recipes.frame, recipes.provenance)
+    assert recipes != Recipes(recipes.frame, {"cook": "Bob"})
+
+
+def test_parts_that_a_table_cannot_have(recipes: Recipes) -> None:
+    with pytest.raises(UsageError, match="the rows of a recipes are not by role"):
+        recipes.where(role="soup")
+    with pytest.raises(UsageError, match="does not say which roles are assigned"):
+        recipes.where(only_assigned=True)

@@ -19,7 +19,8 @@ def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions
     from headroles.studies import assign as assign_roles
 
     scores = HeadScores.load(scored)
-    table = assign_roles(scores, options)
+    with console.working("testing"):
+        table = assign_roles(scores, options)
     if options.preset != scores.provenance.get("options", {}).get("preset", DEFAULT):
         console.warn("the scores were not made with this preset: only the tests follow it")
     put_into(scored, table)

@@ -81,7 +81,8 @@ def compare(
             for folder in _score(sides, corpus or [], out, options, reading, scoring, output):
                 scored.append(folder)
         sets = [_load_scores(folder) for folder in scored or map(Path, sides)]
-        shifts = compare_roles(sets, options)
+        with console.working("testing"):
+            shifts = compare_roles(sets, options)
         write_together(staging, [shifts])
     console.finish(out, output.json, shifts.facts(), shifts.shown())
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
+import os
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +23,7 @@ from headroles.errors import HeadRolesError
 if TYPE_CHECKING:
     from headroles.results import Shown
 
+SECONDS_BETWEEN_LINES = 30.0
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -56,7 +61,24 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             was_asked = isinstance(stop, Terminated)
             raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
 
+        except BrokenPipeError:  # who was to read it has gone
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
+        except OSError as error:  # of a place that no room of the house knows of
+            err.print(f"error: {_of_system(error)}", style="red", soft_wrap=True)
+            raise typer.Exit(1) from None
+
     return guarded
+
+
+def _of_system(error: OSError) -> str:
+    if error.errno == errno.ENOSPC and error.filename is None:
+        return (
+            "no space is left: on the disk of the results, of standard output, or of temporary "
+            f"files ({tempfile.gettempdir()}; set TMPDIR to have these elsewhere)"
+        )
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
 
 
 @contextmanager
@@ -83,10 +105,10 @@ def _kept(folders: list[Path]) -> str:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback (done, total) that draws a bar; None where standard error is no terminal."""
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A callback (done, total) that draws a bar; lines now and then where no terminal is."""
     if not err.is_terminal:
-        yield None
+        yield _line_by_line(what)
         return
     from rich.progress import (
         BarColumn,
@@ -113,6 +135,29 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
             progress.update(task, completed=done, total=total, rate=rate)
 
         yield report
+
+
+def _line_by_line(what: str) -> Callable[[int, int], None]:
+    """A callback (done, total) for logs: a line at most every half minute."""
+    told = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= SECONDS_BETWEEN_LINES:
+            told = time.monotonic()
+            err.print(f"{what}: {done} of {total} sentences", soft_wrap=True)
+
+    return report
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Something that turns on a terminal while work goes on whose end is not known."""
+    if not err.is_terminal:
+        yield
+        return
+    with err.status(what):
+        yield
 
 
 def warn(message: str) -> None:

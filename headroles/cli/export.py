@@ -3,14 +3,59 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from headroles.cli.app import app
 from headroles.cli.flags import command
-from headroles.formats import FORMATS
+from headroles.errors import StorageError, UsageError
+from headroles.formats import ENDINGS, FORMATS
+from headroles.options import Option, Options, split_names
+
+
+def _layers(given: str) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, split_names(given)))
+    except ValueError:
+        raise UsageError(f"the layers are {given!r}; they must be whole numbers") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(Options):
+    """Which part of which table."""
+
+    title: ClassVar[str] = "Output"
+
+    format: Annotated[
+        str | None,
+        Option(
+            "Of the table; left out: as the file of --out ends, or csv.",
+            words="the format",
+            choices=FORMATS,
+        ),
+    ] = None
+    view: Annotated[
+        str,
+        Option(
+            "Which of its tables: long has a row per test, and of roles wide one per head; any "
+            "other word lists them all.",
+        ),
+    ] = "long"
+    value: Annotated[str | None, Option("What a wide table shows: a column of the long one.")] = (
+        None
+    )
+    role: Annotated[
+        tuple[str, ...] | None,
+        Option("Only these roles, separated by commas.", convert=split_names),
+    ] = None
+    layer: Annotated[
+        tuple[int, ...] | None,
+        Option("Only these layers, separated by commas.", convert=_layers),
+    ] = None
+    only_assigned: Annotated[bool, Option("Only heads that have the role.")] = False
 
 
 @command(app)
@@ -18,32 +63,55 @@ def export(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder that holds a table of results.")
     ],
-    fmt: Annotated[
-        str,
-        typer.Option("--format", metavar="|".join(FORMATS), help="Of the table."),
-    ] = "csv",
-    view: Annotated[
-        str,
-        typer.Option(
-            "--view",
-            help="Which of its tables: long has a row per test, and of roles wide one per head; "
-            "any other word lists them all.",
-        ),
-    ] = "long",
-    value: Annotated[
-        str | None,
-        typer.Option("--value", help="What a wide table shows: a column of the long one."),
-    ] = None,
+    options: ExportOptions,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write; standard output if left out.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="File to write; standard output if left out.",
+            rich_help_panel="Output",
+        ),
     ] = None,
 ) -> None:
     """Print the table of results in DIR. With --out it is written to a file instead."""
     from headroles import storage
     from headroles.studies.stored import load_table
 
-    content = load_table(folder).export(fmt, view, value)
+    fmt = _format(options.format, out)
+    if out is not None:
+        _refuse_results(out)
+    table = load_table(folder).where(options.role, options.layer, options.only_assigned)
+    content = table.export(fmt, options.view, options.value)
     if out is None:
         sys.stdout.buffer.write(content)
     else:
         storage.write_bytes(out, content)
+
+
+def _format(asked: str | None, out: Path | None) -> str:
+    """The format asked for, or that of the file's ending. Raises UsageError where they differ."""
+    from headroles.storage import is_special
+
+    if out is None or is_special(out):
+        return asked or FORMATS[0]
+    ending = ENDINGS.get(out.suffix.lower())
+    if asked is None and ending is None:
+        raise UsageError(
+            f"the ending of {out} is that of no format; it must be one of {', '.join(ENDINGS)}, "
+            "or name the format with --format"
+        )
+    if asked is not None and ending is not None and asked != ending:
+        raise UsageError(f"{out} ends as {ending} does, and --format says {asked}; leave one out")
+    return asked or ending or FORMATS[0]
+
+
+def _refuse_results(file: Path) -> None:
+    """Raise StorageError for a file that results consist of."""
+    from headroles.storage import result_files
+
+    place = file.resolve()
+    if place.name in result_files(place.parent):
+        raise StorageError(
+            f"{file} is a file of the results in {place.parent}, which it would replace; "
+            "name another file"
+        )

@@ -27,7 +27,8 @@ class ScoringOptions(RoleOptions):
         Option(
             "; ".join(f"{score.name}: {score.words}" for score in SCORES.values()) + ".",
             more="bias is the published one; excess is 0 for uniform attention and 1 where all of "
-            "it is in the sieve, for every role and length.",
+            "it is in the sieve, for every role and length; contrasts are differences of two such "
+            "shares, and ends of intervals may lie beyond 1.",
             words="the score",
             choices=tuple(SCORES),
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,11 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles import storage
-from headroles.errors import StorageError
+from headroles.errors import StorageError, UsageError
 from headroles.results import Grid, Shown, Stored, as_html
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring.forms import ScoresForm
-from headroles.wording import listed
+from headroles.wording import listed, not_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,6 +115,16 @@ class HeadScores(Stored):
         """Number of heads in each layer."""
         return int(self.values.shape[2])
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same scores of the same examples, and the same provenance."""
+        if not isinstance(other, HeadScores):
+            return NotImplemented
+        return all(
+            _is_same(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return (
             f"HeadScores({self.n_layers} layers x {self.n_heads} heads, "
@@ -152,7 +162,12 @@ class HeadScores(Stored):
         )
 
     def column(self, role: str) -> NDArray[np.float32]:
-        """The scores (examples, layers * heads) of one role, by its id."""
+        """The scores (examples, layers * heads) of one role, by its id.
+
+        Raises UsageError for a role that was not scored.
+        """
+        if role not in self.role_ids:
+            raise UsageError(not_among("role", role, self.role_ids))
         return self.values[..., self.role_ids.index(role)].reshape(self.n_examples, -1)
 
     def record(self) -> dict[str, Any]:
@@ -195,6 +210,12 @@ class HeadScores(Stored):
                 f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "
                 "score again"
             ) from error
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return bool(one == other)
 
 
 def describe_scores(

@@ -32,6 +32,11 @@ class Classification:
         """
         return save_together(folder, [self.scores, self.roles], overwrite)
 
+    @classmethod
+    def load(cls, folder: str | Path) -> Classification:
+        """Read back what `save` wrote. Raises StorageError where that is not possible."""
+        return cls(HeadScores.load(folder), RoleTable.load(folder))
+
     def shown(self) -> Iterator[Shown]:
         """What was scored, and what the tests found."""
         yield describe_run(self.scores.provenance)

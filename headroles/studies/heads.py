@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -104,6 +106,22 @@ def clusters_of(scores: HeadScores, options: LevelOptions) -> IntArray | None:
     if options.clusters == "document" and len(documents) < 2:
         raise UsageError(ONE_DOCUMENT)
     return codes if options.clusters != "none" and len(documents) > 1 else None
+
+
+def scores_of(given: Any) -> HeadScores:
+    """The scores that a study starts from: of a classification its own, of a folder those in it.
+
+    Raises UsageError for what holds none.
+    """
+    found = getattr(given, "scores", given)
+    if isinstance(found, str | Path):
+        return HeadScores.load(found)
+    if not isinstance(found, HeadScores):
+        raise UsageError(
+            f"{type(given).__name__} holds no scores; give what score_heads or classify_heads "
+            "returned, or a folder that they were saved in"
+        )
+    return found
 
 
 def general_threshold(scores: HeadScores, asked: float | None) -> float:

@@ -24,6 +24,7 @@ from headroles.studies.heads import (
     describe_clusters,
     general_threshold,
     hypotheses_of,
+    scores_of,
 )
 from headroles.studies.options import PlanOptions
 from headroles.testing import Hypotheses, describe_correction, find_notes, side_of
@@ -154,7 +155,7 @@ def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
     Raises:
         UsageError: an option outside its range, or examples that cannot be clustered as asked.
     """
-    return plan(scores, options)
+    return plan(scores_of(scores), options)
 
 
 def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:

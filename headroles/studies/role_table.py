@@ -26,6 +26,7 @@ from headroles.studies.heads import (
     general_threshold,
     hypotheses_of,
     roles_in,
+    scores_of,
 )
 from headroles.studies.options import AssignOptions
 from headroles.testing import (
@@ -108,8 +109,11 @@ class RoleTable(Result):
         return tests
 
     def heads_with(self, role: str) -> list[tuple[int, int]]:
-        """(layer, head) of the heads that ``role`` was assigned to."""
-        rows = self.frame[self.frame["assigned"] & (self.frame["role"] == role)]
+        """(layer, head) of the heads that ``role`` was assigned to.
+
+        Raises UsageError for a role that the table does not have.
+        """
+        rows = self.where(role=role, only_assigned=True).frame
         return list(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True))
 
     def wide(self, value: str = "assigned") -> pd.DataFrame:
@@ -247,7 +251,7 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     Raises:
         UsageError: an option outside its range, or options or scores that do not go together.
     """
-    return assign(scores, options)
+    return assign(scores_of(scores), options)
 
 
 def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:

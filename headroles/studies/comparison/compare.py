@@ -12,7 +12,7 @@ from headroles.scoring import HeadScores
 from headroles.studies.comparison.joining import JoinedScores, join_scores
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.comparison.shifts import shift_frame
-from headroles.studies.heads import clusters_of
+from headroles.studies.heads import clusters_of, scores_of
 from headroles.studies.options import AssignOptions, CompareOptions
 from headroles.studies.role_table import RoleTable, assign
 
@@ -58,7 +58,7 @@ def compare_roles(
 
 def compare(sides: Sequence[Scored], options: CompareOptions) -> RoleShifts:
     """`compare_roles` for callers that have their options together."""
-    scores = [one if isinstance(one, HeadScores) else one.scores for one in sides]
+    scores = list(map(scores_of, sides))
     named = dict(zip(name_sides(len(sides), options), scores, strict=True))
     joined = join_scores(named, options.on_mismatch)
     asked = options.part(AssignOptions)

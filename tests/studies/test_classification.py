@@ -1,0 +1,65 @@
+"""Classification, and what studies take for scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headroles as hr
+from headroles import Classification, HeadScores, assign_roles
+from headroles.errors import UsageError
+from tests.conftest import make_scores
+
+
+@pytest.fixture
+def scores() -> HeadScores:
+    values = np.random.default_rng(0).normal(3.2, 1, (30, 1, 2, 2))
+    values[3, ..., 1] = np.nan
+    return make_scores(values, ["local", "syntactic"], [f"d{k}" for k in range(30)])
+
+
+def test_comes_back_as_it_was_saved(scores: HeadScores, tmp_path: Path) -> None:
+    result = Classification(scores, assign_roles(scores))
+    again = Classification.load(result.save(tmp_path / "out"))
+    assert again.roles.frame.equals(result.roles.frame)
+    np.testing.assert_array_equal(again.scores.values, scores.values)
+
+
+def test_scores_compare_by_what_they_hold(scores: HeadScores, tmp_path: Path) -> None:
+    folder = scores.save(tmp_path / "out")
+    assert HeadScores.load(folder) == HeadScores.load(folder)
+    other = make_scores(scores.values + 1, ["local", "syntactic"])
+    assert other != scores
+    assert scores != "scores"
+
+
+def test_what_holds_scores_is_understood(scores: HeadScores, tmp_path: Path) -> None:
+    expected = assign_roles(scores)
+    result = Classification(scores, expected)
+    folder = result.save(tmp_path / "out")
+    for given in (result, folder, str(folder)):
+        assert assign_roles(given).frame.equals(expected.frame)
+    assert hr.plan_examples(result).frame.equals(hr.plan_examples(scores).frame)
+    with pytest.raises(UsageError, match="the scores 'before' do not tell what their examples"):
+        hr.compare_roles(result, folder)  # both were understood, and were made by hand
+
+
+@pytest.mark.parametrize("given", [None, 3, {"scores": 1}])
+def test_what_holds_none_is_refused(given: object) -> None:
+    with pytest.raises(UsageError, match="holds no scores; give what score_heads or classify"):
+        assign_roles(given)
+
+
+def test_unknown_roles_are_refused_with_the_nearest(scores: HeadScores) -> None:
+    with pytest.raises(UsageError, match="no role 'sytactic'; did you mean 'syntactic'"):
+        assign_roles(scores).heads_with("sytactic")
+    with pytest.raises(UsageError, match="no role 'loca'; did you mean 'local'"):
+        scores.column("loca")
+
+
+def test_version() -> None:
+    from importlib.metadata import version
+
+    assert hr.__version__ == version("headroles")
