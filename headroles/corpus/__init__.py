@@ -3,7 +3,7 @@
 from headroles.corpus.conllu_files import read_conllu
 from headroles.corpus.corpus import Corpus, PreparedCorpus, Skipped, prepared
 from headroles.corpus.examples import PAIRINGS, Example, make_examples
-from headroles.corpus.opening import open_corpus
+from headroles.corpus.opening import as_corpus, open_corpus
 from headroles.corpus.options import CorpusOptions
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
@@ -19,6 +19,7 @@ __all__ = [
     "PreparedCorpus",
     "Sentence",
     "Skipped",
+    "as_corpus",
     "fold_subtype",
     "make_examples",
     "open_corpus",

@@ -56,7 +56,11 @@ def test_a_sentence_is_read_whole(treebank: Path) -> None:
 def test_one_file_by_path_or_name(treebank: Path, as_text: bool) -> None:
     corpus = read_conllu(str(treebank) if as_text else treebank)
     assert ids(corpus) == ["a-1", "a-2", "a-3", "b-1", "b-2"]
-    assert corpus.source == {"format": "conllu", "files": [str(treebank)]}
+    assert corpus.source == {
+        "format": "conllu",
+        "files": [str(treebank)],
+        "documents_by": "newdoc",
+    }
 
 
 def test_several_files_keep_the_order_given(tmp_path: Path) -> None:

