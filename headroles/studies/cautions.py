@@ -66,13 +66,13 @@ def _why_absent(role: Role, provenance: dict[str, Any]) -> str:
         return role.needs and f"there are no {role.needs}"
     corpus = provenance.get("corpus") or {}
     if provenance.get("options", {}).get("pairing") == "none":
-        return f"it takes {PAIRS}, and with --pairing none there are no pairs"
+        return f"that takes {PAIRS}, and with --pairing none there are no pairs"
     if corpus.get("sentences", 0) and corpus.get("sentences") == corpus.get("documents"):
         return (
-            f"it takes {PAIRS}, and each of the {corpus['sentences']} sentences is a document of "
+            f"that takes {PAIRS}, and each of the {corpus['sentences']} sentences is a document of "
             "its own"
         )
     too_long = provenance.get("skipped", {}).get(TOO_LONG, 0)
-    return f"it takes {PAIRS}, and there are none" + (
+    return f"that takes {PAIRS}, and there are none" + (
         f" that the model takes: {too_long} examples are too long" if too_long else ""
     )
