@@ -5,10 +5,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import re
 import shutil
 import sys
 import tempfile
+import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -119,11 +121,11 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> Found:
     """
     if isinstance(paths, str | OsPathLike):
         paths = [paths]
-    found: list[Path | IO[bytes]] = []
+    found: list[Path | _Held] = []
     folders: list[Folder] = []
     for path in map(Path, paths):
         if str(path) == STANDARD_INPUT:
-            found.append(_standard_input())
+            found.append(_Held())
         elif _is(path, "dir"):
             inside, folder = _look_into(path, suffixes)
             found += inside
@@ -182,18 +184,23 @@ def _refuse_repeats(files: Sequence[Path]) -> None:
         seen.add(file.resolve())
 
 
-def _standard_input() -> IO[bytes]:
+class _Held:
     """What standard input says, in a file: it can be heard only once, and is read more often."""
-    held = tempfile.NamedTemporaryFile(prefix="headroles-")  # noqa: SIM115
-    try:
-        shutil.copyfileobj(sys.stdin.buffer, held)
-        held.flush()
-    except OSError as error:
-        raise CorpusError(f"standard input cannot be read: {error.strerror or error}") from error
-    return held
+
+    def __init__(self) -> None:
+        try:
+            descriptor, name = tempfile.mkstemp(prefix="headroles-")
+            self.path = Path(name)
+            weakref.finalize(self, self.path.unlink, missing_ok=True)
+            with os.fdopen(descriptor, "wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+        except OSError as error:
+            raise CorpusError(
+                f"standard input cannot be kept for reading: {error.strerror or error}"
+            ) from error
 
 
-def _named(found: Sequence[Path | IO[bytes]]) -> Iterator[CorpusFile]:
+def _named(found: Sequence[Path | _Held]) -> Iterator[CorpusFile]:
     """Files by their stems, with as many of their folders as it takes to tell them apart."""
     stems = _stems([one for one in found if isinstance(one, Path)])
     n_inputs = 0
@@ -204,7 +211,7 @@ def _named(found: Sequence[Path | IO[bytes]]) -> Iterator[CorpusFile]:
             n_inputs += 1
             if n_inputs > 1:
                 raise CorpusError("- (standard input) was given twice; name it once")
-            yield CorpusFile(Path(one.name), "standard input", "stdin", held=one)
+            yield CorpusFile(one.path, "standard input", "stdin", held=one)
 
 
 def _stems(paths: Sequence[Path]) -> dict[Path, str]:

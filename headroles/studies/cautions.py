@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from headroles.corpus import NEWDOC
 from headroles.encoding import TOO_LONG
 from headroles.roles import PAIRS, Role
 from headroles.testing import Hypotheses, LevelOptions
@@ -46,12 +47,14 @@ def _undivided(corpus: dict[str, Any], is_clustered: bool) -> str:
         if is_clustered
         else "examples are taken as independent, and answers are too sure if they are not"
     )
-    by_id = corpus["documents_by_id"]
+    rule = corpus.get("documents_by", NEWDOC)
+    told_by = "# newdoc" if rule == NEWDOC else f"--documents {rule}"
+    by_id = corpus.get("documents_by_id", 0)
     ways = [f"--documents sent_id, since ids speak of {by_id}"] if by_id > 1 else []
     ways.append("--documents comment:KEY if a comment does")
     ways.append("--clusters none if examples are meant to be independent")
     return (
-        f"{which} no documents (# newdoc): {counted}, and neighbours are paired as if of one "
+        f"{which} no documents ({told_by}): {counted}, and neighbours are paired as if of one "
         f"text; the ways out: {'; '.join(ways)}"
     )
 

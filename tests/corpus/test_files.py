@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import gc
 import gzip
 import io
 import lzma
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -146,3 +148,15 @@ def test_names_that_are_not_utf8_can_be_written_down(tmp_path: Path) -> None:
 )
 def test_kind_of_a_file(name: str, kind: str) -> None:
     assert kind_of(name) == kind
+
+
+def test_what_was_kept_of_standard_input_goes_with_the_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", _Input(TEXT))
+    corpus = read_conllu("-")
+    assert len(list(tmp_path.iterdir())) == 1
+    del corpus
+    gc.collect()
+    assert not list(tmp_path.iterdir())
