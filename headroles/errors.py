@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from headroles.wording import printable, shortened
+
+_LONGEST = 1500
+
 
 class HeadRolesError(Exception):
-    """Base of all errors that a user can cause and cure; never raised itself."""
+    """Base of all errors that a user can cause and cure; never raised itself.
+
+    Its message is one line of readable length, whatever names and values it tells of.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return shortened(printable(super().__str__()), _LONGEST)
 
 
 class UsageError(HeadRolesError, ValueError):

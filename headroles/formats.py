@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headroles.errors import UsageError
+from headroles.latex import latex_table
+from headroles.wording import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +34,9 @@ _MARK = "x"  # stands for True where people read
 def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> bytes:
     """``frame`` in format ``fmt``, encoded as UTF-8 where it is text.
 
+    Names in it are text and no markup, whatever they look like: formats for people escape them,
+    and CSV puts a quotation mark before what a spreadsheet would take for a formula.
+
     Parquet and JSON carry ``provenance`` along. CSV has full precision; markdown, latex and
     html round to four significant digits and show True as a mark. Missing values are empty
     (JSON: null).
@@ -38,18 +45,21 @@ def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> b
     """
     match fmt:
         case "csv":
-            return frame.to_csv(index=False, lineterminator="\n").encode()
+            plain = _of_texts(frame, _no_formula)
+            return plain.to_csv(index=False, lineterminator="\n").encode()
         case "parquet":
             return _to_parquet(frame, provenance)
         case "json":
             return _to_json(frame, provenance)
         case "markdown":
-            readable = _readable(frame).rename(columns=_escape_pipes).map(_escape_pipes)
+            readable = _readable(frame).rename(columns=_to_markdown).map(_to_markdown)
             return (readable.to_markdown(index=False, disable_numparse=True) + "\n").encode()
         case "latex":
-            return _readable(frame).to_latex(index=False, escape=True).encode()
+            return latex_table(_readable(frame)).encode()
         case "html":
-            return (_readable(frame).to_html(index=False, border=0) + "\n").encode()
+            readable = _readable(frame).rename(columns=printable).map(printable)
+            table = readable.to_html(index=False, border=0)
+            return _PAGE.format(style=_STYLE, table=table).encode()
     raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
 
 
@@ -77,8 +87,71 @@ def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in finite.to_dict("records")]
 
 
-def _escape_pipes(text: str) -> str:
-    return text.replace("|", "\\|")
+def _to_markdown(text: str) -> str:
+    """Text that Markdown shows as it is; ``_`` within words is no markup and stays readable."""
+    escaped = _MARKDOWN.sub(r"\\\g<0>", printable(text))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;")
+
+
+# Emphasis, code, links, formulas, borders; underscores where they could begin or end emphasis.
+_MARKDOWN = re.compile(r"[\\`*\[\]|~$]|(?<!\w)_|_(?!\w)")
+
+
+def _of_texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """``frame`` with its texts changed, those of its header too."""
+
+    def changed(value: Any) -> Any:
+        return change(value) if isinstance(value, str) else value
+
+    texts = [name for name, kind in frame.dtypes.items() if kind.kind == "O" or kind == "string"]
+    plain = frame.copy()
+    for name in texts:
+        plain[name] = frame[name].map(changed)
+    return plain.rename(columns=changed)
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>headroles</title>
+<style>{style}</style>
+</head>
+<body>
+{table}
+</body>
+</html>
+"""
+_STYLE = """
+body { font: 14px/1.4 system-ui, sans-serif; margin: 1.5em; color: #1a1a1a; background: #fff; }
+table { border-collapse: collapse; }
+th { position: sticky; top: 0; background: #f2f2f2; text-align: left; }
+th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; white-space: nowrap; }
+td { font-variant-numeric: tabular-nums; }
+tbody tr:hover { background: #f7f7f7; }
+"""
+
+
+def _no_formula(text: str) -> str:
+    """Text that no spreadsheet takes for a formula: quoted if it looks like one."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+_FORMULA = re.compile(r"[=@\t\r]|[-+](?!$)")
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _digits_of_p(value: float) -> str:
+    """A p-value as papers have it: of one below .001 no more is told."""
+    return "<.001" if value < _SMALLEST_P else f"{value:.3f}".removeprefix("0")
+
+
+_IS_P = re.compile(r"p(_|$)")
+_SMALLEST_P = 0.001
 
 
 def _readable(frame: pd.DataFrame) -> pd.DataFrame:
@@ -91,5 +164,6 @@ def _readable_column(column: pd.Series[Any]) -> pd.Series[Any]:
     if is_bool_dtype(column):
         return column.map({True: _MARK, False: ""})
     if is_float_dtype(column):
-        return column.map(lambda value: "" if np.isnan(value) else f"{value:.4g}")
+        digits = _digits_of_p if _IS_P.match(str(column.name)) else _four_digits
+        return column.map(lambda value: "" if np.isnan(value) else digits(value))
     return column.astype(str)

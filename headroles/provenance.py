@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
+from headroles.wording import printable
+
 _PACKAGES = ("headroles", "torch", "transformers", "tokenizers", "numpy", "scipy", "statsmodels")
 
 
@@ -17,7 +19,7 @@ def new_provenance(
     """A record that a run starts with; counts are added when it is over."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": sys.argv,
+        "command": [printable(word) for word in sys.argv],
         "model": model,
         "corpus": corpus,
         "options": options,

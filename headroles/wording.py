@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+
+# What a terminal obeys instead of showing it, what breaks lines, what turns the direction of
+# writing, and halves of characters, which no encoding can write.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LONGEST_NAME = 100
+
+
+def printable(text: object) -> str:
+    """Text from corpora or paths as a terminal and UTF-8 can have it, in one line.
+
+    Control characters and the like are shown as the escapes of Python; all else stays.
+    """
+    return _UNPRINTABLE.sub(
+        lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text)
+    )
+
+
+def shortened(text: object, most: int = _LONGEST_NAME) -> str:
+    """Text of at most so many characters: of more, the beginning and the end."""
+    text = str(text)
+    if len(text) <= most:
+        return text
+    end = (most - 5) // 2
+    return f"{text[: most - 5 - end]} ... {text[len(text) - end :]}"
 
 
 def listed(names: Sequence[object], most: int = 3) -> str:
     """Names with commas between them; dots for those beyond the first."""
-    return ", ".join(map(str, names[:most])) + (", ..." if len(names) > most else "")
+    shown = (shortened(printable(name)) for name in names[:most])
+    return ", ".join(shown) + (", ..." if len(names) > most else "")
 
 
 def not_among(what: str, name: object, known: Sequence[str]) -> str:

@@ -92,6 +92,15 @@ CORPORA = {
     ),
     "numbering": ((row(1, "A", 0, "root") + row(3, "b", 1, "obj")).encode(), "word 2 as 3"),
     "same id": ((GOOD + conllu_sentence(DOG, "good-1")).encode(), "'good-1' has the id of"),
+    "large number": (row(1, "One", "9" * 5000, "root").encode(), "is too large a number"),
+    "row of nothing": (
+        (GOOD + " #" + "\t_" * 9).encode(),
+        "line 6: sentence 'bad-2' cannot be par",
+    ),
+    "escape sequence": (
+        conllu_sentence([("A", 1, "obj")], "\x1b[2Jred").encode(),
+        r"sentence '\x1b[2Jred' has a cycle",
+    ),
     "no words": ((GOOD + "# sent_id = s-2\n# text = \n\n").encode(), "'s-2' has no words"),
     "two schemes": (
         conllu_sentence([("A", 0, "root"), ("b", 1, "dobj"), ("c", 1, "obj")], "s-1").encode(),
@@ -116,6 +125,8 @@ class TestCorpus:
             ("none.conllu", "none.conllu does not exist", 1),
             ("folder", "folder holds no .conllu file", 1),
             ("text.txt", "name a spaCy pipeline with --parser", 2),
+            ("x" * 300, "File name too long", 1),
+            ("caf\udce9.conllu", r"caf\udce9.conllu does not exist", 1),
         ],
     )
     def test_place_is_named(self, tmp_path: Path, place: str, named: str, code: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,14 +106,15 @@ def test_latex_escapes_names(table: RoleTable, view: str) -> None:
     content = table.export("latex", view).decode()
     assert r"50\%\_a\&b" in content
     assert "50%" not in content
-    assert content.startswith(r"\begin{tabular}")
+    assert r"\begin{longtable}" in content
 
 
 @pytest.mark.parametrize("view", ["long", "wide"])
 def test_markdown_is_a_table_with_a_header(table: RoleTable, view: str) -> None:
     header, rule, *rows = table.export("markdown", view).decode().splitlines()
     columns = list(frame_of(table, view).columns)
-    cells = [cell.strip() for cell in header.replace(r"\|", "/").strip("|").split("|")]
+    shown = html.unescape(header.replace(r"\|", "/").replace("\\", ""))
+    cells = [cell.strip() for cell in shown.strip("|").split("|")]
     assert cells == [name.replace("|", "/") for name in columns]
     assert set(rule) <= set("|:-")
     assert len(rows) == (16 if view == "long" else 4)
@@ -165,3 +168,55 @@ def test_saved_and_loaded_table_exports_the_same(table: RoleTable, tmp_path: Pat
     loaded = RoleTable.load(table.save(tmp_path / "out"))
     for fmt in FORMATS:
         assert loaded.export(fmt) == table.export(fmt)
+
+
+MARKED = (
+    "=1+1",
+    "@x",
+    "+1",
+    "-x",
+    "\x1b[31mred",
+    "*b* `c` [l](http://x) _e_ $m$",
+    'a<b>|c"d',
+    "a_b",
+)
+
+
+@pytest.fixture(scope="module")
+def marked() -> RoleTable:
+    """Roles whose names mean something to what shows them."""
+    values = np.random.default_rng(4).gamma(9, 0.4, (12, 1, 2, len(MARKED))).astype(np.float32)
+    return assign_roles(make_scores(values, MARKED, model=MODEL))
+
+
+@pytest.mark.parametrize("view", ["long", "wide", "answers"])
+def test_no_cell_of_csv_is_a_formula(marked: RoleTable, view: str) -> None:
+    content = marked.export("csv", view).decode()
+    cells = [cell.strip('"') for line in content.splitlines() for cell in line.split(",")]
+    suspect = {cell for cell in cells if cell[:1] in tuple("=+-@\t\r")}
+    assert all(re.fullmatch(r"-?[0-9.e-]+", cell) for cell in suspect), suspect
+    assert {"'=1+1", "'@x", "'+1", "'-x", "a_b"} <= set(cells)
+
+
+def test_markdown_shows_names_as_they_are(marked: RoleTable) -> None:
+    lines = marked.export("markdown", "answers").decode().splitlines()
+    found = [line[2:].split(" |")[0].rstrip() for line in lines[2:]]
+    assert found[4:] == [
+        r"\\x1b\[31mred",
+        r"\*b\* \`c\` \[l\](http://x) \_e\_ \$m\$",
+        r'a&lt;b>\|c"d',
+        "a_b",
+    ]
+
+
+def test_latex_sets_names_as_they_are(marked: RoleTable) -> None:
+    content = marked.export("latex", "answers").decode()
+    assert r"\textbackslash{}x1b[31mred" in content
+    assert r"*b* `c` [l](http://x) \_e\_ \$m\$" in content
+    assert r"a\textless{}b\textgreater{}\textbar{}c''d" in content
+    assert "\x1b" not in content
+
+
+@pytest.mark.parametrize("fmt", ["markdown", "latex", "html"])
+def test_no_format_for_people_has_control_characters(marked: RoleTable, fmt: str) -> None:
+    assert "\x1b" not in marked.export(fmt).decode()

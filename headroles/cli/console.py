@@ -19,6 +19,7 @@ from rich.console import Console
 
 from headroles import storage
 from headroles.errors import HeadRolesError
+from headroles.wording import printable
 
 if TYPE_CHECKING:
     from headroles.results import Shown
@@ -162,7 +163,7 @@ def working(what: str) -> Iterator[None]:
 
 def warn(message: str) -> None:
     """A line on standard error that does not end the command."""
-    err.print(f"warning: {message}", style="yellow", soft_wrap=True)
+    err.print(f"warning: {printable(message)}", style="yellow", soft_wrap=True)
 
 
 def print_json(content: Any) -> None:
@@ -181,7 +182,7 @@ def print_shown(shown: Iterator[Shown]) -> None:
 
 def say(text: str) -> None:
     """A line on standard output, however long."""
-    out.print(text, soft_wrap=True)
+    out.print(printable(text), soft_wrap=True)
 
 
 def finish(folder: Path, as_json: bool, facts: dict[str, Any], shown: Iterator[Shown]) -> None:

@@ -107,7 +107,7 @@ def _with_flags(function: Callable[..., None], without: Container[str]) -> Calla
 
 def _flag(one: Field) -> inspect.Parameter:
     names = [one.flag]
-    if one.type is bool and one.default:
+    if one.type is bool and one.default is not False:
         names = [f"{one.flag}/--no-{one.flag.removeprefix('--')}"]
     settings: Any = typer.Option(
         *names,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from headroles.cli import console
 from headroles.cli.app import app
@@ -10,6 +12,9 @@ from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import FolderOptions, command
 from headroles.corpus import CorpusOptions
 from headroles.scoring import ScoreOptions
+
+if TYPE_CHECKING:
+    from headroles.results import Shown
 
 
 @command(app)
@@ -30,6 +35,7 @@ def score(
         facts_of_run,
         open_scoring,
         score_to_folder,
+        warnings_of_run,
     )
 
     source = open_corpus(corpus, reading)
@@ -39,4 +45,13 @@ def score(
         open_scoring(model, source, replace(options, on_progress=on_progress)) as run,
     ):
         provenance = score_to_folder(run, folder)
-    console.finish(out, output.json, facts_of_run(provenance), iter([describe_run(provenance)]))
+    warnings = warnings_of_run(provenance)
+    facts = {**facts_of_run(provenance), "warnings": warnings}
+    console.finish(out, output.json, facts, _shown(describe_run(provenance), warnings))
+
+
+def _shown(run: str, warnings: list[str]) -> Iterator[Shown]:
+    from headroles.results import Warned
+
+    yield run
+    yield from map(Warned, warnings)

@@ -2,8 +2,9 @@
 
 from headroles.corpus.conllu_files import read_conllu
 from headroles.corpus.corpus import Corpus, PreparedCorpus, Skipped, prepared
+from headroles.corpus.documents import NEWDOC
 from headroles.corpus.examples import PAIRINGS, Example, make_examples
-from headroles.corpus.opening import open_corpus
+from headroles.corpus.opening import as_corpus, open_corpus
 from headroles.corpus.options import CorpusOptions
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
@@ -11,6 +12,7 @@ from headroles.corpus.text import read_pairs, read_text
 
 __all__ = [
     "DEFAULT_RELATIONS",
+    "NEWDOC",
     "PAIRINGS",
     "ROOT",
     "Corpus",
@@ -19,6 +21,7 @@ __all__ = [
     "PreparedCorpus",
     "Sentence",
     "Skipped",
+    "as_corpus",
     "fold_subtype",
     "make_examples",
     "open_corpus",

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import conllu
 from conllu.exceptions import ParseException
+from conllu.parser import parse_id_value, parse_int_value, parse_line
 
 from headroles.corpus.corpus import Corpus, Skipped
-from headroles.corpus.files import PathLike, find_files, read_lines
-from headroles.corpus.options import ConlluOptions
+from headroles.corpus.documents import COMMENT, Documents, Keys
+from headroles.corpus.files import CorpusFile, PathLike, find_files
+from headroles.corpus.options import GIVEN, ConlluOptions
 from headroles.corpus.sentence import Sentence, tree_defect
 from headroles.errors import CorpusError
 from headroles.options import takes
+from headroles.wording import listed, shortened
 
-N_COLUMNS = 10
-# Only id, form, head and deprel are used: parsing the others would cost a third of the time.
-_COLUMNS_LEFT_AS_TEXT = ("xpos", "feats", "deps", "misc")
+SUFFIXES = (".conllu", ".conllup", ".cupt")
+COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
+_NEEDED = ("id", "form", "head", "deprel")
+_LONGEST_NUMBER = 9
+_LONGEST_CAUSE = 120  # characters of what the parser says
 
 
 @takes(ConlluOptions)
 def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) -> Corpus:
     """A treebank in CoNLL-U: one file, several, or folders of ``*.conllu`` files.
 
-    Multiword-token ranges and empty nodes are not words and are passed over. A ``# newdoc``
-    comment starts a document; a file without one is one document. A sentence without
-    ``# sent_id`` is called ``FILE-N`` after its file and its place in it, from 1.
+    Files may be compressed (``.gz``, ``.bz2``, ``.xz``), and ``-`` is standard input. In CoNLL-U
+    Plus (``.conllup``, ``.cupt``) the columns are those of the comment ``# global.columns``; id,
+    form, head and deprel must be among them. Multiword-token ranges and empty nodes are not words
+    and are passed over.
+
+    A ``# newdoc`` comment with another id, or with none, starts a document; a file without one is
+    one document. A sentence without ``# sent_id`` is called ``FILE-N`` after its file and its
+    place in it, from 1.
 
     Nothing is read before the corpus is iterated. Defective sentences (columns, numbering, head
     out of range, cycle, several roots, no words, repeated id) raise CorpusError then, or are
@@ -38,20 +49,22 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
         CorpusError: a path does not exist, or a folder has no CoNLL-U file.
         UsageError: an option outside its range.
     """
-    files = find_files(paths, suffix=".conllu")
+    found = find_files(paths, *SUFFIXES)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        seen: dict[str, str] = {}
-        for file in files:
-            for outcome in _read_file(file, seen):
+        reader = _Reader(options)
+        for file in found.files:
+            for outcome in reader.read(file):
                 if isinstance(outcome, Sentence):
                     yield outcome
                 elif options.on_bad_sentence == "skip":
                     skipped["defective sentences"] += 1
                 else:
                     raise outcome
+        reader.end()
 
-    return Corpus(source={"format": "conllu", "files": [str(file) for file in files]}, read=read)
+    source = {"format": "conllu", **found.source, "documents_by": options.documents}
+    return Corpus(source=source, read=read)
 
 
 @dataclass(frozen=True)
@@ -61,43 +74,72 @@ class _Block:
     lines: list[str]
     first_line: int
 
+    @cached_property
+    def metadata(self) -> dict[str, str]:
+        """The ``# key = value`` comments; a comment without a value has an empty one."""
+        pairs = (line[1:].partition("=") for line in self.lines if line.startswith("#"))
+        return {key.strip(): value.strip() for key, _, value in pairs}
 
-def _read_file(file: Path, seen: dict[str, str]) -> Iterator[Sentence | CorpusError]:
-    document, position = str(file), 0
-    documents = 0
-    for count, block in enumerate(_blocks(file), start=1):
-        metadata = _metadata(block)
-        if "newdoc" in metadata or "newdoc id" in metadata:
-            documents += 1
-            name = metadata.get("newdoc id") or str(documents)
-            document, position = f"{file}#{name}", 0
-        sentence_id = metadata.get("sent_id") or f"{file.stem}-{count}"
-        try:
-            if sentence_id in seen:
-                raise _Defect(f"has the id of the sentence at {seen[sentence_id]}")
-            seen[sentence_id] = f"{file}, line {block.first_line}"
-            yield _sentence(block, sentence_id, document, position)
-        except _Defect as defect:
-            line = f"line {defect.line or block.first_line}"
-            yield CorpusError(
-                f"{file}, {line}: sentence {sentence_id!r} {defect}; "
-                'correct it or pass on_bad_sentence="skip" (--on-bad-sentence skip)'
+
+class _Reader:
+    """Reads the files of a treebank, whose sentences have ids that are all different."""
+
+    def __init__(self, options: ConlluOptions) -> None:
+        self._options = options
+        self._seen: dict[str, str] = {}
+        kind, _, key = options.documents.partition(":")
+        self._keys = Keys(key.strip()) if kind == COMMENT else None
+
+    def read(self, file: CorpusFile) -> Iterator[Sentence | CorpusError]:
+        """Sentences, or what is wrong with them. Raises CorpusError for what spoils all of them."""
+        documents = Documents(str(file), self._options.documents)
+        columns = COLUMNS
+        for count, block in enumerate(_blocks(file), start=1):
+            if count == 1:
+                columns = _columns(file, block)
+            if self._keys is not None:
+                self._keys.see(block.metadata)
+            name = f"{file.stem}-{count}"
+            if self._options.ids == GIVEN:
+                name = block.metadata.get("sent_id") or name
+            document, position = documents.place(block.metadata, name)
+            try:
+                self._refuse_repeat(name, f"{file}, line {block.first_line}")
+                yield _sentence(block, columns, name, document, position)
+            except _Defect as defect:
+                line = f"line {defect.line or block.first_line}"
+                yield CorpusError(
+                    f"{file}, {line}: sentence {shortened(name)!r} {defect}; "
+                    f'{defect.cure} or pass on_bad_sentence="skip" (--on-bad-sentence skip)'
+                )
+
+    def _refuse_repeat(self, name: str, where: str) -> None:
+        if name in self._seen:
+            raise _Defect(
+                f"has the id of the sentence at {self._seen[name]}",
+                cure='correct it, call sentences after their place with ids="place" (--ids place),',
             )
-        position += 1
+        self._seen[name] = where
+
+    def end(self) -> None:
+        """Raise CorpusError for what no file had."""
+        if self._keys is not None:
+            self._keys.refuse_absent()
 
 
 class _Defect(Exception):
-    """What is wrong with a sentence, and at which line of the file if that is known."""
+    """What is wrong with a sentence, at which line of the file if that is known, and the cure."""
 
-    def __init__(self, what: str, line: int | None = None) -> None:
+    def __init__(self, what: str, line: int | None = None, cure: str = "correct it") -> None:
         super().__init__(what)
         self.line = line
+        self.cure = cure
 
 
-def _blocks(file: Path) -> Iterator[_Block]:
+def _blocks(file: CorpusFile) -> Iterator[_Block]:
     lines: list[str] = []
     first = 1
-    for number, line in enumerate(read_lines(file), start=1):
+    for number, line in enumerate(file.lines(), start=1):
         if line.strip():
             if not lines:
                 first = number
@@ -109,29 +151,40 @@ def _blocks(file: Path) -> Iterator[_Block]:
         yield _Block(lines, first)
 
 
-def _metadata(block: _Block) -> dict[str, str]:
-    """The ``# key = value`` comments; a comment without a value has an empty one."""
-    pairs = (line[1:].partition("=") for line in block.lines if line.startswith("#"))
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
+    """The columns of a file, by the comment of CoNLL-U Plus if it has it."""
+    named = tuple(first.metadata.get("global.columns", "").lower().split())
+    if not named:
+        return COLUMNS
+    if lacking := [name for name in _NEEDED if named.count(name) != 1]:
+        raise CorpusError(
+            f"{file}: its global.columns must name {listed(lacking, 4).upper()} once; "
+            "there are no trees to score without"
+        )
+    return named
 
 
-def _sentence(block: _Block, name: str, document: str, position: int) -> Sentence:
+def _sentence(
+    block: _Block, columns: tuple[str, ...], name: str, document: str, position: int
+) -> Sentence:
     words: list[str] = []
     governors: list[int] = []
     relations: list[str] = []
-    for number, token in _tokens(block):
+    for number, token in _tokens(block, columns):
         if isinstance(token["id"], tuple):  # a multiword range or an empty node
             continue
         if token["id"] is None:
             raise _Defect(f"does not number its word {len(words) + 1}", number)
         if token["id"] != len(words) + 1:
             raise _Defect(f"numbers its word {len(words) + 1} as {token['id']}", number)
-        # The parser leaves out empty columns at the end of a line.
-        if token.get("head") is None or token.get("deprel", "_") in ("", "_"):
+        relation = token["deprel"]
+        if token["head"] is None or relation in ("", "_"):
             raise _Defect(f"has no head or no relation for word {token['id']}", number)
+        if not relation.isprintable():
+            raise _Defect(f"has control characters in the relation of word {token['id']}", number)
         words.append(token["form"])
         governors.append(token["head"] - 1)
-        relations.append(token["deprel"])
+        relations.append(relation)
     if not words:
         raise _Defect("has no words")
     if defect := tree_defect(tuple(governors)):
@@ -139,44 +192,36 @@ def _sentence(block: _Block, name: str, document: str, position: int) -> Sentenc
     return Sentence(name, document, position, tuple(words), tuple(governors), tuple(relations))
 
 
-def _tokens(block: _Block) -> Iterator[tuple[int, conllu.Token]]:
+def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conllu.Token]]:
     """Every token line as (line number in the file, token)."""
-    numbered = [
-        (number, line)
-        for number, line in enumerate(block.lines, start=block.first_line)
-        if not line.startswith("#")
-    ]
-    for number, line in numbered:
-        columns = line.count("\t") + 1
-        if columns != N_COLUMNS:
-            raise _Defect(f"has {columns} tab-separated columns instead of {N_COLUMNS}", number)
+    for number, line in enumerate(block.lines, start=block.first_line):
+        if line.startswith("#"):
+            continue
+        n_columns = line.count("\t") + 1
+        if n_columns != len(columns):
+            raise _Defect(
+                f"has {n_columns} tab-separated columns instead of {len(columns)}", number
+            )
         if "  " in line:  # the parser takes two spaces for a column border
             raise _Defect("has two spaces in a row inside a column", number)
-    numbers = [number for number, _ in numbered]
-    yield from zip(numbers, _parse(numbered), strict=True)
+        try:
+            yield number, parse_line(line, columns, _FIELD_PARSERS)
+        except ParseException as error:
+            cause = shortened(error, _LONGEST_CAUSE)
+            raise _Defect(f"cannot be parsed: {cause}", number) from error
 
 
-def _parse(numbered: list[tuple[int, str]]) -> list[conllu.Token]:
-    try:
-        return _parse_lines([line for _, line in numbered])
-    except ParseException:
-        for number, line in numbered:  # once more, line by line, to find the one at fault
-            try:
-                _parse_lines([line])
-            except ParseException as error:
-                raise _Defect(f"cannot be parsed: {error}", number) from error
-        raise
+def _number(parse: Callable[[str], Any]) -> Callable[[list[str], int], Any]:
+    """A parser of a column of numbers; those that no sentence can have are not even read."""
+
+    def parsed(columns: list[str], place: int) -> Any:
+        if max(map(len, _NOT_DIGITS.split(columns[place]))) > _LONGEST_NUMBER:
+            raise ParseException(f"{shortened(columns[place], 40)!r} is too large a number")
+        return parse(columns[place])
+
+    return parsed
 
 
-def _parse_lines(lines: list[str]) -> list[conllu.Token]:
-    sentences = conllu.parse("\n".join(lines), field_parsers=_FIELD_PARSERS)
-    return list(sentences[0]) if sentences else []
-
-
-def _as_text(columns: list[str], index: int) -> str:
-    return columns[index]
-
-
-_FIELD_PARSERS: dict[str, Callable[[list[str], int], Any]] = dict.fromkeys(
-    _COLUMNS_LEFT_AS_TEXT, _as_text
-)
+_NOT_DIGITS = re.compile(r"\D")
+# Only id, form, head and deprel are used, and all but numbers are left as text.
+_FIELD_PARSERS = {"id": _number(parse_id_value), "head": _number(parse_int_value)}

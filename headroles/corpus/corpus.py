@@ -7,13 +7,14 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from headroles.corpus.documents import prefix_of
 from headroles.corpus.schemes import distinctive_labels, fold_subtype, recognise_scheme
 from headroles.corpus.sentence import ROOT, Sentence
-from headroles.errors import CorpusError
+from headroles.errors import CorpusError, StorageError
 from headroles.wording import listed
 
 Skipped = Counter[str]
@@ -40,7 +41,9 @@ class PreparedCorpus:
     """A corpus that was read once from end to end: free of errors, counted, and quick to re-read.
 
     ``relations`` counts the arcs by full label (subtypes kept, root arcs left out); ``digest``
-    is a SHA-256 over ids, words, trees and where documents begin.
+    is a SHA-256 over ids, words, trees and where documents begin. Of treebanks, ``undivided`` is
+    the number of sentences whose document is only the file that they are in, and
+    ``documents_by_id`` how many documents their ids speak of, 0 if some do not.
     """
 
     source: dict[str, Any]
@@ -49,6 +52,8 @@ class PreparedCorpus:
     n_sentences: int
     n_words: int
     documents: int
+    undivided: int
+    documents_by_id: int
     relations: Counter[str]
     skipped: Skipped
     spool: IO[str] = field(repr=False)
@@ -67,6 +72,8 @@ class PreparedCorpus:
             "sentences": self.n_sentences,
             "words": self.n_words,
             "documents": self.documents,
+            "undivided": self.undivided,
+            "documents_by_id": self.documents_by_id,
         }
 
 
@@ -78,8 +85,28 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
     the corpus. Raises CorpusError for defective input, for a corpus without sentences, and for
     labels of two schemes.
     """
-    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n") as spool:
+    with _temporary_file() as spool:
         yield _read_through(corpus, spool)
+
+
+@contextmanager
+def _temporary_file() -> Iterator[IO[str]]:
+    with ExitStack() as stack:
+        try:
+            spool = stack.enter_context(
+                tempfile.TemporaryFile("w+", encoding="utf-8", newline="\n")
+            )
+        except OSError as error:
+            raise _no_room(error) from error
+        yield spool
+
+
+def _no_room(error: OSError) -> StorageError:
+    return StorageError(
+        "parsed sentences wait in a temporary file, and it cannot be written "
+        f"({error.strerror or error}); make room in {tempfile.gettempdir()}, or name another "
+        "folder in the environment variable TMPDIR"
+    )
 
 
 def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
@@ -87,10 +114,11 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     relations: Counter[str] = Counter()
     digest = hashlib.sha256()
     schemes = _SchemeWatch()
-    documents = n_sentences = n_words = 0
-    document = None
+    documents = _DocumentCount(corpus)
+    n_sentences = n_words = 0
     for sentence in corpus.read(skipped):
-        spool.write(_to_json(sentence, sentence.document))
+        documents.see(sentence)
+        _spool(sentence, spool)
         relations.update(
             relation
             for relation, governor in zip(sentence.relations, sentence.governors, strict=True)
@@ -99,24 +127,59 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         schemes.see(sentence)
         n_sentences += 1
         n_words += len(sentence.words)
-        if sentence.document != document:
-            document = sentence.document
-            documents += 1
         # Documents go in by number: their names hold paths, which differ between machines.
-        digest.update(_to_json(sentence, documents).encode())
+        digest.update(_to_json(sentence, documents.numbers[sentence.document]).encode())
     if not n_sentences:
         raise CorpusError(f"no sentences in {_where(corpus)}; {_why_none(skipped)}")
+    _flush(spool)
     return PreparedCorpus(
         source=corpus.source,
         scheme=corpus.source.get("scheme") or recognise_scheme(relations),
         digest=digest.hexdigest(),
         n_sentences=n_sentences,
         n_words=n_words,
-        documents=documents,
+        documents=len(documents.numbers),
+        undivided=documents.undivided,
+        documents_by_id=documents.by_id,
         relations=relations,
         skipped=skipped,
         spool=spool,
     )
+
+
+def _spool(sentence: Sentence, spool: IO[str]) -> None:
+    try:
+        spool.write(_to_json(sentence, sentence.document))
+    except OSError as error:
+        raise _no_room(error) from error
+
+
+def _flush(spool: IO[str]) -> None:
+    try:
+        spool.flush()
+    except OSError as error:
+        raise _no_room(error) from error
+
+
+class _DocumentCount:
+    """Counts documents, and what there is instead where a treebank names none."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.numbers: dict[str, int] = {}
+        self.undivided = 0
+        is_treebank = corpus.source.get("format") == "conllu"
+        self._files = frozenset(corpus.source["files"]) if is_treebank else frozenset()
+        self._prefixes: set[str] = set()
+
+    def see(self, sentence: Sentence) -> None:
+        self.numbers.setdefault(sentence.document, len(self.numbers) + 1)
+        if sentence.document in self._files:
+            self.undivided += 1
+            self._prefixes.add(prefix_of(sentence.id))
+
+    @property
+    def by_id(self) -> int:
+        return 0 if "" in self._prefixes else len(self._prefixes)
 
 
 class _SchemeWatch:

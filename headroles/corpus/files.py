@@ -2,43 +2,181 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import bz2
+import gzip
+import lzma
+import os
+import re
+import shutil
+import sys
+import tempfile
+import weakref
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike as OsPathLike
 from pathlib import Path
+from typing import IO, Any
 
 from headroles.errors import CorpusError
+from headroles.wording import listed, printable
 
 PathLike = str | OsPathLike[str]
+STANDARD_INPUT = "-"
+COMPRESSED = (".gz", ".bz2", ".xz")
+_MOST_LEFT = 20
+"""Names that provenance keeps of what was left in a folder."""
+
+# How compressed files begin: told by their content, since standard input has no name.
+_PACKINGS: tuple[tuple[re.Pattern[bytes], Any], ...] = (
+    (re.compile(rb"\x1f\x8b\x08"), gzip.open),
+    (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), bz2.open),
+    (re.compile(rb"\xfd7zXZ\x00"), lzma.open),
+)
 
 
-def find_files(paths: PathLike | Iterable[PathLike], suffix: str) -> list[Path]:
-    """Existing files, folders replaced by their files that end in ``suffix``, in sorted order.
+@dataclass(frozen=True)
+class CorpusFile:
+    """A file of a corpus, compressed or not.
+
+    ``shown`` is what people call it, and ``stem`` what sentences are called after that have no
+    name of their own: different for all files of a corpus.
+    """
+
+    path: Path
+    shown: str
+    stem: str
+    held: Any = None  # keeps what standard input said until the corpus is gone
+
+    def __str__(self) -> str:
+        return self.shown
+
+    def lines(self) -> Iterator[str]:
+        """Its lines as UTF-8 without their line ends; a byte-order mark is passed over.
+
+        Raises CorpusError that names the line if it is not UTF-8, cannot be read or is empty.
+        """
+        number = 0
+        try:
+            # Bytes are split first, at \n only: characters such as U+2028 do not end a line here.
+            with _open(self.path) as stream:
+                for number, raw in enumerate(stream, start=1):
+                    line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                    yield line.rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise CorpusError(
+                f"{self}, line {number}: byte {error.object[error.start]:#04x} at column "
+                f"{error.start + 1} is not UTF-8; convert the file to UTF-8"
+            ) from error
+        except (EOFError, zlib.error, lzma.LZMAError) as error:
+            raise CorpusError(
+                f"{self} is compressed, and damaged after line {number} ({error}); get it anew"
+            ) from error
+        except OSError as error:
+            raise CorpusError(f"{self} cannot be read: {error.strerror or error}") from error
+        if not number:
+            raise CorpusError(f"{self} is empty")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What was taken from a folder, and the names of all else in it."""
+
+    path: str
+    taken: int
+    left: tuple[str, ...]
+
+    def describe(self) -> dict[str, Any]:
+        """What provenance says of it."""
+        left = [printable(name) for name in self.left[:_MOST_LEFT]]
+        return {"folder": self.path, "taken": self.taken, "left": left, "n_left": len(self.left)}
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of a corpus in their order, and the folders that they were found in."""
+
+    files: tuple[CorpusFile, ...]
+    folders: tuple[Folder, ...]
+
+    @cached_property
+    def source(self) -> dict[str, Any]:
+        """What provenance says of them."""
+        source: dict[str, Any] = {"files": [str(file) for file in self.files]}
+        if self.folders:
+            source["folders"] = [folder.describe() for folder in self.folders]
+        return source
+
+
+def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> Found:
+    """Existing files, folders replaced by their files with one of ``suffixes``, in sorted order.
+
+    Files may be compressed, as ``.gz``, ``.bz2`` or ``.xz``; ``-`` is standard input, which is
+    read at once.
 
     Raises CorpusError for a path that does not exist, a folder without such a file, a file
     given twice, or no path at all.
     """
     if isinstance(paths, str | OsPathLike):
         paths = [paths]
-    found: list[Path] = []
+    found: list[Path | _Held] = []
+    folders: list[Folder] = []
     for path in map(Path, paths):
-        if path.is_dir():
-            inside = sorted(file for file in path.glob(f"*{suffix}") if file.is_file())
-            if not inside:
-                raise CorpusError(
-                    f"folder {path} holds no {suffix} file; name the files themselves"
-                )
+        if str(path) == STANDARD_INPUT:
+            found.append(_Held())
+        elif _is(path, "dir"):
+            inside, folder = _look_into(path, suffixes)
             found += inside
-        elif path.exists():
+            folders.append(folder)
+        elif _is(path, "there"):
             found.append(path)
         else:
-            raise CorpusError(f"{path} does not exist; give a file or a folder of {suffix} files")
+            raise CorpusError(
+                f"{path} does not exist; give a file or a folder of {suffixes[0]} files"
+            )
     if not found:
         raise CorpusError("no corpus was given; name at least one file or folder")
-    _refuse_repeats(found)
-    return found
+    _refuse_repeats([one for one in found if isinstance(one, Path)])
+    return Found(tuple(_named(found)), tuple(folders))
 
 
-def _refuse_repeats(files: list[Path]) -> None:
+def kind_of(path: PathLike) -> str:
+    """The ending that says what a file holds, in small letters, that of compression left out."""
+    path = Path(path)
+    if path.suffix.lower() in COMPRESSED:
+        path = path.with_suffix("")
+    return path.suffix.lower()
+
+
+def _is(path: Path, kind: str) -> bool:
+    try:
+        return path.is_dir() if kind == "dir" else path.exists()
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], Folder]:
+    try:
+        inside = sorted(path.iterdir())
+        taken = [file for file in inside if kind_of(file) in suffixes and file.is_file()]
+        known = set(taken)
+        left = [one for one in inside if one not in known and not one.name.startswith(".")]
+        deeper = [one for one in left if one.is_dir()]
+        if not taken:
+            holding = [
+                one for one in deeper if any(kind_of(file) in suffixes for file in one.iterdir())
+            ]
+            cure = f"those in it do: {listed(holding)}" if holding else "name the files themselves"
+            raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {cure}")
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
+    names = tuple(f"{one.name}/" if one in deeper else one.name for one in left)
+    return taken, Folder(printable(path), len(taken), names)
+
+
+def _refuse_repeats(files: Sequence[Path]) -> None:
     seen: set[Path] = set()
     for file in files:
         if file.resolve() in seen:
@@ -46,24 +184,60 @@ def _refuse_repeats(files: list[Path]) -> None:
         seen.add(file.resolve())
 
 
-def read_lines(file: Path) -> Iterator[str]:
-    """Lines of a UTF-8 file without their line ends; a byte-order mark is passed over.
+class _Held:
+    """What standard input says, in a file: it can be heard only once, and is read more often."""
 
-    Raises CorpusError that names the line if the file is not UTF-8, cannot be read or is empty.
-    """
-    number = 0
-    try:
-        # Bytes are split first, at \n only: characters such as U+2028 do not end a line here.
-        with file.open("rb") as stream:
-            for number, raw in enumerate(stream, start=1):
-                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"{file}, line {number}: byte {error.object[error.start]:#04x} at column "
-            f"{error.start + 1} is not UTF-8; convert the file to UTF-8"
-        ) from error
-    except OSError as error:
-        raise CorpusError(f"{file} cannot be read: {error.strerror or error}") from error
-    if not number:
-        raise CorpusError(f"{file} is empty")
+    def __init__(self) -> None:
+        try:
+            descriptor, name = tempfile.mkstemp(prefix="headroles-")
+            self.path = Path(name)
+            weakref.finalize(self, self.path.unlink, missing_ok=True)
+            with os.fdopen(descriptor, "wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+        except OSError as error:
+            raise CorpusError(
+                f"standard input cannot be kept for reading: {error.strerror or error}"
+            ) from error
+
+
+def _named(found: Sequence[Path | _Held]) -> Iterator[CorpusFile]:
+    """Files by their stems, with as many of their folders as it takes to tell them apart."""
+    stems = _stems([one for one in found if isinstance(one, Path)])
+    n_inputs = 0
+    for one in found:
+        if isinstance(one, Path):
+            yield CorpusFile(one, printable(one), stems[one])
+        else:
+            n_inputs += 1
+            if n_inputs > 1:
+                raise CorpusError("- (standard input) was given twice; name it once")
+            yield CorpusFile(one.path, "standard input", "stdin", held=one)
+
+
+def _stems(paths: Sequence[Path]) -> dict[Path, str]:
+    parts = {path: (*path.resolve().parts[:-1], _stem(path)) for path in paths}
+    depth = dict.fromkeys(paths, 1)
+    while True:
+        stems = {path: printable("/".join(parts[path][-depth[path] :])) for path in paths}
+        counts = Counter(stems.values())
+        alike = [
+            path for path in paths if counts[stems[path]] > 1 and depth[path] < len(parts[path])
+        ]
+        if not alike:
+            return stems
+        for path in alike:
+            depth[path] += 1
+
+
+def _stem(path: Path) -> str:
+    return path.with_suffix("").stem if path.suffix.lower() in COMPRESSED else path.stem
+
+
+def _open(path: Path) -> IO[bytes]:
+    with path.open("rb") as stream:
+        beginning = stream.read(10) if path.is_file() else b""
+    for packing, opened in _PACKINGS:
+        if packing.match(beginning):
+            unpacked: IO[bytes] = opened(path, "rb")
+            return unpacked
+    return path.open("rb")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headroles.wording import listed
+
+_FEW = 10  # words that a message names
+
 ROOT = -1
 """Governor of a word that depends on no other word."""
 
@@ -33,16 +37,17 @@ class Sentence:
 
 def find_cycle(governors: tuple[int, ...]) -> tuple[int, ...]:
     """Word indices of the first cycle, in ascending order; empty if there is none."""
-    reaches_root: set[int] = set()
+    done = [False] * len(governors)
     for start in range(len(governors)):
-        path: list[int] = []
+        places: dict[int, int] = {}  # of the words on the way up from the first
         word = start
-        while word != ROOT and word not in reaches_root:
-            if word in path:
-                return tuple(sorted(path[path.index(word) :]))
-            path.append(word)
+        while word != ROOT and not done[word]:
+            if word in places:
+                return tuple(sorted(list(places)[places[word] :]))
+            places[word] = len(places)
             word = governors[word]
-        reaches_root.update(path)
+        for word in places:
+            done[word] = True
     return ()
 
 
@@ -58,9 +63,10 @@ def tree_defect(governors: tuple[int, ...]) -> str | None:
                 f"but the sentence has {len(governors)} words"
             )
     if cycle := find_cycle(governors):
-        through = " and ".join(str(word + 1) for word in cycle)
+        numbers = [word + 1 for word in cycle]
+        through = " and ".join(map(str, numbers)) if len(cycle) <= _FEW else listed(numbers, _FEW)
         return f"has a cycle through {'words' if len(cycle) > 1 else 'word'} {through}"
-    roots = [str(word + 1) for word, governor in enumerate(governors) if governor == ROOT]
+    roots = [word + 1 for word, governor in enumerate(governors) if governor == ROOT]
     if len(roots) > 1:
-        return f"has {len(roots)} roots (words {', '.join(roots)}) instead of one"
+        return f"has {len(roots)} roots (words {listed(roots, _FEW)}) instead of one"
     return None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from headroles.corpus.corpus import Corpus, Skipped
-from headroles.corpus.files import PathLike, find_files, read_lines
-from headroles.corpus.options import PairsOptions
+from headroles.corpus.files import CorpusFile, Found, PathLike, find_files
+from headroles.corpus.options import PairsOptions, TextOptions
 from headroles.corpus.schemes import recognise_scheme
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.errors import CorpusError, ParserError, UsageError
 from headroles.options import takes
+from headroles.wording import listed, shortened
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -23,32 +25,37 @@ if TYPE_CHECKING:
 _UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
 
 
-def read_text(paths: PathLike | Iterable[PathLike], parser: str) -> Corpus:
+@takes(TextOptions)
+def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOptions) -> Corpus:
     """Plain text, split into sentences and parsed by the spaCy pipeline ``parser``.
 
     Each file (or each ``*.txt`` file of a folder) is one document; blank lines separate
-    paragraphs, and line breaks inside a paragraph count as spaces. ``parser`` is the name of an
-    installed pipeline or the path of one. Nothing is parsed before the corpus is iterated.
+    paragraphs, and line breaks inside a paragraph count as spaces. With ``lines`` every line that
+    is not blank is one sentence, whatever the pipeline takes it for. Files may be compressed, and
+    ``-`` is standard input. ``parser`` is the name of an installed pipeline or the path of one.
+    Nothing is parsed before the corpus is iterated.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no text file.
         ParserError: the pipeline cannot be loaded or does not parse.
     """
-    files = _differently_named(find_files(paths, suffix=".txt"))
+    found = find_files(paths, ".txt")
     pipeline = _load_pipeline(parser)
+    texts = _lines if options.lines else _paragraphs
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        for file in files:
+        for file in found.files:
             position = 0
-            for doc in pipeline.nlp.pipe(_paragraphs(file)):
-                for span in doc.sents:
+            for doc in pipeline.nlp.pipe(texts(file)):
+                for span in [doc] if options.lines else doc.sents:
                     name = f"{file.stem}-{position + 1}"
                     sentence = _sentence(span, name, str(file), position)
                     if sentence is not None:
                         yield sentence
                         position += 1
 
-    return Corpus(source=pipeline.source("text", files), read=read)
+    source = pipeline.source("text", found)
+    return Corpus(source={**source, "lines": options.lines}, read=read)
 
 
 @takes(PairsOptions)
@@ -63,22 +70,24 @@ def read_pairs(
     ``columns`` names one or two columns, by number from 0 or by name in the header line; the two
     cells of a row are the two segments of one example, and every row is a document of its own.
     Quotation marks are ordinary characters. A cell may hold several sentences: it stays one
-    segment, with the trees of all of them. ``header=False`` says that the first line is data.
+    segment, with the trees of all of them. ``header=False`` says that the first line is data; where
+    nothing is said and columns have numbers, a first line that looks like data is asked about.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no ``*.tsv`` file.
         ParserError: the pipeline cannot be loaded or does not parse.
-        UsageError: not one or two columns, or a column named in a file without a header.
+        UsageError: not one or two columns, a column named in a file without a header, or a header
+            that looks like data.
     """
     if not 1 <= len(columns) <= 2:
         raise UsageError(f"{len(columns)} text columns were named; name one, or two for pairs")
     if len(set(map(str, columns))) < len(columns):
         raise UsageError(f"the text column {columns[0]!r} was named twice")
-    files = _differently_named(find_files(paths, suffix=".tsv"))
+    found = find_files(paths, ".tsv")
     pipeline = _load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
-        for file in files:
+        for file in found.files:
             cells = _cells(file, columns, options.header)
             for doc, (row, position) in pipeline.nlp.pipe(cells, as_tuples=True):
                 name = f"{file.stem}-{row}" + (f".{position + 1}" if len(columns) > 1 else "")
@@ -88,7 +97,7 @@ def read_pairs(
                 else:
                     yield sentence
 
-    source = pipeline.source("pairs", files)
+    source = pipeline.source("pairs", found)
     return Corpus(source={**source, "text_columns": list(columns)}, read=read)
 
 
@@ -98,25 +107,13 @@ class _Pipeline:
     name: str
     scheme: str
 
-    def source(self, kind: str, files: list[Path]) -> dict[str, Any]:
+    def source(self, kind: str, found: Found) -> dict[str, Any]:
         return {
             "format": kind,
-            "files": [str(file) for file in files],
+            **found.source,
             "parser": self.name,
             "scheme": self.scheme,
         }
-
-
-def _differently_named(files: list[Path]) -> list[Path]:
-    """``files``; sentences are called after their file, so no two may share a name."""
-    seen: dict[str, Path] = {}
-    for file in files:
-        if file.stem in seen:
-            raise CorpusError(
-                f"{seen[file.stem]} and {file} would give their sentences the same ids; rename one"
-            )
-        seen[file.stem] = file
-    return files
 
 
 def _load_pipeline(name: str) -> _Pipeline:
@@ -149,9 +146,13 @@ def _dependency_labels(nlp: Language, pipe: str) -> list[str]:
     return [str(label) for label in getattr(nlp.get_pipe(pipe), "labels", ())]
 
 
-def _paragraphs(file: Path) -> Iterator[str]:
+def _lines(file: CorpusFile) -> Iterator[str]:
+    return (" ".join(line.split()) for line in file.lines() if line.strip())
+
+
+def _paragraphs(file: CorpusFile) -> Iterator[str]:
     lines: list[str] = []
-    for line in read_lines(file):
+    for line in file.lines():
         if line.strip():
             lines.append(" ".join(line.split()))
         elif lines:
@@ -162,37 +163,59 @@ def _paragraphs(file: Path) -> Iterator[str]:
 
 
 def _cells(
-    file: Path, columns: Sequence[str | int], header: bool
+    file: CorpusFile, columns: Sequence[str | int], header: bool | None
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """The chosen cells as (text, (row, place among the columns)); rows count from 1."""
     # Not the csv module: it takes a carriage return or a very long cell for an error.
-    rows = (line.split("\t") for line in read_lines(file))
-    names = next(rows) if header else None
-    chosen: list[int] | None = None
-    width = 0
+    rows: Iterator[list[str]] = (line.split("\t") for line in file.lines())
+    first = next(rows)
+    names = first if header or header is None else None
+    width = len(first)
+    chosen = [_column(file, column, names, width) for column in columns]
+    if header is None:
+        _ask_about_header(file, first, columns, chosen)
+    if names is None:
+        rows = chain([first], rows)
     for row, cells in enumerate(rows, start=1):
-        if chosen is None:
-            width = len(names or cells)
-            chosen = [_column(file, column, names, width) for column in columns]
         if len(cells) != width:
             raise CorpusError(
-                f"{file}, line {row + header}: {len(cells)} tab-separated columns instead of "
-                f"{width}; correct the line"
+                f"{file}, line {row + (names is not None)}: {len(cells)} tab-separated columns "
+                f"instead of {width}; correct the line"
             )
         for position, column in enumerate(chosen):
             yield " ".join(cells[column].split()), (row, position)
 
 
-def _column(file: Path, column: str | int, names: list[str] | None, width: int) -> int:
+def _ask_about_header(
+    file: CorpusFile, first: list[str], columns: Sequence[str | int], chosen: list[int]
+) -> None:
+    """Raise UsageError for a first line that looks like data, if columns are not named by it."""
+    if any(isinstance(column, str) and not column.isdecimal() for column in columns):
+        return
+    suspect = [cell for cell in first if _A_NUMBER.fullmatch(cell.strip())]
+    suspect += [first[column] for column in chosen if _A_SENTENCE.search(first[column].strip())]
+    if suspect:
+        raise UsageError(
+            f"{file}, line 1: {shortened(suspect[-1])!r} looks like data and not like the name of "
+            "a column; pass header=False (--no-header) if this is the first row, or header=True "
+            "(--header) if it is a header"
+        )
+
+
+_A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+_A_SENTENCE = re.compile(r"(\S+\s+){3}\S|[.?!\u3002\uff1f\uff01]$")
+
+
+def _column(file: CorpusFile, column: str | int, names: list[str] | None, width: int) -> int:
     if isinstance(column, str) and not column.isdecimal():
         if names is None:
             raise UsageError(f"column {column!r} is a name, but {file} was said to have no header")
         if column not in names:
-            raise CorpusError(f"{file} has no column {column!r}; it has: {', '.join(names)}")
+            raise CorpusError(f"{file} has no column {column!r}; it has: {listed(names, 12)}")
         return names.index(column)
     if not 0 <= int(column) < width:
-        listed = f": {', '.join(names)}" if names else ""
-        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{listed}")
+        called = f": {listed(names, 12)}" if names else ""
+        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")
     return int(column)
 
 

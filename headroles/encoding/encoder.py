@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ class ExampleEncoder:
 
     Words go to the tokenizer as words, and it tells which piece belongs to which word: nothing
     is looked up by its surface form, nothing is ever truncated.
+
+    ``counts`` tells of all that was encoded, too long ones apart: ``pieces`` and ``words``,
+    ``unknown_pieces``, which are the tokenizer's unknown token, and ``words_without_known_piece``.
     """
 
     def __init__(
@@ -34,6 +38,8 @@ class ExampleEncoder:
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
         self._with_token_types = with_token_types
+        self._unknown = tokenizer.unk_token_id
+        self.counts: Counter[str] = Counter()
 
     def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
         """``examples`` in their order, without those that are too long; these are counted."""
@@ -75,18 +81,29 @@ class ExampleEncoder:
             segments = _as_array(batch.sequence_ids(k), SPECIAL)
             word_ids = _as_array(batch.word_ids(k), -1)
             starts, sizes = _spans(example, segments, word_ids)
+            words_of = _number_words(example, segments, word_ids)
+            self._count(input_ids, words_of, len(sizes))
             yield EncodedExample(
                 id=example.id,
                 document=example.document,
                 input_ids=input_ids,
                 token_type_ids=None if type_ids is None else np.asarray(type_ids[k], np.int64),
                 segments=segments,
-                words=_number_words(example, segments, word_ids),
+                words=words_of,
                 starts=starts,
                 sizes=sizes,
                 governors=_all_governors(example),
                 relations=sum((sentence.relations for sentence in example.sentences), ()),
             )
+
+    def _count(self, input_ids: IntArray, words_of: IntArray, n_words: int) -> None:
+        pieces = words_of >= 0
+        known = pieces if self._unknown is None else pieces & (input_ids != self._unknown)
+        n_pieces = int(pieces.sum())
+        self.counts["pieces"] += n_pieces
+        self.counts["unknown_pieces"] += n_pieces - int(known.sum())
+        self.counts["words"] += n_words
+        self.counts["words_without_known_piece"] += n_words - len(np.unique(words_of[known]))
 
 
 def _number_words(example: Example, segments: IntArray, word_ids: IntArray) -> IntArray:

@@ -8,13 +8,14 @@ from headroles.roles.batch import Batch, Scope
 from headroles.roles.choice import RoleOptions, choose_roles
 from headroles.roles.plan import Plan, plan_roles
 from headroles.roles.relations import absent_defaults, choose_relations
-from headroles.roles.role import ARCS, TOKENS, Role
+from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
 from headroles.roles.scores import BIAS, EXCESS, SCORES, Score
 
 __all__ = [
     "ARCS",
     "BIAS",
     "EXCESS",
+    "PAIRS",
     "SCORES",
     "TOKENS",
     "Batch",

@@ -9,7 +9,7 @@ import numpy as np
 from headroles.options import Options
 from headroles.roles.batch import Batch
 from headroles.roles.key_sets import Evenness, RowWise, Shared
-from headroles.roles.role import Role
+from headroles.roles.role import PAIRS, Role
 from headroles.roles.scores import BIAS, Score
 
 EVENNESS = "block:evenness"
@@ -25,10 +25,12 @@ def roles(options: Options, relations: tuple[str, ...], score: Score) -> Iterato
     words = "words of the own sentence"
     if score == BIAS:
         with_entropy = f"{words}, evenly (times entropy)"
-        yield Role("block", with_entropy, sieve=RowWise(own_segment, times_entropy=True))
-        yield Role("block:ratio", words, sieve=RowWise(own_segment))
+        yield Role(
+            "block", with_entropy, needs=PAIRS, sieve=RowWise(own_segment, times_entropy=True)
+        )
+        yield Role("block:ratio", words, needs=PAIRS, sieve=RowWise(own_segment))
     else:
-        yield Role("block", words, sieve=RowWise(own_segment))
+        yield Role("block", words, needs=PAIRS, sieve=RowWise(own_segment))
         evenness = "how evenly a head spreads over the own sentence"
         yield Role(EVENNESS, evenness, measure_of="block", sieve=Evenness(own_segment))
 

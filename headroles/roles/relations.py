@@ -11,14 +11,20 @@ from typing import Annotated, Any, ClassVar
 from headroles.corpus import DEFAULT_RELATIONS, fold_subtype
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Option, Options, split_names
+from headroles.wording import listed
 
-ALL_RELATIONS = "all"
+ALL_RELATIONS, NO_RELATIONS = "all", "none"
 
 
 def _relations(given: Any) -> str | tuple[str, ...]:
     named = split_names(given)
     if isinstance(given, str) and not named:
-        raise UsageError("--relations names no relation; leave it out for the defaults")
+        raise UsageError(
+            "--relations names no relation; leave it out for the defaults, or pass none to score "
+            "without syntax"
+        )
+    if named == (NO_RELATIONS,):
+        return ()
     return ALL_RELATIONS if named == (ALL_RELATIONS,) else named
 
 
@@ -31,7 +37,7 @@ class RelationOptions(Options):
     relations: Annotated[
         str | Sequence[str] | None,
         Option(
-            "Relations to score, separated by commas, or: all.",
+            "Relations to score, separated by commas, or: all, none.",
             more="None takes the defaults of the corpus's label scheme: "
             + "; ".join(
                 f"{', '.join(names)} in {scheme.upper()}"
@@ -60,8 +66,9 @@ def choose_relations(
     if options.relations is None:
         if scheme not in DEFAULT_RELATIONS:
             raise CorpusError(
-                f"the parser's labels are neither UD nor CLEAR, so there are no default relations; "
-                f"name some of: {', '.join(sorted(present))}"
+                "the labels of the corpus are neither UD nor CLEAR, so there are no default "
+                f"relations; name some of: {listed(sorted(present), 50)}; or none, to score "
+                "without syntax (--relations)"
             )
         return tuple(name for name in DEFAULT_RELATIONS[scheme] if present[name])
     if options.relations == ALL_RELATIONS:
@@ -84,8 +91,9 @@ def _absent(relation: str, present: Counter[str]) -> str:
             f"relation {relation!r} has a subtype, and subtypes are folded; "
             "pass keep_subtypes=True (--keep-subtypes)"
         )
-    if relation == ALL_RELATIONS:
-        return f"{relation!r} stands for every relation; give it alone, or only names"
+    if relation in (ALL_RELATIONS, NO_RELATIONS):
+        every = "every relation" if relation == ALL_RELATIONS else "no relation"
+        return f"{relation!r} stands for {every}; give it alone, or only names"
     near = get_close_matches(relation, present, n=1)
     hint = f"did you mean {near[0]!r}? It has" if near else "it has"
-    return f"the corpus has no relation {relation!r}; {hint}: {', '.join(sorted(present))}"
+    return f"the corpus has no relation {relation!r}; {hint}: {listed(sorted(present), 50)}"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from headroles.roles.sieve import Sieve
 
 TOKENS, ARCS = "tokens", "arcs"
+PAIRS = "pairs of sentences of one document that follow one another"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Role:
         measure_of: the id of a role that this is a measure of: described beside it, never tested.
         in_window: what it does to the role that a layer sees only a window, as the end of a
             sentence for people.
+        needs: what it takes for an example to have a score, for people: ``PAIRS``, or what else
+            some corpora lack.
         sieve: how its sieve is found; None for a role that was read from a file.
     """
 
@@ -40,6 +43,7 @@ class Role:
     meaning: Mapping[str, Any] = field(default_factory=dict, hash=False)
     measure_of: str = ""
     in_window: str = field(default="", compare=False)
+    needs: str = field(default="", compare=False)
     sieve: Sieve | None = field(default=None, compare=False, repr=False)
 
     @property

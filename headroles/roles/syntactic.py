@@ -20,6 +20,7 @@ from headroles.roles.role import ARCS, Role
 from headroles.roles.scores import Score
 
 BEYOND_OFFSET = "beyond_offset"
+_WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
 _DIRECTIONS = {"to_governor": FORTH, "to_dependent": BACK}
 
 
@@ -60,6 +61,7 @@ def beyond_offset(role: Role) -> Role:
         id=f"{role.id}:{BEYOND_OFFSET}",
         words=f"{role.words}, more than other words at the same offset",
         baseline=0.0,
+        needs="other words at the offset of an arc",
         in_window=", fewer at the ends: contrasts are approximate",
         sieve=BeyondOffset(links.find, links.labels, links.direction),
     )
@@ -113,7 +115,8 @@ def _pooled(arcs: Arcs) -> Iterator[Role]:
         ("syntactic", f"the governor of a word ({listed})", FORTH),
         ("syntactic:to_dependent", f"the dependents of a word ({listed})", BACK),
     ):
-        yield Role(role, words, ARCS, meaning=meaning, sieve=Links(arcs, every, direction))
+        links = Links(arcs, every, direction)
+        yield Role(role, words, ARCS, meaning=meaning, needs=_WHOLE_ARCS, sieve=links)
 
 
 def _by_relation(arcs: Arcs) -> Iterator[Role]:
@@ -126,5 +129,6 @@ def _by_relation(arcs: Arcs) -> Iterator[Role]:
                 words=words,
                 unit=ARCS,
                 meaning=meaning,
+                needs=_WHOLE_ARCS,
                 sieve=Links(arcs, frozenset([number]), direction),
             )

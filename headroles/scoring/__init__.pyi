@@ -22,6 +22,9 @@ from .run import (
 from .run import (
     score_to_folder as score_to_folder,
 )
+from .run_notes import (
+    warnings_of_run as warnings_of_run,
+)
 from .scores import HeadScores as HeadScores
 from .scores import ScoreBlock as ScoreBlock
 from .scores import ScoreWriter as ScoreWriter

@@ -20,6 +20,36 @@ class RoleForm(msgspec.Struct, forbid_unknown_fields=True):
     meaning: dict[str, Any] = {}
     measure_of: str = ""
     in_window: str = ""
+    needs: str = ""
+
+
+class FolderForm(msgspec.Struct):
+    """What was taken from a folder of a corpus."""
+
+    folder: str
+    taken: int
+    left: list[str]
+    n_left: int
+
+
+class CorpusForm(msgspec.Struct):
+    """Which corpus it was, as far as that is told."""
+
+    files: list[str] = []
+    folders: list[FolderForm] = []
+    sentences: int = 0
+    documents: int = 0
+    undivided: int = 0
+    documents_by_id: int = 0
+
+
+class PiecesForm(msgspec.Struct):
+    """What the tokenizer made of the corpus."""
+
+    pieces: int
+    unknown_pieces: int
+    words: int
+    words_without_known_piece: int
 
 
 class ScoresForm(msgspec.Struct):
@@ -31,7 +61,8 @@ class ScoresForm(msgspec.Struct):
     heads: int
     scores: int
     model: dict[str, Any] = {}
-    corpus: dict[str, Any] = {}
+    corpus: CorpusForm = msgspec.field(default_factory=CorpusForm)
+    pieces: PiecesForm | None = None
     options: dict[str, Any] = {}
     reaches: list[int | None] = []
     absent_relations: list[str] = []

@@ -20,10 +20,11 @@ from headroles.corpus import (
     Corpus,
     PreparedCorpus,
     Skipped,
+    as_corpus,
     make_examples,
     prepared,
 )
-from headroles.encoding import EncodedExample, ExampleEncoder
+from headroles.encoding import TOO_LONG, EncodedExample, ExampleEncoder
 from headroles.errors import CorpusError, ModelError
 from headroles.memory import HeldMemory
 from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
@@ -42,6 +43,7 @@ from headroles.roles import (
 from headroles.scoring.batches import batches_by_length, collate
 from headroles.scoring.layer import on_device, read_scores
 from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run_notes import cure_of_length
 from headroles.scoring.scores import HeadScores, ScoreBlock, ScoreWriter, describe_scores
 
 # Examples that are sorted by length together: enough for batches of about equal length, few enough
@@ -57,7 +59,8 @@ def score_heads(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScor
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode.
-        corpus: from `read_conllu`, `read_text` or `read_pairs`.
+        corpus: from `read_conllu`, `read_text` or `read_pairs`; or the path of a treebank, or a
+            list of `Sentence`.
         options: keyword arguments, described below.
 
     Returns:
@@ -98,7 +101,7 @@ def open_scoring(model: Model, corpus: Corpus, options: ScoreOptions) -> Iterato
     The corpus is read through, and its relations checked, before the model is loaded. Errors are
     those of `score_heads`.
     """
-    with prepared(corpus) as ready:
+    with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.scheme, ready.relations)
         encoder = load_encoder(model, options)
         with open_reader(encoder.model) as reader:
@@ -166,18 +169,20 @@ class ScoringRun:
                 n_scores += int(np.count_nonzero(~np.isnan(block.values)))
                 yield block
             sentences_done += sentences
-        self._close_provenance(n_scored, n_scores)
+        self._close_provenance(n_scored, n_scores, dict(encoder.counts))
 
-    def _close_provenance(self, n_scored: int, n_scores: int) -> None:
+    def _close_provenance(self, n_scored: int, n_scores: int, pieces: dict[str, int]) -> None:
         if not n_scored:
             raise CorpusError(
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in self._skipped.items())
+                + (cure_of_length(self.provenance) if self._skipped[TOO_LONG] else "")
             )
         self.provenance |= {
             "examples": n_scored,
             "scores": n_scores,
             "skipped": dict(self._skipped),
+            "pieces": pieces,
             "controls": dict(self._controls),
         }
 

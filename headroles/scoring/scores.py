@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
-from headroles.results import Grid, Shown, Stored, as_html
+from headroles.results import Grid, Shown, Stored, Warned, as_html
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring.forms import ScoresForm
+from headroles.scoring.run_notes import describe_folders, describe_pieces, warnings_of_run
 from headroles.wording import listed, not_among
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class HeadScores(Stored):
             mean = f"{np.nanmean(self.values[..., place]):.3f}" if n else "-"
             rows.append((role.id, str(n), mean))
         yield Grid(("role", "examples", "mean score"), tuple(rows))
+        yield from map(Warned, warnings_of_run(self.provenance))
 
     def to_frame(self) -> pd.DataFrame:
         """Long table ``example, layer, head, role, score, count``; missing scores have no row."""
@@ -238,20 +240,22 @@ def describe_run(provenance: dict[str, Any]) -> str:
     lines = [
         f"model   {model['model']} ({model['family']}, {provenance['layers']} layers x "
         f"{provenance['heads']} heads)",
-        f"corpus  {listed(corpus['files'])}",
+        f"corpus  {listed(corpus['files']) or 'sentences in memory'}",
+        *(f"        {line}" for line in describe_folders(corpus)),
         f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
         f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
     ]
     if absent := provenance["absent_relations"]:
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
     skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]
+    lines += [f"pieces  {line}" for line in describe_pieces(provenance)]
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
     return "\n".join(lines)
 
 
 def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
     """The same for scripts."""
-    kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "options")
+    kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
     return {key: provenance.get(key) for key in kept}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from headroles.corpus import Corpus, Sentence, Skipped
+from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
 from headroles.errors import UsageError
 from headroles.models import Model
 from headroles.options import takes
@@ -62,7 +62,7 @@ def classify_heads(model: Model, corpus: Corpus, options: ClassifyOptions) -> Cl
 def classify(model: Model, corpus: Corpus, options: ClassifyOptions) -> Classification:
     """`classify_heads` for callers that have their options together."""
     if options.tests.clusters == "document":  # refused before long work
-        corpus = _of_several_documents(corpus)
+        corpus = _of_several_documents(as_corpus(corpus))
     scores = score(model, corpus, options)
     return Classification(scores, assign(scores, options))
 

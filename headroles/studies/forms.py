@@ -51,6 +51,7 @@ class TestsForm(TestForm):
     n_clusters: int
     left_out: list[str]
     warnings: list[str]
+    why_left_out: dict[str, str] = {}
 
 
 class RoleTableForm(OfScores):

@@ -17,7 +17,8 @@ from headroles.inference import ANSWERS, YES, Sample
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS, SCORES
-from headroles.scoring import HeadScores
+from headroles.scoring import HeadScores, warnings_of_run
+from headroles.studies.cautions import warn_of_documents, why_absent
 from headroles.studies.forms import RoleTableForm
 from headroles.studies.heads import (
     FloatArray,
@@ -155,11 +156,20 @@ class RoleTable(Result):
         yield self._title()
         yield self._answers_grid()
         yield self._strongest_grid()
-        if left_out := self.tests["left_out"]:
-            yield f"left out, as no example has them: {', '.join(left_out)}"
+        yield from self._left_out()
         if untested := int((self.frame["answer"] == "untestable").sum()):
             yield f"{untested} tests were not made; the notes of the table say why"
         yield from map(Warned, self.tests["warnings"])
+
+    def _left_out(self) -> Iterator[str]:
+        """The roles that no example has, together with those that are left out for one reason."""
+        by_reason: dict[str, list[str]] = {}
+        for role in self.tests["left_out"]:
+            reason = self.tests.get("why_left_out", {}).get(role, "")
+            by_reason.setdefault(reason, []).append(role)
+        for reason, roles in by_reason.items():
+            why = f" ({reason})" if reason else ""
+            yield f"left out, as no example has them: {', '.join(roles)}{why}"
 
     def _title(self) -> str:
         tests = self.tests
@@ -267,15 +277,20 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
     )
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
+    absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
+    left_out = why_absent(absent, scores.provenance)
     tests = {
         **asked.record(),
         "threshold": general_threshold(scores, options.threshold),
         "preset": options.preset,
         **describe_clusters(hypotheses),
-        "left_out": [
-            role.id for role in scores.roles if role.is_tested and role.id not in columns.ids
+        "left_out": list(left_out),
+        "why_left_out": left_out,
+        "warnings": [
+            *warnings_of_run(scores.provenance),
+            *warn_of_documents(scores.provenance, hypotheses, asked),
+            *find_warnings(hypotheses, asked, above),
         ],
-        "warnings": find_warnings(hypotheses, asked, above),
     }
     frame = _frame(scores, columns, hypotheses, above, below, asked)
     return RoleTable(frame, {**scores.provenance, "score": scores.score.name, "tests": tests})

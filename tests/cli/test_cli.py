@@ -284,6 +284,7 @@ class TestOptions:
             "clustered_by": "none",
             "n_clusters": provenance(out)["examples"],
             "left_out": [],
+            "why_left_out": {},
         }
         frame = RoleTable.load(out).frame.dropna(subset=["p_value"])
         assert (frame["p_adjusted"] == frame["p_value"]).all()

@@ -56,7 +56,11 @@ def test_a_sentence_is_read_whole(treebank: Path) -> None:
 def test_one_file_by_path_or_name(treebank: Path, as_text: bool) -> None:
     corpus = read_conllu(str(treebank) if as_text else treebank)
     assert ids(corpus) == ["a-1", "a-2", "a-3", "b-1", "b-2"]
-    assert corpus.source == {"format": "conllu", "files": [str(treebank)]}
+    assert corpus.source == {
+        "format": "conllu",
+        "files": [str(treebank)],
+        "documents_by": "newdoc",
+    }
 
 
 def test_several_files_keep_the_order_given(tmp_path: Path) -> None:
@@ -189,6 +193,12 @@ def test_two_spaces_inside_a_column(tmp_path: Path) -> None:
         ([row("1", "x", "0", "root"), row("1", "y", "1", "dep")], 7, "numbers its word 2 as 1"),
         ([row("0", "x", "0", "root")], 6, "numbers its word 1 as 0"),
         ([row("1", "x", "0", "root"), row("_", "y", "1", "dep")], 7, "does not number its word 2"),
+        ([row("1", "x", "9" * 5000, "root")], 6, "cannot be parsed: .* is too large a number"),
+        ([row("9" * 5000, "x", "0", "root")], 6, "cannot be parsed: .* is too large a number"),
+        ([row("1-" + "9" * 5000, "x")], 6, "cannot be parsed: .* is too large a number"),
+        ([row("1", "x", "y" * 5000, "root")], 6, "cannot be parsed: .{20,120}"),
+        ([" #" + "\t_" * 9], 6, "cannot be parsed: .*' #' is not a valid ID"),
+        ([row("1", "x", "0", "a\x1b[31m")], 6, "has control characters in the relation of word 1"),
         ([], 5, "has no words"),
         ([row("1-2", "xy")], 5, "has no words"),
         ([row("0.1", "x")], 5, "has no words"),
@@ -249,6 +259,38 @@ def test_ranges_and_empty_nodes_are_passed_over(tmp_path: Path) -> None:
     assert sentence.governors == (2, 2, ROOT)
 
 
+# CoNLL-U Plus
+
+
+PLUS = "# global.columns = ID FORM HEAD DEPREL MY:OWN\n"
+
+
+def test_columns_of_conllu_plus(tmp_path: Path) -> None:
+    rows = ["# sent_id = p", "1\tCats\t2\tnsubj\t*", "2\tsleep\t0\troot\t_"]
+    for name in ("t.conllup", "t.cupt", "t.conllu"):
+        (sentence,) = read_conllu(write(tmp_path, PLUS, block(*rows), name=name))
+        assert sentence.words == ("Cats", "sleep")
+        assert sentence.governors == (1, ROOT)
+        assert sentence.relations == ("nsubj", "root")
+
+
+def test_columns_of_conllu_plus_are_of_one_file(tmp_path: Path) -> None:
+    plus = write(tmp_path, PLUS, block("1\tCats\t0\troot\t_"), name="a.conllup")
+    plain = write(tmp_path, GOOD, name="b.conllu")
+    assert ids(read_conllu([plus, plain])) == ["a-1", "good"]
+    with pytest.raises(CorpusError, match="has 10 tab-separated columns instead of 5"):
+        read(tmp_path, PLUS, GOOD)
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [("ID FORM UPOS", "HEAD, DEPREL once"), ("ID FORM HEAD HEAD DEPREL", "HEAD once")],
+)
+def test_columns_that_make_no_tree(tmp_path: Path, columns: str, named: str) -> None:
+    with pytest.raises(CorpusError, match=f"its global.columns must name {named}"):
+        read(tmp_path, f"# global.columns = {columns}\n", GOOD)
+
+
 # Documents and ids
 
 
@@ -286,6 +328,13 @@ def test_same_document_name_in_two_files_is_two_documents(tmp_path: Path) -> Non
 def test_ids_are_kept_or_made_from_file_and_place(tmp_path: Path) -> None:
     texts = [conllu_sentence(CAT), GOOD, conllu_sentence(DOG), "# sent_id =\n" + GOOD[17:]]
     assert [s.id for s in read(tmp_path, *texts)] == ["t-1", "good", "t-3", "t-4"]
+
+
+def test_ids_may_be_made_from_the_place_alone(tmp_path: Path) -> None:
+    files = [write(tmp_path, GOOD, GOOD, name=f"{name}.conllu") for name in "ab"]
+    with pytest.raises(CorpusError, match=r"has the id of .*; correct it, .* \(--ids place\), or"):
+        list(read_conllu(files))
+    assert ids(read_conllu(files, ids="place")) == ["a-1", "a-2", "b-1", "b-2"]
 
 
 def test_comments_around_the_id_do_not_matter(tmp_path: Path) -> None:

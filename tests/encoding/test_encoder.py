@@ -270,3 +270,50 @@ class _Backwards(dict):  # type: ignore[type-arg]
 
     def sequence_ids(self, index: int) -> list[int | None]:
         return [None, 0, 0, 0, 0, None]
+
+
+# What the tokenizer does not know
+
+
+def counts_of(*texts: str, max_tokens: int = 512) -> Counter[str]:
+    encoder = ExampleEncoder(make_tokenizer(), max_tokens)
+    encoder.encode([Example((sentence(text, name=text),)) for text in texts], Counter())
+    return encoder.counts
+
+
+def counts(pieces: int, unknown: int, words: int, without: int) -> dict[str, int]:
+    return {
+        "pieces": pieces,
+        "unknown_pieces": unknown,
+        "words": words,
+        "words_without_known_piece": without,
+    }
+
+
+def test_known_pieces_are_counted_without_special_tokens() -> None:
+    assert counts_of("the cat it") == counts(5, 0, 3, 0)
+
+
+def test_unknown_pieces_and_words_without_a_known_one() -> None:
+    # 猫 is unknown and a word; "it猫" has a known piece; a zero-width space has no piece at all
+    assert counts_of("the 猫 it猫 \u200b") == counts(4, 2, 4, 2)
+
+
+def test_counts_add_up_over_examples_and_pairs() -> None:
+    pair = Example((sentence("the 猫", name="a"), sentence("猫 it is", name="b")))
+    encoder = ExampleEncoder(make_tokenizer(), 512)
+    encoder.encode([pair], Counter())
+    encoder.encode([pair, Example((sentence("it"),))], Counter())
+    assert encoder.counts == counts(11, 4, 11, 4)
+
+
+def test_examples_that_are_too_long_are_not_counted() -> None:
+    assert counts_of("the of and to a", "it", max_tokens=5) == counts(1, 0, 1, 0)
+
+
+def test_a_tokenizer_without_an_unknown_token_knows_all() -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.unk_token = None
+    encoder = ExampleEncoder(tokenizer, 512)
+    encoder.encode([Example((sentence("the 猫"),))], Counter())
+    assert encoder.counts == counts(2, 0, 2, 0)

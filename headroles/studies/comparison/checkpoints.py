@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from headroles.corpus import Corpus, PreparedCorpus, make_examples, prepared
+from headroles.corpus import Corpus, PreparedCorpus, as_corpus, make_examples, prepared
 from headroles.encoding import ExampleEncoder
 from headroles.errors import UsageError
 from headroles.models import load_encoder, open_reader
@@ -50,7 +50,7 @@ def score_checkpoints(
     for name in models:
         _check_folder_name(name)
         check_result_folder(folder / name, overwrite)
-    with prepared(corpus) as ready:
+    with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.scheme, ready.relations)
         if compared.clusters == "document" and ready.documents == 1:
             raise UsageError(ONE_DOCUMENT)

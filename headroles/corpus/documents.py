@@ -1,0 +1,124 @@
+"""Which document each sentence of a treebank belongs to: the option, and what follows it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headroles.errors import CorpusError, UsageError
+from headroles.wording import listed
+
+NEWDOC, SENT_ID, COMMENT = "newdoc", "sent_id", "comment"
+# The number of a sentence at the end of its id, as in weblog-0001, b101.1, dev-s12, -p2s1.
+_NUMBER = re.compile(r"(.+?)[-_.:/](?:p\d+)?s?\d+")
+_MOST_KEYS = 100
+_OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
+
+
+def accept_documents(given: Any) -> str:
+    """The value of the option, checked. Raises UsageError for another."""
+    if not isinstance(given, str):
+        raise UsageError(f"documents is {given!r}; it must be a text")
+    kind, colon, what = given.partition(":")
+    if given in (NEWDOC, SENT_ID) or (kind == COMMENT and what.strip()):
+        return given
+    if kind != SENT_ID or not (colon and what):
+        raise UsageError(
+            f"documents is {given!r}; it must be {NEWDOC}, {SENT_ID}, {SENT_ID}:PATTERN "
+            f"or {COMMENT}:KEY"
+        )
+    try:
+        re.compile(what)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(
+            f"documents has the pattern {what!r}, which is no regular expression ({error})"
+        ) from error
+    return given
+
+
+def prefix_of(sentence_id: str) -> str:
+    """What stands in an id before the number of the sentence; empty if there is no number."""
+    found = _NUMBER.fullmatch(sentence_id)
+    return found[1] if found else ""
+
+
+@dataclass
+class Keys:
+    """The comments seen in a corpus: to tell which there are if the one asked for is not."""
+
+    asked: str
+    seen: dict[str, None] = field(default_factory=dict)
+
+    def see(self, metadata: Mapping[str, str]) -> None:
+        """Note the keys of a sentence."""
+        if self.asked not in self.seen and len(self.seen) < _MOST_KEYS:
+            self.seen.update(dict.fromkeys(metadata))
+        elif self.asked in metadata:
+            self.seen[self.asked] = None
+
+    def refuse_absent(self) -> None:
+        """Raise CorpusError if no sentence had the comment asked for."""
+        if self.asked in self.seen:
+            return
+        others = sorted(set(self.seen) - _OF_SENTENCES)
+        has = (
+            f"the corpus has: {listed(others, 10)}" if others else "the corpus has none that could"
+        )
+        raise CorpusError(
+            f"no sentence has a comment {self.asked!r} to tell documents by (--documents); {has}"
+        )
+
+
+class Documents:
+    """The documents of one file, told sentence by sentence.
+
+    Sentences with one name are of one document. A document that comes back after another is the
+    same, but what comes back does not follow what went before.
+    """
+
+    def __init__(self, file: str, rule: str) -> None:
+        self._file = file
+        self._kind, _, self._what = rule.partition(":")
+        self._current: str | None = None  # None before the first that has a name
+        self._last: dict[str | None, int] = {}
+        self._unnamed = 0
+
+    def place(self, metadata: Mapping[str, str], sentence_id: str) -> tuple[str, int]:
+        """The document of the next sentence, and its position there.
+
+        Raises CorpusError for an id that names no document, where ids are to name them.
+        """
+        name = self._name(metadata, sentence_id)
+        position = self._last.get(name, -1) + 1
+        if name != self._current and position:  # it comes back: a gap keeps it apart
+            position += 1
+        self._last[name] = position
+        self._current = name
+        return self._file if name is None else f"{self._file}#{name}", position
+
+    def _name(self, metadata: Mapping[str, str], sentence_id: str) -> str | None:
+        if self._kind == SENT_ID:
+            return self._from_id(sentence_id)
+        if self._kind == COMMENT:
+            return metadata.get(self._what.strip(), self._current)
+        if not ("newdoc" in metadata or "newdoc id" in metadata):
+            return self._current
+        self._unnamed += 1
+        return metadata.get("newdoc id") or str(self._unnamed)
+
+    def _from_id(self, sentence_id: str) -> str:
+        if not self._what:
+            name = prefix_of(sentence_id)
+        else:
+            found = re.search(self._what, sentence_id)
+            name = (found[1 if found.re.groups else 0] or "") if found else ""
+        if name:
+            return name
+        what = f"the pattern {self._what!r}" if self._what else "a number after -, _, ., : or /"
+        raise CorpusError(
+            f"{self._file}: the id of sentence {sentence_id!r} names no document: it has not "
+            f"{what}; pass the part that does as a regular expression, as in "
+            "--documents 'sent_id:^.{6}'"
+        )

@@ -1,0 +1,78 @@
+"""What to know of a run before relying on its scores: what was read, and what it became."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headroles.encoding import TOO_LONG
+from headroles.wording import listed
+
+MUCH = 0.1
+"""Share of a corpus beyond which it is told that so much is unknown, or was left out."""
+
+
+def describe_folders(corpus: dict[str, Any]) -> Iterator[str]:
+    """For each folder of a corpus how many of its files were taken, and what was left."""
+    for folder in corpus.get("folders", ()):
+        left = ""
+        if folder["n_left"]:
+            left = f", {folder['n_left']} left: {listed(folder['left'], 8)}"
+        yield f"{folder['folder']}: {folder['taken']} files taken{left}"
+
+
+def describe_pieces(provenance: dict[str, Any]) -> Iterator[str]:
+    """How many word pieces there were, and how much of the text the tokenizer does not know."""
+    if counts := provenance.get("pieces"):
+        pieces, words = unknown_shares(counts)
+        yield (
+            f"{counts['pieces']} of {counts['words']} words; "
+            f"unknown: {pieces:.1%} of the pieces, {words:.1%} of the words"
+        )
+
+
+def unknown_shares(counts: dict[str, int]) -> tuple[float, float]:
+    """The share of unknown pieces, and of words without a known piece."""
+    return (
+        counts["unknown_pieces"] / max(counts["pieces"], 1),
+        counts["words_without_known_piece"] / max(counts["words"], 1),
+    )
+
+
+def warnings_of_run(provenance: dict[str, Any]) -> list[str]:
+    """Sentences for people; none where nothing is known, as of scores made by hand."""
+    of_model = provenance.get("model", {}).get("warnings", [])
+    found = (*of_model, _unknown_pieces(provenance), _too_long(provenance))
+    return [warning for warning in found if warning]
+
+
+def _unknown_pieces(provenance: dict[str, Any]) -> str:
+    counts = provenance.get("pieces")
+    if not counts:
+        return ""
+    pieces, words = unknown_shares(counts)
+    if max(pieces, words) <= MUCH:
+        return ""
+    return (
+        f"the tokenizer does not know {pieces:.0%} of the word pieces, and no piece of {words:.0%} "
+        "of the words: what heads do with these says little; check that tokenizer and model "
+        "belong together, and know the language of the corpus, its script and its case"
+    )
+
+
+def _too_long(provenance: dict[str, Any]) -> str:
+    left_out = provenance.get("skipped", {}).get(TOO_LONG, 0)
+    n_examples = left_out + provenance.get("examples", 0)
+    if left_out <= MUCH * n_examples:
+        return ""
+    return (
+        f"{left_out} of {n_examples} examples are longer than the model takes and were left out"
+        f"{cure_of_length(provenance)}: the others are the short ones, and no sample of the corpus"
+    )
+
+
+def cure_of_length(provenance: dict[str, Any]) -> str:
+    """What to do about examples that are too long, to be put into a sentence."""
+    if provenance.get("options", {}).get("pairing") == "none":
+        return ""
+    return " (single sentences are shorter than pairs: --pairing none)"

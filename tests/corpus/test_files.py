@@ -1,0 +1,162 @@
+"""Files of corpora: compressed, from standard input, in folders, of odd names."""
+
+from __future__ import annotations
+
+import bz2
+import gc
+import gzip
+import io
+import lzma
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headroles.corpus import read_conllu
+from headroles.corpus.files import find_files, kind_of
+from headroles.errors import CorpusError
+from tests.conftest import CAT, DOG, conllu_sentence
+
+TEXT = (conllu_sentence(CAT, "one") + conllu_sentence(DOG)).encode()
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+}
+
+
+class _Input:
+    def __init__(self, content: bytes) -> None:
+        self.buffer = io.BytesIO(content)
+
+
+def ids(*paths: Path | str) -> list[str]:
+    return [sentence.id for sentence in read_conllu(paths)]
+
+
+@pytest.mark.parametrize("ending", PACK)
+@pytest.mark.parametrize("by_name", [True, False])
+def test_compressed_files_are_read_whatever_they_are_called(
+    tmp_path: Path, ending: str, by_name: bool
+) -> None:
+    file = tmp_path / f"t.conllu{ending if by_name else ''}"
+    file.write_bytes(PACK[ending](TEXT))
+    assert ids(file) == ["one", "t-2"]
+    assert ids(tmp_path) == ["one", "t-2"]
+
+
+@pytest.mark.parametrize("ending", PACK)
+def test_empty_file_stays_empty_when_compressed(tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"t.conllu{ending}"
+    file.write_bytes(PACK[ending](b""))
+    with pytest.raises(CorpusError, match="is empty"):
+        ids(file)
+
+
+@pytest.mark.parametrize("ending", PACK)
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_damaged_files_are_named(tmp_path: Path, ending: str, damage: str) -> None:
+    packed = PACK[ending](os.urandom(3000).hex().encode())
+    middle = len(packed) // 2
+    other = bytes([packed[middle] ^ 255])
+    bad = packed[:middle] + (b"" if damage == "cut" else other + packed[middle + 1 :])
+    file = tmp_path / f"t.conllu{ending}"
+    file.write_bytes(bad)
+    with pytest.raises(CorpusError, match=rf"t\.conllu{ending}.*(damaged|cannot be read|UTF-8)"):
+        ids(file)
+
+
+@pytest.mark.parametrize("pack", [bytes, *PACK.values()], ids=["plain", *PACK])
+def test_standard_input_is_read_as_often_as_asked(
+    monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", _Input(pack(TEXT)))
+    corpus = read_conllu("-")
+    assert corpus.source["files"] == ["standard input"]
+    for _ in range(2):
+        assert [(s.id, s.document) for s in corpus] == [
+            ("one", "standard input"),
+            ("stdin-2", "standard input"),
+        ]
+
+
+def test_errors_of_standard_input_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", _Input(b"1\tx\n"))
+    with pytest.raises(CorpusError, match=r"standard input, line 1: .* 2 tab-separated columns"):
+        list(read_conllu("-"))
+    monkeypatch.setattr(sys, "stdin", _Input(TEXT))
+    with pytest.raises(CorpusError, match=r"standard input\) was given twice"):
+        read_conllu(["-", "-"])
+
+
+def test_a_folder_says_what_it_left(tmp_path: Path) -> None:
+    for name in ("b.conllu", "a.conllu.xz", "README.md", "LICENSE.txt", ".hidden", "c.conllup"):
+        (tmp_path / name).write_bytes(TEXT)
+    (tmp_path / "deeper").mkdir()
+    found = find_files(tmp_path, ".conllu", ".conllup")
+    assert [file.path.name for file in found.files] == ["a.conllu.xz", "b.conllu", "c.conllup"]
+    assert found.source["folders"] == [
+        {
+            "folder": str(tmp_path),
+            "taken": 3,
+            "left": ["LICENSE.txt", "README.md", "deeper/"],
+            "n_left": 3,
+        }
+    ]
+
+
+def test_a_folder_of_folders_names_those_that_hold_treebanks(tmp_path: Path) -> None:
+    for name in ("UD_A", "UD_B", "empty"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "UD_B" / "b.conllu.gz").write_bytes(TEXT)
+    with pytest.raises(CorpusError, match=r"no \.conllu file; those in it do: .*UD_B$"):
+        read_conllu(tmp_path)
+
+
+@pytest.mark.parametrize("length", [300, 5000])
+def test_path_too_long(length: int) -> None:
+    with pytest.raises(CorpusError, match=r"xxx.* cannot be read: File name too long"):
+        read_conllu("x" * length)
+
+
+def test_files_of_one_name_give_their_sentences_different_ids(tmp_path: Path) -> None:
+    files = [tmp_path / place / "t.conllu" for place in ("a/x", "b/x", "c")]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text(conllu_sentence(CAT) + conllu_sentence(DOG))
+    assert ids(*files[1:]) == ["x/t-1", "x/t-2", "c/t-1", "c/t-2"]
+    assert ids(*files)[::2] == ["a/x/t-1", "b/x/t-1", "c/t-1"]
+    assert ids(files[0]) == ["t-1", "t-2"]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its names are UTF-8")
+def test_names_that_are_not_utf8_can_be_written_down(tmp_path: Path) -> None:
+    file = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9\x1b.conllu"))
+    file.write_bytes(conllu_sentence(CAT).encode())
+    corpus = read_conllu(file)
+    (sentence,) = corpus
+    assert sentence.id == r"caf\udce9\x1b-1"
+    for text in (sentence.id, sentence.document, *corpus.source["files"]):
+        assert text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.TXT", ".txt"), ("a.conllu.GZ", ".conllu"), ("a.gz", ""), ("-", "")]
+)
+def test_kind_of_a_file(name: str, kind: str) -> None:
+    assert kind_of(name) == kind
+
+
+def test_what_was_kept_of_standard_input_goes_with_the_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", _Input(TEXT))
+    corpus = read_conllu("-")
+    assert len(list(tmp_path.iterdir())) == 1
+    del corpus
+    gc.collect()
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,89 @@
+"""What a study tells of documents that a corpus does not name, and of roles that it lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headroles import RoleTable, classify_heads
+from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
+
+NO_DOCUMENTS = "no documents (# newdoc)"
+
+
+def write(folder: Path, *names: str, newdoc: str = "", file: str = "t.conllu") -> Path:
+    """A treebank of sentences of these ids; ``newdoc`` has a letter for the document of each."""
+    sentences = [
+        conllu_sentence(CAT if k % 2 else DOG, name, f"d{newdoc[k]}" if newdoc else None)
+        for k, name in enumerate(names)
+    ]
+    (folder / file).write_text("".join(sentences))
+    return folder / file
+
+
+def classified(corpus: Any, **options: Any) -> RoleTable:
+    return classify_heads(make_bert(), corpus, tokenizer=make_tokenizer(), **options).roles
+
+
+def warning(table: RoleTable, text: str = NO_DOCUMENTS) -> str:
+    return "".join(one for one in table.warnings if text in one)
+
+
+IDS = ("a-1", "a-2", "a-3", "b-1")
+
+
+def test_a_treebank_without_documents_is_told_with_the_ways_out(tmp_path: Path) -> None:
+    told = warning(classified(write(tmp_path, *IDS)))
+    assert told.startswith("the treebank names no documents (# newdoc): examples are taken as ind")
+    assert "--documents sent_id, since ids speak of 2;" in told
+    assert "--documents comment:KEY" in told
+    assert "--clusters none" in told
+
+
+def test_ids_that_speak_of_one_document_are_no_way_out(tmp_path: Path) -> None:
+    told = warning(classified(write(tmp_path, "s-1", "s-2", "s-3")))
+    assert told
+    assert "sent_id" not in told
+
+
+def test_files_that_name_no_document_count_as_one_each(tmp_path: Path) -> None:
+    write(tmp_path, *IDS)
+    write(tmp_path, "c-1", "c-2", "c-3", file="u.conllu")
+    told = warning(classified(tmp_path))
+    assert "each file counts as one document" in told
+
+
+def test_nothing_is_told_where_documents_are_named_or_not_wanted(tmp_path: Path) -> None:
+    assert not warning(classified(write(tmp_path, *IDS, newdoc="aaab")))
+    assert not warning(classified(write(tmp_path, *IDS), clusters="none"))
+
+
+def test_one_document_with_a_name_is_told_too(tmp_path: Path) -> None:
+    assert warning(classified(write(tmp_path, *IDS, newdoc="aaaa")), "is one document")
+
+
+@pytest.mark.parametrize(
+    ("newdoc", "options", "why"),
+    [
+        ("abcd", {}, "each of the 4 sentences is a document of its own"),
+        ("aabb", {"pairing": "none"}, "with --pairing none there are no pairs"),
+    ],
+)
+def test_roles_that_are_left_out_come_with_the_reason(
+    tmp_path: Path, newdoc: str, options: dict[str, Any], why: str
+) -> None:
+    table = classified(write(tmp_path, *IDS, newdoc=newdoc), **options)
+    assert table.tests["left_out"][:2] == ["block", "block:ratio"]
+    shown = [one for one in table.shown() if isinstance(one, str) and "left out" in one]
+    assert "left out, as no example has them: block, block:ratio (that takes pairs of" in shown[0]
+    assert why in shown[0]
+
+
+def test_contrasts_that_nothing_can_be_compared_with(tmp_path: Path) -> None:
+    words = [("dogs", 2, "nsubj"), ("sleep", 0, "root")]
+    file = tmp_path / "t.conllu"
+    file.write_text(conllu_sentence(words, "a") + conllu_sentence(words, "b"))
+    tests = classified(file, pairing="none").tests
+    assert "words at the offset of an arc" in tests["why_left_out"]["syntactic:beyond_offset"]

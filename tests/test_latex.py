@@ -1,0 +1,66 @@
+"""LaTeX that compiles, and fits a page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from headroles import RoleTable, assign_roles
+from headroles.formats import export_frame
+from headroles.latex import latex_table
+from tests.conftest import make_scores, role_ids
+
+
+@pytest.fixture(scope="module")
+def table() -> RoleTable:
+    roles = role_ids(["nsubj", "obj"])
+    values = np.random.default_rng(0).gamma(9, 0.4, (30, 3, 4, len(roles)))
+    return assign_roles(make_scores(values, roles, [f"d{k}" for k in range(30)]))
+
+
+@pytest.mark.parametrize("view", ["assigned", "counts", "wide", "answers"])
+def test_compiles_and_fits_a_page(table: RoleTable, view: str, tmp_path: Path) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("needs pdflatex (Debian: texlive-latex-recommended, texlive-latex-extra)")
+    content = table.export("latex", view).decode()
+    packages = re.search(r"\\usepackage\{(.*?)\}", content.splitlines()[0])
+    assert packages is not None
+    (tmp_path / "page.tex").write_text(
+        "\\documentclass{article}\\usepackage[margin=2cm]{geometry}"
+        f"\\usepackage{{{packages[1]}}}\\begin{{document}}\n{content}\\end{{document}}\n"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout[-2000:]
+    assert "Overfull" not in made.stdout
+
+
+def test_what_is_needed_is_named(table: RoleTable) -> None:
+    first = table.export("latex", "wide").decode().splitlines()[0]
+    assert first.startswith("% needs \\usepackage{booktabs,longtable")
+    long = table.export("latex").decode()
+    assert long.startswith("% wider than a page: export a view")
+    assert r"\begin{landscape}" in long
+
+
+def test_small_p_values_are_told_as_such() -> None:
+    frame = pd.DataFrame({"p_value": [0.0004, 0.04321, 1.0, np.nan], "mean": [0.0004] * 4})
+    content = export_frame(frame, "latex", {}).decode()
+    assert [line.split(" \\\\")[0] for line in content.splitlines() if "0.0004" in line] == [
+        r"\textless{}.001 & 0.0004",
+        ".043 & 0.0004",
+        "1.000 & 0.0004",
+        " & 0.0004",
+    ]
+    assert "0.0004,0.0004" in export_frame(frame, "csv", {}).decode()
+
+
+def test_a_table_without_rows() -> None:
+    empty = pd.DataFrame({"role": pd.Series([], dtype=str)})
+    assert r"\begin{longtable}" in latex_table(empty)
