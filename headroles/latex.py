@@ -51,7 +51,9 @@ def latex_table(readable: pd.DataFrame) -> str:
     return _TOO_WIDE * (width > _ACROSS) + page
 
 
-_TOO_WIDE = "% wider than a page: export a view of it (--view), or fewer roles or layers (--role, --layer)\n"
+_TOO_WIDE = (
+    "% wider than a page: export a view (--view), or fewer roles or layers (--role, --layer)\n"
+)
 
 
 def to_latex(text: str) -> str:

@@ -17,6 +17,7 @@ import functools
 import inspect
 import math
 import numbers
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -123,7 +124,7 @@ class Field:
             return f"be a number above {above:g}"
         if below is not None and not -math.inf < value < below:
             return f"be a number below {below:g}"
-        return "" if math.isfinite(value) else "be a finite number"
+        return "" if abs(value) <= sys.float_info.max else "be a finite number"
 
 
 _KINDS: dict[type, tuple[type, str]] = {

@@ -24,7 +24,7 @@ def table() -> RoleTable:
     return assign_roles(make_scores(values, roles, [f"d{k}" for k in range(30)]))
 
 
-@pytest.mark.parametrize("view", ["assigned", "counts", "wide", "answers"])
+@pytest.mark.parametrize("view", ["counts", "wide", "answers", "colocation"])
 def test_compiles_and_fits_a_page(table: RoleTable, view: str, tmp_path: Path) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("needs pdflatex (Debian: texlive-latex-recommended, texlive-latex-extra)")

@@ -20,7 +20,14 @@ TOKENIZER_FILES = (
 )
 """Files that a tokenizer can be made from. Without any of them one would be made of nothing."""
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-_LARGEST = {"layers": 10_000, "heads": 10_000, "labels": 1_000_000, "size": 100_000_000}
+_LARGEST = {
+    "layers": 10_000,
+    "heads": 10_000,
+    "labels": 1_000_000,
+    "size": 100_000_000,
+    "embeddings": 100_000_000,
+}
+_MOST_WEIGHTS = 10**11
 """What no encoder has more of; a configuration that asks for it would fill the memory first."""
 
 
@@ -83,3 +90,22 @@ def refuse_absurd_sizes(name: str, settings: dict[str, Any]) -> None:
                 f"the configuration of {name} has {key} {value:.3g}; it must be a number that a "
                 "model can have: check config.json"
             )
+    n_weights = _count_weights(settings)
+    if n_weights > _MOST_WEIGHTS:
+        raise ModelError(
+            f"the configuration of {name} asks for {n_weights:.1g} weights; check config.json"
+        )
+
+
+def _count_weights(settings: dict[str, Any]) -> int:
+    """About how many weights BERT would have of these sizes."""
+
+    def size(*names: str) -> int:
+        values = [settings.get(name) for name in names]
+        return max((value for value in values if isinstance(value, int)), default=1)
+
+    width = size("hidden_size", "d_model", "dim")
+    layers = size("num_hidden_layers", "n_layers")
+    between = size("intermediate_size", "ffn_dim", "hidden_dim")
+    rows = size("vocab_size") + size("max_position_embeddings") + size("type_vocab_size")
+    return width * (rows + layers * (4 * width + 2 * between))

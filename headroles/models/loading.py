@@ -33,7 +33,12 @@ from headroles.models.folders import (
 )
 from headroles.models.hub import hub_answers
 from headroles.models.options import ModelOptions
-from headroles.models.tokenizers import doubts_about, fit_to_words, refuse_other_vocabulary
+from headroles.models.tokenizers import (
+    doubts_about,
+    fit_to_words,
+    limit_of,
+    refuse_other_vocabulary,
+)
 from headroles.wording import listed
 
 Model: TypeAlias = str | Path | PreTrainedModel
@@ -87,7 +92,7 @@ def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEnc
     _refuse_broken_weights(network, name)
     tokenizer = _load_tokenizer(options.tokenizer or source, options)
     refuse_other_vocabulary(tokenizer, network, name)
-    limits = (longest_input(network.base_model, network.config), tokenizer.model_max_length)
+    limits = (longest_input(network.base_model, network.config), limit_of(tokenizer))
     return LoadedEncoder(
         model=network,
         tokenizer=fit_to_words(tokenizer),

@@ -66,6 +66,23 @@ def _members(steps: Sequence) -> Iterator[Any]:
             return
 
 
+def limit_of(tokenizer: PreTrainedTokenizerBase) -> int:
+    """Most tokens of an input that the tokenizer is told of; a huge number for no limit.
+
+    Raises TokenizerError for what is no number above 0.
+    """
+    limit = tokenizer.model_max_length
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        raise TokenizerError(
+            f"model_max_length of the tokenizer {tokenizer.name_or_path} is {limit!r:.40}; it must "
+            "be a number above 0: check tokenizer_config.json"
+        )
+    return int(min(limit, _NO_LIMIT))
+
+
+_NO_LIMIT = 10**30
+
+
 def refuse_other_vocabulary(
     tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
 ) -> None:

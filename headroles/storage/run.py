@@ -77,7 +77,7 @@ def check_record(folder: Path, provenance: Mapping[str, Any], form: type[S]) -> 
     """
     try:
         return msgspec.convert(provenance, form)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         raise StorageError(
             f"{folder / RUN_FILE} is not of the form that this version writes ({error}); "
             "score again"

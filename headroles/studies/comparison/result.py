@@ -179,7 +179,7 @@ class RoleShifts(Result):
         kept = ("options", "examples", "clustered_by", "n_clusters")
         return {
             "models": record["model"],
-            "corpus": record["corpus"],
+            "corpus": record.get("corpus", {}),
             **{
                 key: record[key] for key in (*kept, "dropped_examples", "dropped_roles", "warnings")
             },
@@ -206,7 +206,7 @@ def _sides(record: dict[str, Any]) -> Iterator[str]:
         shape = f"{model['family']}, {one.get('layers')} layers x {one.get('heads')} heads"
         yield f"{name:<{width}} {model['model']} ({shape})"
     yield (
-        f"{'corpus':<{width}} {listed(record['corpus'].get('files', []))}\n"
+        f"{'corpus':<{width}} {listed(record.get('corpus', {}).get('files', []))}\n"
         f"{'':<{width}} {record['examples']} examples that all have, {_units(record)}"
     )
     if dropped := _dropped(record):
@@ -230,7 +230,7 @@ def _dropped(record: dict[str, Any]) -> str:
     """What not all score sets had; empty if that is nothing."""
     parts = []
     for name, n_examples in record["dropped_examples"].items():
-        roles = record["dropped_roles"][name]
+        roles = record["dropped_roles"].get(name, [])
         found = [f"{n_examples} examples"] if n_examples else []
         found += [f"the roles {', '.join(roles)}"] if roles else []
         if found:
