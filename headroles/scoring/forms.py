@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from headroles.roles import SCORES
+from headroles.storage import Count
 
 
 class RoleForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -27,9 +28,9 @@ class FolderForm(msgspec.Struct):
     """What was taken from a folder of a corpus."""
 
     folder: str
-    taken: int
+    taken: Count
     left: list[str]
-    n_left: int
+    n_left: Count
 
 
 class CorpusForm(msgspec.Struct):
@@ -37,19 +38,19 @@ class CorpusForm(msgspec.Struct):
 
     files: list[str] = []
     folders: list[FolderForm] = []
-    sentences: int = 0
-    documents: int = 0
-    undivided: int = 0
-    documents_by_id: int = 0
+    sentences: Count = 0
+    documents: Count = 0
+    undivided: Count = 0
+    documents_by_id: Count = 0
 
 
 class PiecesForm(msgspec.Struct):
     """What the tokenizer made of the corpus."""
 
-    pieces: int
-    unknown_pieces: int
-    words: int
-    words_without_known_piece: int
+    pieces: Count
+    unknown_pieces: Count
+    words: Count
+    words_without_known_piece: Count
 
 
 class ScoresForm(msgspec.Struct):
@@ -57,17 +58,17 @@ class ScoresForm(msgspec.Struct):
 
     score: str
     roles: list[RoleForm]
-    layers: int
-    heads: int
-    scores: int
+    layers: Count
+    heads: Count
+    scores: Count
     model: dict[str, Any] = {}
     corpus: CorpusForm = msgspec.field(default_factory=CorpusForm)
     pieces: PiecesForm | None = None
     options: dict[str, Any] = {}
     reaches: list[int | None] = []
     absent_relations: list[str] = []
-    skipped: dict[str, int] = {}
-    controls: dict[str, int] = {}
+    skipped: dict[str, Count] = {}
+    controls: dict[str, Count] = {}
 
     def __post_init__(self) -> None:
         if self.score not in SCORES:
@@ -75,5 +76,3 @@ class ScoresForm(msgspec.Struct):
         ids = [role.id for role in self.roles]
         if len(set(ids)) != len(ids):
             raise ValueError("two roles of one id")
-        if min(self.layers, self.heads, self.scores) < 0:
-            raise ValueError("a size below 0")

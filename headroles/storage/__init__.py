@@ -18,6 +18,7 @@ from headroles.storage.folders import (
 from headroles.storage.run import (
     FORMAT,
     RUN_FILE,
+    Count,
     Run,
     check_files,
     check_record,
@@ -31,6 +32,7 @@ from headroles.storage.tables import TableWriter, read_table
 
 __all__ = [
     "FORMAT",
+    "Count",
     "HIDDEN",
     "RUN_FILE",
     "Run",

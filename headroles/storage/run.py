@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -27,6 +27,8 @@ _FILES_OF_FORMAT_1 = (
 )
 
 S = TypeVar("S", bound=msgspec.Struct)
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""A number of things, as a run file can say it."""
 
 
 @dataclass(frozen=True)

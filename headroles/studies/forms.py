@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from headroles.roles import SCORES
+from headroles.storage import Count
 from headroles.testing import TEST_NAMES
 
 
@@ -48,7 +49,7 @@ class TestsForm(TestForm):
     """The tests of a role table."""
 
     clustered_by: str
-    n_clusters: int
+    n_clusters: Count
     left_out: list[str]
     warnings: list[str]
     why_left_out: dict[str, str] = {}
@@ -70,8 +71,8 @@ class SetForm(msgspec.Struct):
     """Where a score set of a comparison came from."""
 
     model: dict[str, Any] = {}
-    layers: int | None = None
-    heads: int | None = None
+    layers: Count | None = None
+    heads: Count | None = None
 
 
 class ShiftsForm(OfScores):
@@ -79,11 +80,11 @@ class ShiftsForm(OfScores):
 
     options: MarginForm
     sets: dict[str, SetForm]
-    examples: int
+    examples: Count
     clustered_by: str
-    n_clusters: int
+    n_clusters: Count
     warnings: list[str]
-    dropped_examples: dict[str, int]
+    dropped_examples: dict[str, Count]
     dropped_roles: dict[str, list[str]]
     corpus: dict[str, Any] = {}
 
@@ -92,9 +93,9 @@ class PlannedForm(LevelForm):
     """What a plan was asked for."""
 
     power: float
-    examples: int
+    examples: Count
     clustered_by: str
-    n_clusters: int
+    n_clusters: Count
 
 
 class PlanForm(msgspec.Struct):

@@ -178,7 +178,7 @@ class RoleShifts(Result):
         record = self.provenance
         kept = ("options", "examples", "clustered_by", "n_clusters")
         return {
-            "models": record["model"],
+            "models": record.get("model", {}),
             "corpus": record.get("corpus", {}),
             **{
                 key: record[key] for key in (*kept, "dropped_examples", "dropped_roles", "warnings")

@@ -1,0 +1,51 @@
+"""Damaged folders and odd options end in an answer or an error; the long run is in benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.fuzz import (
+    go_through,
+    make_model,
+    make_results,
+    try_model,
+    try_options,
+    try_result,
+)
+from headroles.studies import RoleTable
+
+
+def test_model_folders(tmp_path: Path) -> None:
+    make_model(tmp_path / "model")
+    outcomes = go_through(lambda chance: try_model(tmp_path / "model", chance), 25, seed=1)
+    assert outcomes["loaded"] < sum(outcomes.values())
+
+
+def test_result_folders(tmp_path: Path) -> None:
+    results = make_results(tmp_path)
+    outcomes = go_through(lambda chance: try_result(chance.choice(results), chance), 120, seed=1)
+    assert outcomes["StorageError"] > 50
+    assert outcomes["read, with other words around it"] > 5
+
+
+def test_options() -> None:
+    outcomes = go_through(try_options, 300, seed=1)
+    assert outcomes["UsageError"] > 150
+
+
+def test_a_changed_table_that_is_believed_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headroles.storage.check_files", lambda *_: None)
+
+    def negated(cls: type, folder: Path, provenance: object) -> object:
+        table = known[1]
+        return RoleTable(table.frame.assign(mean=-table.frame["mean"]), table.provenance)
+
+    known = next((one[0], one[2]) for one in make_results(tmp_path) if one[0] is RoleTable)
+    place = tmp_path / "roles"
+    monkeypatch.setattr(RoleTable, "read_files", classmethod(negated))
+    with pytest.raises(AssertionError, match="was believed"):
+        go_through(lambda chance: try_result((RoleTable, place, known[1]), chance), 40, seed=2)
