@@ -7,6 +7,11 @@ from .classification import (
 from .classification import (
     classify_heads as classify_heads,
 )
+from .collaboration import CollaborateOptions as CollaborateOptions
+from .collaboration import Collaboration as Collaboration
+from .collaboration import CollaborativeModel as CollaborativeModel
+from .collaboration import collaborate as collaborate
+from .collaboration import collaborate_heads as collaborate_heads
 from .comparison import RoleShifts as RoleShifts
 from .comparison import compare as compare
 from .comparison import compare_roles as compare_roles
