@@ -11,6 +11,7 @@ from .studies import Classification as Classification
 from .studies import Collaboration as Collaboration
 from .studies import CollaborativeModel as CollaborativeModel
 from .studies import PowerPlan as PowerPlan
+from .studies import Redundancy as Redundancy
 from .studies import RoleShifts as RoleShifts
 from .studies import RoleTable as RoleTable
 from .studies import assign_roles as assign_roles
@@ -20,3 +21,4 @@ from .studies import compare_roles as compare_roles
 from .studies import plan_examples as plan_examples
 
 __version__: str
+from .studies import report_redundancy as report_redundancy

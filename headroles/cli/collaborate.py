@@ -9,11 +9,11 @@ import typer
 
 from headroles.cli import console
 from headroles.cli.app import app
-from headroles.cli.arguments import ModelArgument, Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.arguments import ModelArgument
+from headroles.cli.flags import FolderOptions, command, given_flags
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
-from headroles.studies import CollaborateOptions
+from headroles.studies import CollaborateOptions, RedundancyOptions
 
 if TYPE_CHECKING:
     from headroles.corpus import Corpus
@@ -29,13 +29,42 @@ Sample = Annotated[
 ]
 
 
+Report = Annotated[
+    bool,
+    typer.Option(
+        "--report",
+        help="Tell what heads have in common, and change nothing.",
+        rich_help_panel="Factorisation",
+    ),
+]
+RolesFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--roles-from",
+        metavar="DIR",
+        help="With --report: folder that classify wrote, to set roles beside.",
+        rich_help_panel="Factorisation",
+    ),
+]
+OptionalOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Folder for the results; a report needs none.", rich_help_panel="Output"
+    ),
+]
+
+
 @command(app)
 def collaborate(
+    context: typer.Context,
     model: ModelArgument,
-    out: Out,
     reading: CorpusOptions,
     options: CollaborateOptions,
+    testing: RedundancyOptions,
     output: FolderOptions,
+    out: OptionalOut = None,
+    report: Report = False,
+    roles_from: RolesFrom = None,
     sample: Sample = None,
 ) -> None:
     """Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.
@@ -43,7 +72,17 @@ def collaborate(
     By rank: headroles collaborate MODEL --rank 192 --out DIR
 
     By error: headroles collaborate MODEL --error 0.1 --out DIR
+
+    What heads have in common: headroles collaborate MODEL --report
     """
+    if report:
+        _refuse_making(context, sample)
+        _report(model, testing, output, out, roles_from)
+        return
+    if roles_from is not None:
+        raise UsageError("roles are set beside a report: pass --report, or leave --roles-from out")
+    if out is None:
+        raise UsageError("name a folder for the model with --out")
     from headroles.results import check_place, save_together
     from headroles.studies import Collaboration, CollaborativeModel
     from headroles.studies import collaborate as make
@@ -52,6 +91,43 @@ def collaborate(
     made, table = make(model, _open(sample, reading), options)
     save_together(out, [made, table], output.overwrite)
     console.finish(out, output.json, table.facts(), table.shown())
+
+
+def _report(
+    model: str,
+    options: RedundancyOptions,
+    output: FolderOptions,
+    out: Path | None,
+    roles_from: Path | None,
+) -> None:
+    from headroles.results import check_place
+    from headroles.studies import Redundancy, RoleTable, redundancy
+
+    if output.overwrite and out is None:
+        raise UsageError("there is nothing to replace: name a folder for the report with --out")
+    if out is not None:
+        check_place(out, [Redundancy], output.overwrite)
+    roles = None if roles_from is None else RoleTable.load(roles_from)
+    found = redundancy(model, roles, options)
+    if out is not None:
+        found.save(out, output.overwrite)
+        console.finish(out, output.json, found.facts(), found.shown())
+    elif output.json:
+        console.print_json(found.facts())
+    else:
+        console.print_shown(found.shown())
+
+
+def _refuse_making(context: typer.Context, sample: list[Path] | None) -> None:
+    """Raise UsageError for options of a new model, with a report that makes none."""
+    kept = given_flags(context, RedundancyOptions)
+    given = ["--sample"] if sample else []
+    given += [flag for flag in given_flags(context, CollaborateOptions) if flag not in kept]
+    given += given_flags(context, CorpusOptions)
+    if given:
+        raise UsageError(
+            f"a report makes no model and reads no text: leave out {', '.join(given)}, or --report"
+        )
 
 
 def _open(sample: list[Path] | None, reading: CorpusOptions) -> Corpus | None:

@@ -73,6 +73,11 @@ def collaborate(
     model: Model, sample: Corpus | None, options: CollaborateOptions
 ) -> tuple[CollaborativeModel, Collaboration]:
     """`collaborate_heads` for callers that have their options together."""
+    if (options.rank is None) == (options.error is None):
+        raise UsageError(
+            "how far to go is not said, or twice; give either a rank (--rank) or a largest "
+            "error of scores (--error)"
+        )
     network, tokenizer = load_whole(model, options)
     encoder = load_encoder(network, replace(options.part(ModelOptions), tokenizer=tokenizer))
     with open_reader(network) as reader:

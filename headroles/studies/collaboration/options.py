@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from headroles.errors import UsageError
 from headroles.models import ModelOptions
 from headroles.options import Option, Options
 
@@ -82,11 +81,18 @@ class CollaborateOptions(SampleOptions, ModelOptions):
         int, Option("Starts of the shared factors; the best is kept.", words="restarts", least=1)
     ] = 1
 
-    def check(self) -> None:
-        """A rank or an error: one of them."""
-        super().check()
-        if (self.rank is None) == (self.error is None):
-            raise UsageError(
-                "how far to go is not said, or twice; give either a rank (--rank) or a largest "
-                "error of scores (--error)"
-            )
+
+@dataclass(frozen=True, kw_only=True)
+class RedundancyOptions(ModelOptions):
+    """How what heads have in common is tested."""
+
+    title: ClassVar[str] = "Factorisation"
+
+    draws: Annotated[
+        int, Option("Layers of random heads that a layer is compared with.", least=1)
+    ] = 99
+    permutations: Annotated[
+        int, Option("Shuffles of the heads of each layer, to test roles.", least=1)
+    ] = 9999
+    alpha: Annotated[float, Option("Level of the tests.", words="alpha", above=0, below=1)] = 0.05
+    seed: Annotated[int, Option("Of all that is random.", words="the seed", least=0)] = 0
