@@ -83,13 +83,13 @@ def collaborate(
         raise UsageError("roles are set beside a report: pass --report, or leave --roles-from out")
     if out is None:
         raise UsageError("name a folder for the model with --out")
-    from headroles.results import check_place, save_together
+    from headroles.results import new_folder, write_together
     from headroles.studies import Collaboration, CollaborativeModel
     from headroles.studies import collaborate as make
 
-    check_place(out, [CollaborativeModel, Collaboration], output.overwrite)
-    made, table = make(model, _open(sample, reading), options)
-    save_together(out, [made, table], output.overwrite)
+    with new_folder(out, [CollaborativeModel, Collaboration], output.overwrite) as folder:
+        made, table = make(model, _open(sample, reading), options)
+        write_together(folder, [made, table])
     console.finish(out, output.json, table.facts(), table.shown())
 
 
@@ -100,19 +100,20 @@ def _report(
     out: Path | None,
     roles_from: Path | None,
 ) -> None:
-    from headroles.results import check_place
+    from headroles.results import new_folder, write_together
     from headroles.studies import Redundancy, RoleTable, redundancy
 
     if output.overwrite and out is None:
         raise UsageError("there is nothing to replace: name a folder for the report with --out")
-    if out is not None:
-        check_place(out, [Redundancy], output.overwrite)
     roles = None if roles_from is None else RoleTable.load(roles_from)
-    found = redundancy(model, roles, options)
     if out is not None:
-        found.save(out, output.overwrite)
+        with new_folder(out, [Redundancy], output.overwrite) as folder:
+            found = redundancy(model, roles, options)
+            write_together(folder, [found])
         console.finish(out, output.json, found.facts(), found.shown())
-    elif output.json:
+        return
+    found = redundancy(model, roles, options)
+    if output.json:
         console.print_json(found.facts())
     else:
         console.print_shown(found.shown())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-MOST_ROUNDS = 100
+MOST_ROUNDS = 200
 TOLERANCE = 3e-4
 """Rounds end when one lowers the error by less than this share of it."""
 _NOISE = 0.1

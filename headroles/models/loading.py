@@ -164,7 +164,7 @@ def weight_digest(model: torch.nn.Module) -> str:
 def _load_model(
     name: str, options: ModelOptions, with_head: bool = False
 ) -> tuple[PreTrainedModel, list[str]]:
-    """The encoder, or the model as it was saved, and what to know of weights that it does not use."""
+    """The encoder, or the model as it was saved, and what to know of weights left unused."""
     config = _load_config(name, options)
     refuse_unsupported(config)
     if is_collaborative(name):

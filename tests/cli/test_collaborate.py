@@ -12,6 +12,7 @@ from headroles.models.collaborative import load_collaborative
 from tests.cli.test_cli import names, run, run_well
 from tests.conftest import make_tokenizer
 from tests.models.families import make_model
+from tests.models.test_low_rank import with_vocabulary
 
 TABLE = {"run.json", "collaboration.csv", "collaboration.parquet"}
 MODEL = {"config.json", "low_rank.json", "low_rank.safetensors", "tokenizer.json"}
@@ -153,7 +154,7 @@ def test_wrong_usage(
 
 def test_a_family_with_position_terms_is_refused_by_name(tmp_path: Path) -> None:
     folder = tmp_path / "mpnet"
-    make_model("mpnet").save_pretrained(folder)
+    with_vocabulary(make_model("mpnet")).save_pretrained(folder)
     make_tokenizer().save_pretrained(folder)
     for arguments in (("--rank", 8, "--out", tmp_path / "out"), ("--report",)):
         result = run("collaborate", folder, *arguments)

@@ -23,7 +23,14 @@ from headroles.models.factorisation import METHODS
 from tests.conftest import make_tokenizer
 from tests.models.families import HEADS, make_model
 from tests.models.test_attention import make_inputs
-from tests.models.test_low_rank import PLAIN, low_rank, outputs, weights_of, with_biases
+from tests.models.test_low_rank import (
+    PLAIN,
+    low_rank,
+    outputs,
+    weights_of,
+    with_biases,
+    with_vocabulary,
+)
 
 
 def save(model: PreTrainedModel, folder: Path) -> Path:
@@ -35,7 +42,8 @@ def save(model: PreTrainedModel, folder: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return save(low_rank(with_biases("bert"), METHODS[0], 8), tmp_path / "model")
+    model = with_vocabulary(with_biases("bert"))
+    return save(low_rank(model, METHODS[0], 8), tmp_path / "model")
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -52,7 +60,8 @@ def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> N
 
 
 def test_a_task_head_stays(tmp_path: Path) -> None:
-    model = low_rank(with_biases("bert", "ForSequenceClassification"), METHODS[0], 8)
+    model = with_vocabulary(with_biases("bert", "ForSequenceClassification"))
+    model = low_rank(model, METHODS[0], 8)
     folder = save(model, tmp_path / "model")
     loaded, tokenizer = load_whole(folder, ModelOptions())
     assert type(loaded) is type(model)

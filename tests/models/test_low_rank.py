@@ -31,6 +31,12 @@ def with_biases(kind: str, task: str = "Model", attention: str = "sdpa") -> PreT
     return model
 
 
+def with_vocabulary(model: PreTrainedModel) -> PreTrainedModel:
+    """``model`` with embeddings for all that the tokenizer of tests knows."""
+    model.resize_token_embeddings(128)
+    return model
+
+
 def low_rank(model: PreTrainedModel, method: str, rank: int | None = None) -> PreTrainedModel:
     """A copy of ``model``, at full rank unless another is given."""
     changed = copy.deepcopy(model)

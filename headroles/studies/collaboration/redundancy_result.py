@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import pandas as pd
 
 from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown
+from headroles.studies.forms import RedundancyForm
 
 SHARES = (0.9, 0.95, 0.99)
 PAIR_COLUMNS = (
@@ -39,6 +41,7 @@ class Redundancy(Result):
     kind: ClassVar[str] = "redundancy"
     stem: ClassVar[str] = "redundancy"
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --report --out DIR"
+    form: ClassVar[type[msgspec.Struct]] = RedundancyForm
     columns: ClassVar[tuple[str, ...]] = PAIR_COLUMNS
     views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")
 

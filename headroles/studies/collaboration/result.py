@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import msgspec
+
 from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown, Stored, Warned
+from headroles.studies.forms import CollaborationForm
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -82,6 +85,7 @@ class Collaboration(Result):
     kind: ClassVar[str] = "collaboration"
     stem: ClassVar[str] = "collaboration"
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+    form: ClassVar[type[msgspec.Struct]] = CollaborationForm
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
     @property

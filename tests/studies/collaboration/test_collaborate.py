@@ -25,7 +25,7 @@ from headroles.studies.stored import load_table
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import make_model
 from tests.models.test_attention import make_inputs
-from tests.models.test_low_rank import low_rank, weights_of
+from tests.models.test_low_rank import low_rank, weights_of, with_vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,7 @@ class TestTable:
     def test_layers_that_share_a_module_share_a_fit(
         self, tokenizer: PreTrainedTokenizerFast
     ) -> None:
-        albert = make_model("albert")
-        albert.resize_token_embeddings(128)
+        albert = with_vocabulary(make_model("albert"))
         _, table = collaborate_heads(albert, None, rank=16, tokenizer=tokenizer)
         assert table.frame["score_error"].nunique() == 1
         assert table.frame["divergence"].nunique() == 3
@@ -221,7 +220,9 @@ class TestBadInput:
 
     def test_position_terms(self, tokenizer: PreTrainedTokenizerFast) -> None:
         with pytest.raises(ModelSupportError, match="MPNet have a bias of relative positions"):
-            collaborate_heads(make_model("mpnet"), None, rank=16, tokenizer=tokenizer)
+            collaborate_heads(
+                with_vocabulary(make_model("mpnet")), None, rank=16, tokenizer=tokenizer
+            )
 
     def test_a_sample_of_one_example(self, bert_folder: Path, treebank: Path) -> None:
         file = treebank.with_name("one.conllu")

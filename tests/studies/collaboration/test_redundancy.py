@@ -15,6 +15,7 @@ from headroles.studies.collaboration.redundancy_result import PAIR_COLUMNS
 from headroles.studies.stored import load_table
 from tests.conftest import make_bert, make_scores
 from tests.models.families import make_model
+from tests.models.test_low_rank import with_vocabulary
 
 
 def plant(model: PreTrainedModel) -> PreTrainedModel:
@@ -106,4 +107,4 @@ def test_it_is_saved_and_read_back(bert_folder: Path, tmp_path: Path) -> None:
 
 def test_position_terms_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:
     with pytest.raises(ModelSupportError, match="RoFormer have rotary positions"):
-        report_redundancy(make_model("roformer"), None, tokenizer=tokenizer)
+        report_redundancy(with_vocabulary(make_model("roformer")), None, tokenizer=tokenizer)
