@@ -73,11 +73,7 @@ def collaborate(
     model: Model, sample: Corpus | None, options: CollaborateOptions
 ) -> tuple[CollaborativeModel, Collaboration]:
     """`collaborate_heads` for callers that have their options together."""
-    if (options.rank is None) == (options.error is None):
-        raise UsageError(
-            "how far to go is not said, or twice; give either a rank (--rank) or a largest "
-            "error of scores (--error)"
-        )
+    _check_goal(options)
     network, tokenizer = load_whole(model, options)
     encoder = load_encoder(network, replace(options.part(ModelOptions), tokenizer=tokenizer))
     with open_reader(network) as reader:
@@ -89,10 +85,8 @@ def collaborate(
     after = copy.deepcopy(network)
     for fit in fits:
         install(after, fit.site, fit.factors)
-    measured = {
-        "divergence": divergences(network, after, text.learnt),
-        "divergence_held_out": divergences(network, after, text.held_out),
-    }
+    parts = (("divergence", text.learnt), ("divergence_held_out", text.held_out))
+    measured = {name: divergences(network, after, batches) for name, batches in parts}
     frame = _frame(fits, measured)
     provenance = new_provenance(
         model={**encoder.description, "family": family},
@@ -106,6 +100,14 @@ def collaborate(
         "passes": _passes(network, after, fits, encoder.max_tokens),
     }
     return CollaborativeModel(after, tokenizer, provenance), Collaboration(frame, provenance)
+
+
+def _check_goal(options: CollaborateOptions) -> None:
+    if (options.rank is None) == (options.error is None):
+        raise UsageError(
+            "how far to go is not said, or twice; give either a rank (--rank) or a largest "
+            "error of scores (--error)"
+        )
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
@@ -147,14 +148,29 @@ def _roles(
             "heads with projections of their own; give the roles of this model"
         )
     labels = has.to_numpy(dtype=bool).reshape(*shape, -1)
-    parts = []
-    for what, place in (("query", 0), ("key", 1)):
-        likeness = np.stack([both[place] for both in common])
-        found = label_permutation_test(
-            likeness, labels, n_resamples=options.permutations, seed=options.seed
-        )
-        columns = {
-            "role": list(has.columns),
+    names = list(has.columns)
+    parts = [
+        _of_projection(what, np.stack(likeness), labels, names, options)
+        for what, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True)
+    ]
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame[frame["p_value"].notna()].reset_index(drop=True)
+    return frame.assign(p_adjusted=adjust_p_values(frame["p_value"].to_numpy(), _CORRECTION))
+
+
+def _of_projection(
+    what: str,
+    likeness: FloatArray,
+    labels: NDArray[np.bool_],
+    names: list[str],
+    options: RedundancyOptions,
+) -> pd.DataFrame:
+    found = label_permutation_test(
+        likeness, labels, n_resamples=options.permutations, seed=options.seed
+    )
+    return pd.DataFrame(
+        {
+            "role": names,
             "projection": what,
             "heads": labels.sum(axis=(0, 1)),
             "pairs": found.n_pairs,
@@ -162,7 +178,4 @@ def _roles(
             "expected": found.expected,
             "p_value": found.p_value,
         }
-        parts.append(pd.DataFrame(columns))
-    frame = pd.concat(parts, ignore_index=True)
-    frame = frame[frame["p_value"].notna()].reset_index(drop=True)
-    return frame.assign(p_adjusted=adjust_p_values(frame["p_value"].to_numpy(), _CORRECTION))
+    )
