@@ -19,6 +19,6 @@ from .studies import classify_heads as classify_heads
 from .studies import collaborate_heads as collaborate_heads
 from .studies import compare_roles as compare_roles
 from .studies import plan_examples as plan_examples
+from .studies import report_redundancy as report_redundancy
 
 __version__: str
-from .studies import report_redundancy as report_redundancy
