@@ -8,12 +8,17 @@ from .sample import sample_treebank as sample_treebank
 from .scoring import HeadScores as HeadScores
 from .scoring import score_heads as score_heads
 from .studies import Classification as Classification
+from .studies import Collaboration as Collaboration
+from .studies import CollaborativeModel as CollaborativeModel
 from .studies import PowerPlan as PowerPlan
+from .studies import Redundancy as Redundancy
 from .studies import RoleShifts as RoleShifts
 from .studies import RoleTable as RoleTable
 from .studies import assign_roles as assign_roles
 from .studies import classify_heads as classify_heads
+from .studies import collaborate_heads as collaborate_heads
 from .studies import compare_roles as compare_roles
 from .studies import plan_examples as plan_examples
+from .studies import report_redundancy as report_redundancy
 
 __version__: str

@@ -45,6 +45,7 @@ def test_the_check_notices_what_is_loaded() -> None:
         ["classify", "--help"],
         ["compare", "--help"],
         ["power", "--help"],
+        ["collaborate", "--help"],
         ["export", "--help"],
         ["classify"],
         ["compare"],
@@ -61,9 +62,10 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 
 def test_public_names() -> None:
     names = (
-        "Classification HeadRolesError HeadScores PowerPlan Role RoleShifts RoleTable assign_roles "
-        "classify_heads compare_roles demo_model plan_examples read_conllu read_pairs read_text "
-        "sample_treebank score_heads"
+        "Classification Collaboration CollaborativeModel HeadRolesError HeadScores PowerPlan "
+        "Redundancy Role RoleShifts RoleTable assign_roles classify_heads collaborate_heads "
+        "compare_roles demo_model plan_examples read_conllu read_pairs read_text "
+        "report_redundancy sample_treebank score_heads"
     )
     assert sorted(headroles.__all__) == names.split()
 

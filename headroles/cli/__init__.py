@@ -2,12 +2,13 @@
 
 from headroles.cli.app import app, main
 
-from headroles.cli import classify, score, assign, compare, power, export, models, demo  # isort: skip
+from headroles.cli import classify, score, assign, compare, power, collaborate, export, models, demo  # isort: skip
 
 __all__ = [
     "app",
     "assign",
     "classify",
+    "collaborate",
     "compare",
     "demo",
     "export",

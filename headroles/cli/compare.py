@@ -137,7 +137,7 @@ def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
             raise UsageError(
                 f"{side} is a file and no model; give each file of the corpus its own --corpus"
             )
-        if (Path(side) / RUN_FILE).is_file():
+        if (Path(side) / RUN_FILE).is_file() and not (Path(side) / "config.json").is_file():
             raise UsageError(
                 f"{side} holds results and no model; to compare stored scores leave --models out, "
                 "and score what is still a model with: headroles score"

@@ -43,6 +43,8 @@ from .decisions import (
     decide as decide,
 )
 from .intervals import Intervals as Intervals
+from .labels import LabelTest as LabelTest
+from .labels import label_permutation_test as label_permutation_test
 from .one_sample import TTest as TTest
 from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test

@@ -13,4 +13,7 @@ from .loading import (
 from .loading import (
     load_encoder as load_encoder,
 )
+from .loading import (
+    load_whole as load_whole,
+)
 from .options import ModelOptions as ModelOptions

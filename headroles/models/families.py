@@ -67,6 +67,8 @@ class Family:
     dropout: str | None = None
     """Path of the dropout that attention weights go through; None for the attention interface."""
     note: str = ""
+    positions: str = ""
+    """What its scores have of positions, beside the product of queries and keys."""
 
     @property
     def read_through(self) -> str:
@@ -93,11 +95,13 @@ FAMILIES = {
         "ModernBERT",
         _fused("layers.{}.attn.Wqkv", "layers.{}.attn.Wo", "thirds"),
         note="layers with a sliding window: local by construction",
+        positions="rotary positions",
     ),
     "mpnet": Family(
         "MPNet",
         _inside("encoder.layer.{}.attention.attn", "q", "k", "v", "o"),
         dropout="encoder.layer.{}.attention.attn.dropout",
+        positions="a bias of relative positions",
     ),
     "deberta": Family(
         "DeBERTa",
@@ -109,6 +113,7 @@ FAMILIES = {
             value_bias=f"{_SELF}.v_bias",
         ),
         dropout=f"{_SELF}.dropout",
+        positions="terms of relative positions",
     ),
     "deberta-v2": Family(
         "DeBERTa-v2",
@@ -120,15 +125,19 @@ FAMILIES = {
             "output.dense",
         ),
         dropout=f"{_SELF}.dropout",
+        positions="terms of relative positions",
     ),
     "ernie": Family("ERNIE"),
     "mobilebert": Family("MobileBERT"),
     "splinter": Family("Splinter"),
-    "nomic_bert": Family("NomicBERT", _LLAMA_PATHS),
+    "nomic_bert": Family("NomicBERT", _LLAMA_PATHS, positions="rotary positions"),
     "eurobert": Family(
-        "EuroBERT", _LLAMA_PATHS, note="grouped keys are repeated for the heads that share them"
+        "EuroBERT",
+        _LLAMA_PATHS,
+        note="grouped keys are repeated for the heads that share them",
+        positions="rotary positions",
     ),
-    "roformer": Family("RoFormer", dropout=f"{_SELF}.dropout"),
+    "roformer": Family("RoFormer", dropout=f"{_SELF}.dropout", positions="rotary positions"),
     "rembert": Family("RemBERT", dropout=f"{_SELF}.dropout"),
     "megatron-bert": Family("MegatronBERT", dropout=f"{_SELF}.dropout"),
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import torch
+import transformers
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -24,6 +25,7 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from headroles.errors import ModelError, TokenizerError, UsageError
+from headroles.models.collaborative import is_collaborative, load_collaborative
 from headroles.models.families import longest_input, refuse_unsupported
 from headroles.models.folders import (
     TOKENIZER_FILES,
@@ -112,6 +114,22 @@ def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEnc
     )
 
 
+def load_whole(
+    model: Model, options: ModelOptions
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A model with its task head, if it has one, and its tokenizer as it stands there.
+
+    To be changed and written again; errors are those of `load_encoder`.
+    """
+    if isinstance(model, PreTrainedModel):
+        refuse_unsupported(model.config)
+        return model, _load_tokenizer(options.tokenizer or model.config._name_or_path, options)
+    name = str(model)
+    network, _ = _load_model(name, options, with_head=True)
+    cast(nn.Module, network).to(choose_device(options.device))
+    return network, _load_tokenizer(options.tokenizer or name, options)
+
+
 def choose_device(device: str) -> torch.device:
     """The device called ``device``, ``"auto"`` being the first of cuda, mps and cpu that works.
 
@@ -148,13 +166,19 @@ def weight_digest(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _load_model(name: str, options: ModelOptions) -> tuple[PreTrainedModel, list[str]]:
-    """The encoder, and what to know of the weights that it does not use."""
+def _load_model(
+    name: str, options: ModelOptions, with_head: bool = False
+) -> tuple[PreTrainedModel, list[str]]:
+    """The encoder, or the model as it was saved, and what to know of weights left unused."""
     config = _load_config(name, options)
     refuse_unsupported(config)
+    if is_collaborative(name):
+        return load_collaborative(name, getattr(torch, options.dtype)), []
+    architecture = (config.architectures or [""])[0] if with_head else ""
+    kind: Any = getattr(transformers, architecture, AutoModel)
     try:
         with _quiet_transformers():
-            network, report = AutoModel.from_pretrained(
+            network, report = kind.from_pretrained(
                 name,
                 config=config,
                 **_where(name, options),

@@ -7,6 +7,15 @@ from .classification import (
 from .classification import (
     classify_heads as classify_heads,
 )
+from .collaboration import CollaborateOptions as CollaborateOptions
+from .collaboration import Collaboration as Collaboration
+from .collaboration import CollaborativeModel as CollaborativeModel
+from .collaboration import Redundancy as Redundancy
+from .collaboration import RedundancyOptions as RedundancyOptions
+from .collaboration import collaborate as collaborate
+from .collaboration import collaborate_heads as collaborate_heads
+from .collaboration import redundancy as redundancy
+from .collaboration import report_redundancy as report_redundancy
 from .comparison import RoleShifts as RoleShifts
 from .comparison import compare as compare
 from .comparison import compare_roles as compare_roles

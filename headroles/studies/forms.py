@@ -89,6 +89,68 @@ class ShiftsForm(OfScores):
     corpus: dict[str, Any] = {}
 
 
+class PassForm(msgspec.Struct):
+    """What passes over sequences of one length take."""
+
+    tokens: int
+    multiplications: float
+    time: float
+
+
+class WholeForm(msgspec.Struct):
+    """What is said of a model with queries and keys of low rank as a whole."""
+
+    tokens: int
+    parameters_before: int
+    parameters_after: int
+    passes: list[PassForm]
+
+
+class SampleForm(msgspec.Struct):
+    """The text that a model was fitted to."""
+
+    bundled: bool
+    examples: int
+    examples_held_out: int
+    files: list[str]
+
+
+class FactorForm(msgspec.Struct):
+    """How queries and keys were factorised."""
+
+    method: str
+    weighting: str
+
+
+class CollaborationForm(msgspec.Struct):
+    """As a table of queries and keys of low rank says it."""
+
+    collaboration: WholeForm
+    corpus: SampleForm
+    options: FactorForm
+
+
+class CommonForm(msgspec.Struct):
+    """What heads have in common, beside the table of pairs."""
+
+    layers: list[dict[str, Any]]
+    roles: list[dict[str, Any]] | None
+    chance: float
+
+
+class AlphaForm(msgspec.Struct):
+    """The level of tests."""
+
+    alpha: float
+
+
+class RedundancyForm(msgspec.Struct):
+    """As a report of what heads have in common says it."""
+
+    redundancy: CommonForm
+    options: AlphaForm
+
+
 class PlannedForm(LevelForm):
     """What a plan was asked for."""
 

@@ -1,0 +1,142 @@
+"""``headroles collaborate``: queries and keys that heads share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import ModelArgument
+from headroles.cli.flags import FolderOptions, command, given_flags
+from headroles.corpus import CorpusOptions
+from headroles.errors import UsageError
+from headroles.studies import CollaborateOptions, RedundancyOptions
+
+if TYPE_CHECKING:
+    from headroles.corpus import Corpus
+
+Sample = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--sample",
+        metavar="FILE",
+        help="Text to fit and to measure with; the bundled treebank if left out. Repeatable.",
+        rich_help_panel="Corpus",
+    ),
+]
+
+
+Report = Annotated[
+    bool,
+    typer.Option(
+        "--report",
+        help="Tell what heads have in common, and change nothing.",
+        rich_help_panel="Factorisation",
+    ),
+]
+RolesFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--roles-from",
+        metavar="DIR",
+        help="With --report: folder that classify wrote, to set roles beside.",
+        rich_help_panel="Factorisation",
+    ),
+]
+OptionalOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Folder for the results; a report needs none.", rich_help_panel="Output"
+    ),
+]
+
+
+@command(app)
+def collaborate(
+    context: typer.Context,
+    model: ModelArgument,
+    reading: CorpusOptions,
+    options: CollaborateOptions,
+    testing: RedundancyOptions,
+    output: FolderOptions,
+    out: OptionalOut = None,
+    report: Report = False,
+    roles_from: RolesFrom = None,
+    sample: Sample = None,
+) -> None:
+    """Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.
+
+    By rank: headroles collaborate MODEL --rank 192 --out DIR
+
+    By error: headroles collaborate MODEL --error 0.1 --out DIR
+
+    What heads have in common: headroles collaborate MODEL --report
+    """
+    if report:
+        _refuse_making(context, sample)
+        _report(model, testing, output, out, roles_from)
+        return
+    if roles_from is not None:
+        raise UsageError("roles are set beside a report: pass --report, or leave --roles-from out")
+    if out is None:
+        raise UsageError("name a folder for the model with --out")
+    from headroles.results import new_folder, write_together
+    from headroles.studies import Collaboration, CollaborativeModel
+    from headroles.studies import collaborate as make
+
+    with new_folder(out, [CollaborativeModel, Collaboration], output.overwrite) as folder:
+        made, table = make(model, _open(sample, reading), options)
+        write_together(folder, [made, table])
+    console.finish(out, output.json, table.facts(), table.shown())
+
+
+def _report(
+    model: str,
+    options: RedundancyOptions,
+    output: FolderOptions,
+    out: Path | None,
+    roles_from: Path | None,
+) -> None:
+    from headroles.results import new_folder, write_together
+    from headroles.studies import Redundancy, RoleTable, redundancy
+
+    if output.overwrite and out is None:
+        raise UsageError("there is nothing to replace: name a folder for the report with --out")
+    roles = None if roles_from is None else RoleTable.load(roles_from)
+    if out is not None:
+        with new_folder(out, [Redundancy], output.overwrite) as folder:
+            found = redundancy(model, roles, options)
+            write_together(folder, [found])
+        console.finish(out, output.json, found.facts(), found.shown())
+        return
+    found = redundancy(model, roles, options)
+    if output.json:
+        console.print_json(found.facts())
+    else:
+        console.print_shown(found.shown())
+
+
+def _refuse_making(context: typer.Context, sample: list[Path] | None) -> None:
+    """Raise UsageError for options of a new model, with a report that makes none."""
+    kept = given_flags(context, RedundancyOptions)
+    given = ["--sample"] if sample else []
+    given += [flag for flag in given_flags(context, CollaborateOptions) if flag not in kept]
+    given += given_flags(context, CorpusOptions)
+    if given:
+        raise UsageError(
+            f"a report makes no model and reads no text: leave out {', '.join(given)}, or --report"
+        )
+
+
+def _open(sample: list[Path] | None, reading: CorpusOptions) -> Corpus | None:
+    """The sample; None for the bundled one."""
+    from headroles.corpus import open_corpus
+
+    if not sample:
+        if reading != CorpusOptions():
+            raise UsageError("how text is read is said, but not which: name it with --sample")
+        return None
+    return open_corpus(sample, reading)

@@ -1,0 +1,91 @@
+"""Permutation test of labels: are items that share a label more alike than others?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.errors import StatisticsError
+from headroles.inference._columns import FloatArray
+
+_CHUNK = 256
+_TIE = 1e-9
+"""What differs by less, as a share of the largest likeness, is the same sum in another order."""
+
+
+@dataclass(frozen=True)
+class LabelTest:
+    """Of each label (K,): pairs that share it, their mean likeness, its mean over relabellings.
+
+    ``mean``, ``expected`` and ``p_value`` are NaN for labels that no pair shares, and for those
+    that every relabelling leaves as they are.
+    """
+
+    n_pairs: NDArray[np.int64]
+    mean: FloatArray
+    expected: FloatArray
+    p_value: FloatArray
+
+
+def label_permutation_test(
+    likeness: FloatArray, labels: NDArray[np.bool_], *, n_resamples: int, seed: int
+) -> LabelTest:
+    """Test whether pairs of items with a label are more alike than after shuffling the items.
+
+    The statistic is the mean likeness over all pairs, within groups, of items that both have the
+    label. Items are shuffled within their group, with all of their labels. With B shuffles
+    p = (1 + number of them whose statistic is at least the observed one) / (1 + B).
+
+    Args:
+        likeness: (G, N, N) of G groups of N items, symmetric; the diagonal plays no part.
+        labels: (G, N, K), whether an item has a label.
+        n_resamples: B, at least 1.
+        seed: of the shuffles.
+
+    Raises:
+        StatisticsError: no shuffles, or arrays that do not go together.
+    """
+    if n_resamples < 1:
+        raise StatisticsError(f"the number of resamples is {n_resamples}; it must be 1 or more")
+    if labels.shape[:2] != likeness.shape[:2] or likeness.shape[1] != likeness.shape[2]:
+        raise StatisticsError(
+            f"likeness of shape {likeness.shape} and labels of shape {labels.shape} are not of "
+            "the same groups and items"
+        )
+    rng = np.random.default_rng(seed)
+    between = likeness * (1 - np.eye(likeness.shape[1]))
+    has = labels.astype(np.float64)
+    counts = has.sum(axis=1)
+    n_pairs = (counts * (counts - 1) / 2).sum(axis=0)
+    observed = _sums(between, has[None])[0]
+    least = observed - _TIE * np.abs(between).max()
+    reached, total = np.zeros((2, labels.shape[2]))
+    for start in range(0, n_resamples, _CHUNK):
+        shuffled = _shuffled(has, min(_CHUNK, n_resamples - start), rng)
+        sums = _sums(between, shuffled)
+        reached += (sums >= least).sum(axis=0)
+        total += sums.sum(axis=0)
+    fixed = ((counts < 2) | (counts == labels.shape[1])).all(axis=0)
+    missing = np.where(fixed, np.nan, 1.0)
+    pairs = np.where(fixed, 1, np.maximum(n_pairs, 1))
+    return LabelTest(
+        n_pairs=n_pairs.astype(np.int64),
+        mean=missing * observed / pairs,
+        expected=missing * total / n_resamples / pairs,
+        p_value=missing * (1 + reached) / (1 + n_resamples),
+    )
+
+
+def _sums(between: FloatArray, labels: FloatArray) -> FloatArray:
+    """(B, K): likeness summed over pairs that share each label, of labels (B, G, N, K)."""
+    near = np.einsum("gnm,bgmk->bgnk", between, labels, optimize=True)
+    return np.asarray((near * labels).sum(axis=(1, 2)) / 2)
+
+
+def _shuffled(labels: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
+    """(n, G, N, K): items in random order within each group."""
+    groups, items, _ = labels.shape
+    order = rng.random((n, groups, items)).argsort(axis=2)
+    return np.asarray(labels[np.arange(groups)[:, None], order])

@@ -1,0 +1,273 @@
+"""Encoders whose queries and keys are of low rank: the modules, and the surgery.
+
+A module of self-attention keeps its values and outputs; its query and key projections give way to
+`SharedScores` or `PerHeadScores`, which put out queries and keys of another width than values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.bert.modeling_bert import eager_attention_forward
+
+from headroles.errors import ModelSupportError
+from headroles.models.factorisation import SHARED, Factors, ScoreMaps
+from headroles.models.families import Family, find_family
+from headroles.models.projections import find_projections
+
+
+class SharedScores(nn.Module):
+    """Queries and keys whose dimensions all heads share, each mixing the queries in its own way."""
+
+    method = SHARED
+
+    def __init__(self, width: int, heads: int, rank: int) -> None:
+        super().__init__()
+        self.heads, self.rank = heads, rank
+        self.query = nn.Linear(width, rank, bias=False)
+        self.key = nn.Linear(width, rank, bias=False)
+        self.mixing = nn.Parameter(torch.empty(heads, rank))
+        self.bias = nn.Parameter(torch.empty(heads, rank))
+
+    def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries and keys (batch, heads, tokens, rank) of inputs (batch, tokens, width)."""
+        mixed = torch.addcmul(
+            self.bias[:, None], self.query(queries)[:, None], self.mixing[:, None]
+        )
+        return mixed, self.key(keys)[:, None].expand(-1, self.heads, -1, -1)
+
+    def set(self, factors: Factors) -> None:
+        """Take over what was found."""
+        _copy(self.query.weight, factors.query)
+        _copy(self.key.weight, factors.key)
+        _copy(self.mixing, factors.mixing)
+        _copy(self.bias, factors.bias)
+
+
+class PerHeadScores(nn.Module):
+    """Queries and keys of low rank, of each head by itself."""
+
+    method = "per-head"
+
+    def __init__(self, width: int, heads: int, rank: int) -> None:
+        super().__init__()
+        self.heads, self.rank = heads, rank
+        self.query = nn.Linear(width, rank)
+        self.key = nn.Linear(width, rank, bias=False)
+
+    def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries and keys (batch, heads, tokens, rank / heads)."""
+        projected = (self.query(queries), self.key(keys))
+        shape = (self.heads, self.rank // self.heads)
+        query, key = (one.view(*one.shape[:2], *shape).transpose(1, 2) for one in projected)
+        return query, key
+
+    def set(self, factors: Factors) -> None:
+        """Take over what was found."""
+        _copy(self.query.weight, factors.query.reshape(self.rank, -1))
+        _copy(self.query.bias, factors.bias.reshape(-1))
+        _copy(self.key.weight, factors.key.reshape(self.rank, -1))
+
+
+Scores = SharedScores | PerHeadScores
+_KINDS: dict[str, type[Scores]] = {kind.method: kind for kind in (SharedScores, PerHeadScores)}
+
+
+def _copy(parameter: Tensor, values: np.ndarray[Any, Any]) -> None:
+    with torch.no_grad():
+        parameter.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+
+
+class _LowRankAttention(nn.Module):
+    """Self-attention as the family has it, but for where queries and keys come from."""
+
+    scores: Scores
+    value_name: str
+    through_interface: bool
+    scaling: float
+    attention_head_size: int
+    config: Any
+
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        """What the heads put out, side by side, and the attention weights where there are any."""
+        return self.attend(hidden_states, hidden_states, attention_mask, options)
+
+    def attend(
+        self, states: Tensor, values: Tensor, mask: Tensor | None, options: dict[str, Any]
+    ) -> tuple[Tensor, Tensor | None]:
+        query, key = self.scores(states, states)
+        value: Tensor = getattr(self, self.value_name)(values)
+        value = value.view(*value.shape[:2], -1, self.attention_head_size).transpose(1, 2)
+        if not self.through_interface:
+            return self._attend_itself(query, key, value, mask)
+        implementation = self.config._attn_implementation
+        interface = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention_forward)
+        own = "attention_dropout" if hasattr(self, "attention_dropout") else "dropout"
+        dropout: Any = getattr(self, own)  # a module, or a share
+        options.pop("past_key_values", None)
+        heads, weights = interface(
+            self,
+            query,
+            key,
+            value,
+            mask,
+            dropout=getattr(dropout, "p", dropout) if self.training else 0.0,
+            scaling=self.scaling,
+            **options,
+        )
+        return heads.flatten(2), weights
+
+    def _attend_itself(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """For families without the interface: weights go through the module's dropout."""
+        weights = torch.matmul(query, key.transpose(2, 3)) * self.scaling
+        weights = weights if mask is None else weights + mask
+        weights = cast(nn.Dropout, self.dropout)(torch.softmax(weights, dim=-1))
+        return torch.matmul(weights, value).transpose(1, 2).flatten(2), weights
+
+
+class _DistilBertAttention(_LowRankAttention):
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        heads, weights = super().forward(hidden_states, attention_mask, **options)
+        return cast(nn.Linear, self.out_lin)(heads), weights
+
+
+class _AlbertAttention(_LowRankAttention):
+    def forward(
+        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
+    ) -> tuple[Tensor, Tensor | None]:
+        heads, weights = super().forward(hidden_states, attention_mask, **options)
+        mixed = cast(nn.Module, self.output_dropout)(cast(nn.Linear, self.dense)(heads))
+        return cast(nn.Module, self.LayerNorm)(hidden_states + mixed), weights
+
+
+class _MobileBertAttention(_LowRankAttention):
+    def forward(  # type: ignore[override]  # queries, keys and values have inputs of their own
+        self,
+        query_tensor: Tensor,
+        key_tensor: Tensor,
+        value_tensor: Tensor,
+        attention_mask: Tensor | None = None,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        return self.attend(query_tensor, value_tensor, attention_mask, options)
+
+
+_SHELLS: dict[str, type[_LowRankAttention]] = {
+    "distilbert": _DistilBertAttention,
+    "albert": _AlbertAttention,
+    "mobilebert": _MobileBertAttention,
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """The attention of one layer, or of all layers that share it."""
+
+    layers: tuple[int, ...]
+    path: str
+    module: nn.Module
+    maps: ScoreMaps
+    query: nn.Module
+    """Its input is that of queries and keys."""
+
+
+def find_sites(model: PreTrainedModel, n_heads: int) -> tuple[Site, ...]:
+    """Where queries and keys can give way to others, in the order of layers.
+
+    Raises ModelSupportError for families with position terms in their scores, for models whose
+    queries and keys are of low rank already, and as `find_projections`.
+    """
+    base, family = cast(PreTrainedModel, model.base_model), find_family(model)
+    refuse_positions(family)
+    if any(is_low_rank(module) for module in base.modules()):
+        raise ModelSupportError(
+            "the queries and keys of this model are of low rank already; give the original model"
+        )
+    found = find_projections(base, family, n_heads)
+    layers_of: dict[nn.Module, list[int]] = {}
+    for layer, projections in enumerate(found):
+        layers_of.setdefault(projections.query.linear, []).append(layer)
+    paths = {module: path for path, module in base.named_modules()}
+    return tuple(
+        _site(base, paths[linear].rpartition(".")[0], layers, found[layers[0]])
+        for linear, layers in layers_of.items()
+    )
+
+
+def _site(base: nn.Module, path: str, layers: list[int], found: Any) -> Site:
+    with torch.no_grad():
+        arrays = (
+            one.double().cpu().numpy()
+            for one in (found.query.weight, found.key.weight, found.query.bias)
+        )
+        maps = ScoreMaps(*arrays)
+    return Site(tuple(layers), path, base.get_submodule(path), maps, found.query.linear)
+
+
+def refuse_positions(family: Family) -> None:
+    """Raise ModelSupportError for a family whose scores are not of queries and keys alone."""
+    if family.positions:
+        raise ModelSupportError(
+            f"the attention scores of {family.name} have {family.positions}, so they are not of "
+            "queries and keys alone, and sharing these would change them; families without "
+            "position terms in the scores can be had, such as BERT, RoBERTa or DistilBERT"
+        )
+
+
+def is_low_rank(module: nn.Module) -> bool:
+    """Whether a module is self-attention with queries and keys of low rank."""
+    return isinstance(module, _LowRankAttention)
+
+
+def low_rank_modules(model: PreTrainedModel) -> Iterator[tuple[str, _LowRankAttention]]:
+    """Such modules and their paths below the base model."""
+    for path, module in model.base_model.named_modules():
+        if isinstance(module, _LowRankAttention):
+            yield path, module
+
+
+def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
+    """Put ``scores`` in the place of the query and key projections of the module at ``path``.
+
+    The module stays an instance of its own class; its scale, values and outputs stay.
+    """
+    family = find_family(model)
+    assert family.paths is not None
+    module: Any = model.base_model.get_submodule(path)
+    names = [at.rpartition(".")[2] for at in (family.paths.query, family.paths.key)]
+    reference = getattr(module, names[0]).weight
+    for name in names:
+        delattr(module, name)
+    shell = _SHELLS.get(model.config.model_type, _LowRankAttention)
+    original = type(module)
+    module.__class__ = type(original.__name__, (shell, original), {"__module__": __name__})
+    module.value_name = family.paths.value.rpartition(".")[2]
+    module.through_interface = family.dropout is None
+    module.scaling = module.attention_head_size**-0.5
+    module.scores = scores.to(reference.device, reference.dtype)
+
+
+def make_scores(method: str, width: int, heads: int, rank: int) -> Scores:
+    """Queries and keys of ``rank``, not yet set. ``method`` is one of `factorisation.METHODS`."""
+    return _KINDS[method](width, heads, rank)
+
+
+def install(model: PreTrainedModel, site: Site, factors: Factors) -> None:
+    """Replace queries and keys of one site of ``model`` by ``factors``."""
+    heads, _, width = site.maps.query.shape
+    scores = make_scores(factors.method, width, heads, factors.rank)
+    scores.set(factors)
+    replace_scores(model, site.path, scores)

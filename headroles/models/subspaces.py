@@ -1,0 +1,81 @@
+"""How much the query and key projections of heads have in common. Arrays only."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.models.als import FloatArray
+
+_CHUNK = 64
+
+
+def captured_energy(strength: FloatArray) -> FloatArray:
+    """(..., k): share of the sum of squares in the largest k of singular values (..., n).
+
+    >>> captured_energy(np.array([2.0, 1.0])).tolist()
+    [0.8, 1.0]
+    """
+    squares = np.sort(strength, axis=-1)[..., ::-1] ** 2
+    return np.asarray(squares.cumsum(axis=-1) / squares.sum(axis=-1, keepdims=True))
+
+
+def dimensions_for(strength: FloatArray, share: float) -> NDArray[np.intp]:
+    """(...): how many of the singular values (..., n) it takes to capture this share.
+
+    >>> int(dimensions_for(np.array([2.0, 1.0]), 0.9))
+    2
+    """
+    # Rounding must not ask for a dimension more where the share is met exactly.
+    return np.asarray((captured_energy(strength) < share - 1e-12).sum(axis=-1) + 1)
+
+
+def sum_singular(query: FloatArray, key: FloatArray) -> FloatArray:
+    """Singular values of the sum over heads of query_h' key_h, of maps (H, d, D)."""
+    first, second = (maps.reshape(-1, maps.shape[2]) for maps in (query, key))
+    return np.asarray(np.linalg.svd(first.T @ second, compute_uv=False))
+
+
+def overlaps(maps: FloatArray) -> FloatArray:
+    """(H, H): overlap of the row spaces of maps (H, d, D), 1 where they are the same.
+
+    The mean of the squared cosines of their principal angles: of the vectors in one of them, the
+    share of squared length that lies in the other.
+    """
+    heads, size, width = maps.shape
+    basis = np.linalg.qr(maps.swapaxes(1, 2))[0].swapaxes(1, 2).reshape(-1, width)
+    squares = ((basis @ basis.T) ** 2).reshape(heads, size, heads, size)
+    return np.asarray(squares.sum(axis=(1, 3)) / size)
+
+
+def random_overlaps(size: int, width: int, n: int, rng: np.random.Generator) -> FloatArray:
+    """(n,): overlaps of two random spaces of ``size`` dimensions among ``width``.
+
+    Their mean is size / width. By symmetry one of them may as well be that of the first
+    coordinates.
+    """
+    parts = []
+    for start in range(0, n, _CHUNK):
+        drawn = rng.standard_normal((min(_CHUNK, n - start), width, size))
+        basis = np.linalg.qr(drawn)[0]
+        parts.append((basis[:, :size] ** 2).sum(axis=(1, 2)) / size)
+    return np.concatenate(parts)
+
+
+def random_sums(
+    strength: FloatArray, width: int, n: int, rng: np.random.Generator
+) -> list[FloatArray]:
+    """Singular values of sums of heads with singular values ``strength`` (H, d), n times.
+
+    Each head keeps its own singular values, its query and key spaces are drawn at random: what
+    its sum is like if heads share nothing but by chance.
+    """
+    return [_random_sum(strength, width, rng) for _ in range(n)]
+
+
+def _random_sum(strength: FloatArray, width: int, rng: np.random.Generator) -> FloatArray:
+    heads, size = strength.shape
+    left, right = (
+        np.linalg.qr(rng.standard_normal((heads, width, size)))[0].swapaxes(1, 2) for _ in range(2)
+    )
+    return sum_singular(left * strength[:, :, None], right)

@@ -1,0 +1,105 @@
+"""What another model of the same shape does differently, and what it costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headroles.models import open_reader
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+LENGTHS = (32, 128, 512)
+_TOKENS = 512
+_REPEATS = 3
+
+
+def divergences(
+    before: PreTrainedModel, after: PreTrainedModel, batches: Iterable[Mapping[str, Tensor]]
+) -> NDArray[np.float64]:
+    """(layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
+
+    Kullback-Leibler divergence of rows of attention, sum a ln(a / b), the mean over heads and
+    real queries. Every model reads what its own layers below put out.
+    """
+    with open_reader(before) as first, open_reader(after) as second:
+        sums, rows = np.zeros(first.n_layers), 0
+        for batch in batches:
+            real = batch["attention_mask"].bool()
+            kept: list[Tensor] = []
+            first.read(batch, lambda _, weights: kept.append(weights.clone()))  # noqa: B023
+
+            def compare(layer: int, weights: Tensor) -> None:
+                sums[layer] += _divergence(kept[layer], weights, real)  # noqa: B023
+
+            second.read(batch, compare)
+            rows += int(real.sum())
+    return sums / rows
+
+
+def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
+    """Mean over heads of the divergence of rows, summed over real queries."""
+    tiny = torch.finfo(torch.float32).tiny
+    ratio = before.clamp_min(tiny).log() - after.clamp_min(tiny).log()
+    per_row = (before * ratio).sum(dim=-1).mean(dim=1)
+    return float(per_row[real].double().sum())
+
+
+def count_parameters(model: PreTrainedModel) -> int:
+    """Numbers that make up the encoder."""
+    return sum(one.numel() for one in model.base_model.parameters())
+
+
+def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:
+    """Of the queries, keys and scores of one layer, for one sequence of ``tokens``.
+
+    ``rank`` dimensions of all heads together, or shared by ``sharing`` heads.
+    """
+    projections = 2 * tokens * width * rank
+    if not sharing:
+        return projections + tokens**2 * rank
+    return projections + sharing * rank * (tokens + tokens**2)
+
+
+def time_passes(
+    before: PreTrainedModel, after: PreTrainedModel, longest: int
+) -> list[dict[str, Any]]:
+    """Seconds that both encoders take for sequences of each of ``LENGTHS`` that they can have.
+
+    The best of some passes, in turns, over 512 tokens in all.
+    """
+    rows = []
+    for tokens in (length for length in LENGTHS if length <= longest):
+        inputs = _made_up(before, tokens)
+        seconds = np.full((_REPEATS, 2), np.inf)
+        for repeat in range(_REPEATS):
+            for place, model in enumerate((before, after)):
+                seconds[repeat, place] = _seconds(model, inputs)
+        first, second = seconds.min(axis=0).tolist()
+        rows.append({"tokens": tokens, "seconds_before": first, "seconds_after": second})
+    return rows
+
+
+def _made_up(model: PreTrainedModel, tokens: int) -> dict[str, Tensor]:
+    shape = (max(1, _TOKENS // tokens), tokens)
+    generator = torch.Generator().manual_seed(0)
+    first = min(8, model.config.vocab_size - 1)
+    ids = torch.randint(first, model.config.vocab_size, shape, generator=generator)
+    ids = ids.to(model.device)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
+def _seconds(model: PreTrainedModel, inputs: dict[str, Tensor]) -> float:
+    start = time.perf_counter()
+    with torch.inference_mode():
+        model.base_model(**inputs)
+        if model.device.type == "cuda":
+            torch.cuda.synchronize()
+    return time.perf_counter() - start

@@ -1,0 +1,181 @@
+"""Model -> Redundancy: how much the query and key projections of heads have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.inference import adjust_p_values, label_permutation_test
+from headroles.models import Model, load_encoder, open_reader
+from headroles.models.als import FloatArray, head_singular
+from headroles.models.low_rank import find_sites
+from headroles.models.subspaces import (
+    dimensions_for,
+    overlaps,
+    random_overlaps,
+    random_sums,
+    sum_singular,
+)
+from headroles.options import takes
+from headroles.provenance import new_provenance
+from headroles.studies.collaboration.options import RedundancyOptions
+from headroles.studies.collaboration.redundancy_result import PAIR_COLUMNS, SHARES, Redundancy
+
+if TYPE_CHECKING:
+    from headroles.models.low_rank import Site
+    from headroles.studies.role_table import RoleTable
+
+_CORRECTION = "fdr_bh"
+_RANDOM_PAIRS = 1999
+
+
+@takes(RedundancyOptions)
+def report_redundancy(
+    model: Model, roles: RoleTable | None, options: RedundancyOptions
+) -> Redundancy:
+    """How many dimensions the heads' products of queries and keys take, and which heads share them.
+
+    Of each layer, singular values of the products query_h' key_h of single heads, and of their
+    sum; against heads with the same singular values whose spaces are drawn at random. Of each two
+    heads of a layer, the overlap of their query spaces and of their key spaces (the mean squared
+    cosine of the principal angles), against random spaces of the same size. With a role table,
+    whether heads of one role overlap more than others: heads are shuffled within layers. All
+    p-values of one kind are corrected together by Benjamini-Hochberg. The weights alone are
+    looked at, no text.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode.
+        roles: the roles of its heads, or None.
+        options: keyword arguments, described below.
+
+    Raises:
+        ModelSupportError: a family with position terms in its scores.
+        UsageError: roles of a model of another shape.
+        ModelError, TokenizerError: as `score_heads`.
+    """
+    return redundancy(model, roles, options)
+
+
+def redundancy(model: Model, roles: RoleTable | None, options: RedundancyOptions) -> Redundancy:
+    """`report_redundancy` for callers that have their options together."""
+    encoder = load_encoder(model, options)
+    with open_reader(encoder.model) as reader:
+        n_heads, family = reader.n_heads, reader.family.name
+    sites = find_sites(encoder.model, n_heads)
+    rng = np.random.default_rng(options.seed)
+    layers = pd.concat([_energies(site, options, rng) for site in sites], ignore_index=True)
+    layers["p_adjusted"] = adjust_p_values(layers["p_value"].to_numpy(), _CORRECTION)
+    common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]
+    pairs = _pairs(sites, common, rng)
+    provenance = new_provenance(
+        model={**encoder.description, "family": family}, corpus={}, options=options.record()
+    )
+    shared = None if roles is None else _roles(sites, common, roles, options)
+    provenance["redundancy"] = {
+        "layers": to_records(layers),
+        "roles": None if shared is None else to_records(shared),
+        "chance": float(
+            np.mean([site.maps.query.shape[1] / site.maps.query.shape[2] for site in sites])
+        ),
+    }
+    return Redundancy(pairs, provenance)
+
+
+def _energies(site: Site, options: RedundancyOptions, rng: np.random.Generator) -> pd.DataFrame:
+    """A row of the table of layers: dimensions of heads, of their sum, and of sums by chance."""
+    maps = site.maps
+    heads, size, width = maps.query.shape
+    strength = head_singular(maps.query, maps.key)[1]
+    total = sum_singular(maps.query, maps.key)
+    drawn = np.array(
+        [dimensions_for(one, SHARES[0]) for one in random_sums(strength, width, options.draws, rng)]
+    )
+    row: dict[str, Any] = {
+        "layer": site.layers[0],
+        "heads": heads,
+        "head_size": size,
+        "width": width,
+    }
+    row |= {f"head_{share:.0%}": float(dimensions_for(strength, share).mean()) for share in SHARES}
+    row |= {f"sum_{share:.0%}": int(dimensions_for(total, share)) for share in SHARES}
+    row["sum_90%_by_chance"] = float(drawn.mean())
+    reached = int((drawn <= row[f"sum_{SHARES[0]:.0%}"]).sum())
+    row["p_value"] = (1 + reached) / (1 + options.draws)
+    return pd.DataFrame([row])
+
+
+def _pairs(
+    sites: tuple[Site, ...], common: list[tuple[FloatArray, FloatArray]], rng: np.random.Generator
+) -> pd.DataFrame:
+    """Overlaps of every two heads of a layer, with p-values against random spaces."""
+    parts = []
+    chance: dict[tuple[int, int], FloatArray] = {}
+    for site, (query, key) in zip(sites, common, strict=True):
+        _, size, width = site.maps.query.shape
+        if (size, width) not in chance:
+            chance[size, width] = np.sort(random_overlaps(size, width, _RANDOM_PAIRS, rng))
+        first, second = np.triu_indices(len(query), 1)
+        part = pd.DataFrame({"layer": site.layers[0], "head": first, "other": second})
+        for name, values in (("query", query[first, second]), ("key", key[first, second])):
+            above = _RANDOM_PAIRS - np.searchsorted(chance[size, width], values)
+            part[f"{name}_overlap"] = values
+            part[f"{name}_p_value"] = (1 + above) / (1 + _RANDOM_PAIRS)
+        parts.append(part)
+    frame = pd.concat(parts, ignore_index=True)
+    both = frame[["query_p_value", "key_p_value"]].to_numpy()
+    adjusted = adjust_p_values(both.ravel(), _CORRECTION).reshape(both.shape)
+    frame["query_p_adjusted"], frame["key_p_adjusted"] = adjusted.T
+    return frame[list(PAIR_COLUMNS)]
+
+
+def _roles(
+    sites: tuple[Site, ...],
+    common: list[tuple[FloatArray, FloatArray]],
+    roles: RoleTable,
+    options: RedundancyOptions,
+) -> pd.DataFrame:
+    """For every role that heads have: do heads with it overlap more than others of their layers?"""
+    has = roles.wide().set_index(["layer", "head"])
+    shape = (len(sites), len(common[0][0]))
+    if len(has) != shape[0] * shape[1]:
+        raise UsageError(
+            f"the roles are of {len(has)} heads, and the model has {shape[0]} layers x {shape[1]} "
+            "heads with projections of their own; give the roles of this model"
+        )
+    labels = has.to_numpy(dtype=bool).reshape(*shape, -1)
+    names = list(has.columns)
+    parts = [
+        _of_projection(what, np.stack(likeness), labels, names, options)
+        for what, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True)
+    ]
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame[frame["p_value"].notna()].reset_index(drop=True)
+    return frame.assign(p_adjusted=adjust_p_values(frame["p_value"].to_numpy(), _CORRECTION))
+
+
+def _of_projection(
+    what: str,
+    likeness: FloatArray,
+    labels: NDArray[np.bool_],
+    names: list[str],
+    options: RedundancyOptions,
+) -> pd.DataFrame:
+    found = label_permutation_test(
+        likeness, labels, n_resamples=options.permutations, seed=options.seed
+    )
+    return pd.DataFrame(
+        {
+            "role": names,
+            "projection": what,
+            "heads": labels.sum(axis=(0, 1)),
+            "pairs": found.n_pairs,
+            "overlap": found.mean,
+            "expected": found.expected,
+            "p_value": found.p_value,
+        }
+    )

@@ -1,0 +1,139 @@
+"""What the weights of heads have in common: a table of pairs, one of layers, one of roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+import pandas as pd
+
+from headroles.formats import to_records
+from headroles.results import Grid, Result, Shown
+from headroles.studies.forms import RedundancyForm
+
+SHARES = (0.9, 0.95, 0.99)
+PAIR_COLUMNS = (
+    "layer",
+    "head",
+    "other",
+    "query_overlap",
+    "query_p_value",
+    "query_p_adjusted",
+    "key_overlap",
+    "key_p_value",
+    "key_p_adjusted",
+)
+_STRONGEST = 5
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Redundancy(Result):
+    """How much the query and key projections of a layer's heads have in common.
+
+    ``frame`` has a row for every two heads of a layer, with the columns of ``PAIR_COLUMNS``: the
+    overlaps of their query spaces and of their key spaces, 0 to 1. Where layers share a module,
+    it is listed as the first of them. The other views are ``layers``, dimensions that hold 90, 95
+    and 99 % of the energy, and ``roles``, empty if no roles were given.
+    """
+
+    kind: ClassVar[str] = "redundancy"
+    stem: ClassVar[str] = "redundancy"
+    cure: ClassVar[str] = "make one with: headroles collaborate MODEL --report --out DIR"
+    form: ClassVar[type[msgspec.Struct]] = RedundancyForm
+    columns: ClassVar[tuple[str, ...]] = PAIR_COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")
+
+    @property
+    def layers(self) -> pd.DataFrame:
+        """A row per layer: mean dimensions of single heads, of the sum of all, and by chance."""
+        return pd.DataFrame(self.provenance["redundancy"]["layers"])
+
+    @property
+    def roles(self) -> pd.DataFrame:
+        """A row per role and projection: overlap of heads with the role, and as expected."""
+        return pd.DataFrame(self.provenance["redundancy"]["roles"] or [])
+
+    @property
+    def alpha(self) -> float:
+        """Level that the pairs and roles in the summary are found at."""
+        return float(self.provenance["options"]["alpha"])
+
+    def shown(self) -> Iterator[Shown]:
+        """Dimensions of layers, the pairs of heads that share most, the roles."""
+        yield (
+            "dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single\n"
+            "heads (mean) and of the sum of all heads; by chance: of heads alike in random spaces\n"
+        )
+        yield self._layers_grid()
+        chance = self.provenance["redundancy"]["chance"]
+        yield (
+            f"overlap of the spaces of two heads; by chance {chance:.3f}, p-values corrected by "
+            f"Benjamini-Hochberg at {self.alpha:g}\n"
+        )
+        yield self._pairs_grid()
+        if len(self.roles):
+            yield "overlap of heads of one role, against heads shuffled within layers\n"
+            yield self._roles_grid()
+
+    def _layers_grid(self) -> Grid:
+        rows = []
+        for row in self.layers.to_dict("records"):
+            heads = " ".join(f"{row[f'head_{share:.0%}']:.1f}" for share in SHARES)
+            sums = " ".join(str(row[f"sum_{share:.0%}"]) for share in SHARES)
+            rows.append(
+                (
+                    str(row["layer"]),
+                    heads,
+                    str(row["head_size"]),
+                    sums,
+                    str(min(row["width"], row["heads"] * row["head_size"])),
+                    f"{row['sum_90%_by_chance']:.1f}",
+                    f"{row['p_adjusted']:.3f}",
+                )
+            )
+        names = ("layer", "heads", "of", "their sum", "of ", "90 % by chance", "p")
+        return Grid(names, tuple(rows))
+
+    def _pairs_grid(self) -> Grid:
+        rows = []
+        for layer, part in self.frame.groupby("layer"):
+            cells = []
+            for name in ("query", "key"):
+                found = int((part[f"{name}_p_adjusted"] <= self.alpha).sum())
+                cells += [f"{part[f'{name}_overlap'].mean():.3f}", f"{found} of {len(part)}"]
+            best = part.nlargest(1, "key_overlap").iloc[0]
+            most = f"{best['head']:.0f} and {best['other']:.0f} {best['key_overlap']:.3f}"
+            rows.append((str(layer), *cells, most))
+        names = ("layer", "queries", "pairs above", "keys", "pairs above ", "most alike keys")
+        return Grid(names, tuple(rows))
+
+    def _roles_grid(self) -> Grid:
+        roles = self.roles.sort_values("p_value", kind="stable")
+        found = roles[roles["p_adjusted"] <= self.alpha]
+        shown = found if len(found) else roles.head(_STRONGEST)
+        rows = tuple(
+            (
+                str(row["role"]),
+                str(row["projection"]),
+                str(row["heads"]),
+                f"{row['overlap']:.3f}",
+                f"{row['expected']:.3f}",
+                f"{row['p_adjusted']:.3f}",
+            )
+            for row in shown.to_dict("records")
+        )
+        return Grid(("role", "of", "heads", "overlap", "expected", "p"), rows)
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        significant = self.frame[
+            (self.frame["query_p_adjusted"] <= self.alpha)
+            | (self.frame["key_p_adjusted"] <= self.alpha)
+        ]
+        return {
+            "options": self.provenance["options"],
+            **self.provenance["redundancy"],
+            "pairs_above_chance": to_records(significant),
+        }

@@ -1,0 +1,175 @@
+"""What a study of shared queries and keys leaves: a model, and a table of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import msgspec
+
+from headroles.formats import to_records
+from headroles.results import Grid, Result, Shown, Stored, Warned
+from headroles.studies.forms import CollaborationForm
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+COLUMNS = (
+    "layer",
+    "method",
+    "rank",
+    "full_rank",
+    "tensor_error",
+    "score_error",
+    "score_error_held_out",
+    "divergence",
+    "divergence_held_out",
+    "parameters_before",
+    "parameters",
+    "multiplications_before",
+    "multiplications",
+    "rounds",
+    "converged",
+    "seconds",
+)
+_FEW_TOKENS = 8
+"""Tokens of a sample for each dimension of the inputs, below which it says little of them."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class CollaborativeModel(Stored):
+    """A model whose queries and keys are of low rank, with its tokenizer.
+
+    Its folder can be given to every command in the place of a model. ``model`` is in evaluation
+    mode and has the task head of the original.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    kind: ClassVar[str] = "collaborative model"
+    cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+    spares: ClassVar[tuple[str, ...]] = ("scores",)
+
+    def write_files(self, folder: Path) -> list[str]:
+        """Write configuration, tokenizer and weights."""
+        from headroles.models.collaborative import save_collaborative
+
+        return save_collaborative(self.model, self.tokenizer, folder)
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+        """The model and its tokenizer."""
+        from headroles.models import ModelOptions, load_whole
+
+        return cls(*load_whole(folder, ModelOptions()), provenance)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Collaboration(Result):
+    """What queries and keys of low rank change, and what they save, layer by layer.
+
+    ``frame`` has the columns of ``COLUMNS``, a row per layer. ``rank`` is the number of query
+    dimensions of all heads together, and ``full_rank`` that of the original. Errors are root mean
+    squares as shares of the original's: ``tensor_error`` of the products of the weights,
+    ``score_error`` of scores on the sample and on text held out, each layer reading what the
+    original's layers below put out. Divergences are in nats (Kullback-Leibler, mean over heads
+    and queries), each model reading what its own layers put out. Parameters are those of queries
+    and keys, multiplications those of queries, keys and scores for a sequence of 128 tokens.
+    ``rounds`` and ``seconds`` (of the processor) were spent on the factors.
+    """
+
+    kind: ClassVar[str] = "collaboration"
+    stem: ClassVar[str] = "collaboration"
+    cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
+    form: ClassVar[type[msgspec.Struct]] = CollaborationForm
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """Of the model as a whole: parameters, tokens of the sample, and passes timed."""
+        whole: dict[str, Any] = self.provenance["collaboration"]
+        return whole
+
+    def shown(self) -> Iterator[Shown]:
+        """The layers, the cost, and what it means."""
+        yield self._title()
+        yield self._layers()
+        yield self._cost()
+        yield self._verdict()
+        yield from map(Warned, self._found())
+
+    def _title(self) -> str:
+        corpus, options = self.provenance["corpus"], self.provenance["options"]
+        what = "shared by all heads" if options["method"] == "shared" else "of each head"
+        text = "the bundled treebank" if corpus["bundled"] else ", ".join(corpus["files"])
+        how = "scores on the sample" if options["weighting"] == "inputs" else "the weights alone"
+        return (
+            f"queries and keys {what}, fitted to {how}\n"
+            f"sample {text}: {corpus['examples']} examples, {corpus['examples_held_out']} held out"
+            f"\ndivergence of attention from the original's in nats\n"
+        )
+
+    def _layers(self) -> Grid:
+        columns = ("layer", "rank", "of", "score error", "held out", "divergence", "held out ")
+        names = (
+            "score_error",
+            "score_error_held_out",
+            "divergence",
+            "divergence_held_out",
+        )
+        rows = [
+            tuple(str(row[name]) for name in ("layer", "rank", "full_rank"))
+            + tuple(f"{row[name]:.4f}" for name in names)
+            for row in self.frame.to_dict("records")
+        ]
+        means = (f"{self.frame[name].mean():.4f}" for name in names)
+        return Grid(columns, (*rows, ("mean", "", "", *means)))
+
+    def _cost(self) -> Grid:
+        rows = tuple(
+            (str(row["tokens"]), f"{row['multiplications']:.2f}", f"{row['time']:.2f}")
+            for row in self.whole["passes"]
+        )
+        return Grid(("tokens", "multiplications of scores", "time of a pass"), rows)
+
+    def _verdict(self) -> str:
+        own, before = (int(self.frame[name].sum()) for name in ("parameters", "parameters_before"))
+        whole, all_before = (self.whole[f"parameters_{when}"] for when in ("after", "before"))
+        text = (
+            f"queries and keys have {own / before:.0%} of the original's parameters, "
+            f"the encoder {whole / all_before:.1%}"
+        )
+        slower = [row["tokens"] for row in self.whole["passes"] if row["multiplications"] > 1]
+        if slower:
+            text += (
+                f"; from {slower[0]} tokens on attention takes more multiplications than before, "
+                "as every head uses all shared dimensions: fewer parameters, not more speed. "
+                "For speed take --method per-head, or prune heads"
+            )
+        return text
+
+    def _found(self) -> Iterator[str]:
+        width = int(self.frame["parameters_before"].max() / self.frame["full_rank"].max() / 2) - 1
+        if self.whole["tokens"] < _FEW_TOKENS * width:
+            yield (
+                f"the sample has {self.whole['tokens']} tokens for inputs of {width} dimensions; "
+                "factors fit other text better with more of it (--sample)"
+            )
+        if late := [str(layer) for layer in self.frame.loc[~self.frame["converged"], "layer"]]:
+            yield (
+                f"the factors of layers {', '.join(late)} were still getting better when the "
+                "rounds ran out"
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {
+            "options": self.provenance["options"],
+            "whole": self.whole,
+            "layers": to_records(self.frame),
+            "warnings": list(self._found()),
+        }

@@ -1,0 +1,84 @@
+"""Text for a model to read: batches to learn from, and batches held out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from headroles.corpus import Corpus, make_examples, prepared, read_conllu
+from headroles.encoding import EncodedExample, ExampleEncoder
+from headroles.errors import CorpusError
+from headroles.models import LoadedEncoder
+from headroles.sample import sample_treebank
+from headroles.scoring.batches import batches_by_length, collate
+from headroles.studies.collaboration.options import SampleOptions
+
+_BATCH_TOKENS = 1024
+
+Batch = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class SampleText:
+    """Inputs of a model: those to learn from, and those held out."""
+
+    learnt: tuple[Batch, ...]
+    held_out: tuple[Batch, ...]
+    description: dict[str, Any]
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens to learn from."""
+        return int(sum(int(batch["attention_mask"].sum()) for batch in self.learnt))
+
+
+def read_sample(
+    encoder: LoadedEncoder, corpus: Corpus | None, options: SampleOptions
+) -> SampleText:
+    """The first examples of ``corpus``, or of the bundled treebank, some of them held out.
+
+    Raises CorpusError for a sample of fewer than two examples.
+    """
+    with prepared(corpus or read_conllu(sample_treebank())) as ready:
+        examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
+        encode = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
+        encoded = encode.encode(examples, Counter())
+        description = {**ready.describe(), "bundled": corpus is None}
+    if len(encoded) < 2:
+        raise CorpusError(
+            f"the sample has {len(encoded)} examples that fit the model; it must have 2 or more, "
+            "to measure on others than those learnt from"
+        )
+    apart = _held_out([one.document for one in encoded], options)
+    parts = [
+        [one for one, is_apart in zip(encoded, apart, strict=True) if is_apart == wanted]
+        for wanted in (False, True)
+    ]
+    learnt, held_out = (_batches(part, encoder) for part in parts)
+    counts = {"examples": len(parts[0]), "examples_held_out": len(parts[1])}
+    return SampleText(learnt, held_out, {**description, **counts})
+
+
+def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[Any, np.dtype[Any]]:
+    """Which examples are held out: of documents drawn at random, or drawn themselves."""
+    units = documents if len(set(documents)) > 1 else range(len(documents))
+    _, codes, sizes = np.unique(np.asarray(units), return_inverse=True, return_counts=True)
+    order = np.random.default_rng(options.seed).permutation(len(sizes))
+    reached = np.cumsum(sizes[order]) >= options.held_out * len(documents)
+    # At least one unit either side.
+    n_apart = min(max(1, int(np.argmax(reached)) + 1), len(sizes) - 1)
+    return np.asarray(np.isin(codes, order[:n_apart]))
+
+
+def _batches(examples: Sequence[EncodedExample], encoder: LoadedEncoder) -> tuple[Batch, ...]:
+    filler = encoder.tokenizer.pad_token_id or 0
+    return tuple(
+        collate([examples[row] for row in rows], encoder.device, filler)
+        for rows in batches_by_length(examples, _BATCH_TOKENS)
+    )

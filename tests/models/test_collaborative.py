@@ -1,0 +1,160 @@
+"""Folders of models of low rank: what was written is what is loaded, by every way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from transformers import AutoModel, PreTrainedModel
+
+from headroles.errors import ModelError
+from headroles.models import ModelOptions, load_encoder, load_whole
+from headroles.models.collaborative import (
+    RECORD_FILE,
+    WEIGHTS_FILE,
+    is_collaborative,
+    load_collaborative,
+    save_collaborative,
+)
+from headroles.models.factorisation import METHODS
+from tests.conftest import make_tokenizer
+from tests.models.families import HEADS, make_model
+from tests.models.test_attention import make_inputs
+from tests.models.test_low_rank import (
+    PLAIN,
+    low_rank,
+    outputs,
+    weights_of,
+    with_biases,
+    with_vocabulary,
+)
+
+
+def save(model: PreTrainedModel, folder: Path) -> Path:
+    folder.mkdir()
+    names = save_collaborative(model, make_tokenizer(), folder)
+    assert sorted(file.name for file in folder.iterdir()) == names
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model = with_vocabulary(with_biases("bert"))
+    return save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.parametrize("method", METHODS)
+def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> None:
+    model = low_rank(with_biases(kind), method, 2 * HEADS)
+    folder = save(model, tmp_path / "model")
+    loaded = load_collaborative(folder)
+    assert not loaded.training
+    assert torch.equal(outputs(loaded), outputs(model))
+    state, again = model.state_dict(), loaded.state_dict()
+    assert state.keys() == again.keys()
+    assert all(torch.equal(values, again[name]) for name, values in state.items())
+
+
+def test_a_task_head_stays(tmp_path: Path) -> None:
+    model = with_vocabulary(with_biases("bert", "ForSequenceClassification"))
+    model = low_rank(model, METHODS[0], 8)
+    folder = save(model, tmp_path / "model")
+    loaded, tokenizer = load_whole(folder, ModelOptions())
+    assert type(loaded) is type(model)
+    assert tokenizer.get_vocab() == make_tokenizer().get_vocab()
+    with torch.no_grad():
+        assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)
+
+
+def test_shared_weights_of_a_language_model_stay_shared(tmp_path: Path) -> None:
+    model = low_rank(with_biases("bert", "ForMaskedLM"), METHODS[0], 8)
+    loaded = load_collaborative(save(model, tmp_path / "model"))
+    with torch.no_grad():
+        assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)
+    embeddings = loaded.get_input_embeddings().weight
+    assert loaded.get_output_embeddings().weight is embeddings
+
+
+def test_it_is_an_encoder_like_any_other(folder: Path) -> None:
+    encoder = load_encoder(folder)
+    assert encoder.description["model"] == str(folder)
+    assert encoder.description["model_type"] == "bert"
+    for one, other in zip(
+        weights_of(encoder.model), weights_of(load_collaborative(folder)), strict=True
+    ):
+        assert torch.equal(one, other)
+
+
+def test_precision_is_as_asked_for(folder: Path) -> None:
+    assert load_encoder(folder, ModelOptions(dtype="bfloat16")).model.dtype == torch.bfloat16
+
+
+def test_transformers_does_not_load_it_with_weights_made_up(folder: Path) -> None:
+    with pytest.raises(OSError, match="no file named"):
+        AutoModel.from_pretrained(folder)
+
+
+def test_heads_that_were_pruned_before_stay_away(tmp_path: Path) -> None:
+    """Linear layers of other sizes than the configuration says are those of the file."""
+    model = low_rank(make_model("bert", attention="sdpa"), METHODS[0], 8)
+    attention = model.encoder.layer[0].attention
+    kept = torch.arange(8, 32)
+    attention.self.value = _part(attention.self.value, kept, 0)
+    attention.output.dense = _part(attention.output.dense, kept, 1)
+    scores = attention.self.scores
+    scores.mixing, scores.bias = (
+        nn.Parameter(one[1:].clone()) for one in (scores.mixing, scores.bias)
+    )
+    scores.heads = 3
+    loaded = load_collaborative(save(model, tmp_path / "model"))
+    assert torch.equal(outputs(loaded), outputs(model))
+
+
+def _part(linear: nn.Linear, kept: torch.Tensor, dim: int) -> nn.Linear:
+    weight = linear.weight.detach().index_select(dim, kept)
+    part = nn.Linear(weight.shape[1], weight.shape[0])
+    part.weight = nn.Parameter(weight)
+    part.bias = nn.Parameter(linear.bias.detach()[kept] if dim == 0 else linear.bias.detach())
+    return part
+
+
+def test_other_folders_are_not_taken_for_one(bert_folder: Path, folder: Path) -> None:
+    assert is_collaborative(folder)
+    assert not is_collaborative(bert_folder)
+    assert not is_collaborative("no/such")
+
+
+class TestBrokenFolders:
+    def test_weights_that_are_missing(self, folder: Path) -> None:
+        (folder / WEIGHTS_FILE).unlink()
+        with pytest.raises(ModelError, match=r"low rank in .*cannot be loaded.*collaborate"):
+            load_encoder(folder)
+
+    def test_weights_that_are_cut_short(self, folder: Path) -> None:
+        content = (folder / WEIGHTS_FILE).read_bytes()
+        (folder / WEIGHTS_FILE).write_bytes(content[: len(content) // 2])
+        with pytest.raises(ModelError, match="cannot be loaded"):
+            load_encoder(folder)
+
+    def test_a_record_of_another_rank(self, folder: Path) -> None:
+        record = json.loads((folder / RECORD_FILE).read_text())
+        for module in record["modules"].values():
+            module["rank"] = 9
+        (folder / RECORD_FILE).write_text(json.dumps(record))
+        with pytest.raises(ModelError, match="cannot be loaded"):
+            load_encoder(folder)
+
+    def test_a_record_that_is_no_record(self, folder: Path) -> None:
+        (folder / RECORD_FILE).write_text('{"modules": 3}')
+        with pytest.raises(ModelError, match="cannot be loaded"):
+            load_encoder(folder)
+
+    def test_a_class_that_is_none(self, folder: Path) -> None:
+        record = json.loads((folder / RECORD_FILE).read_text())
+        (folder / RECORD_FILE).write_text(json.dumps({**record, "class": "Trainer"}))
+        with pytest.raises(ModelError, match="'Trainer', which is no model class"):
+            load_encoder(folder)

@@ -1,0 +1,236 @@
+"""Factors of scores: against tensorly, closed forms, and a layer worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorly
+from numpy.testing import assert_allclose
+from scipy.special import softmax
+from tensorly.decomposition import parafac
+
+from headroles.models.als import fit_shared, head_singular
+from headroles.models.factorisation import (
+    METHODS,
+    PER_HEAD,
+    SHARED,
+    FloatArray,
+    Moments,
+    ScoreMaps,
+    factorise,
+    score_error,
+)
+
+HEADS, SIZE, WIDTH = 4, 3, 12
+
+
+def make_maps(seed: int = 0, heads: int = HEADS, size: int = SIZE, width: int = WIDTH) -> ScoreMaps:
+    rng = np.random.default_rng(seed)
+    query, key = rng.normal(size=(2, heads, size, width))
+    return ScoreMaps(query, key, rng.normal(size=(heads, size)))
+
+
+def make_inputs(n: int = 400, width: int = WIDTH, seed: int = 1) -> FloatArray:
+    """Inputs (n, width) of uneven covariance that are not centred."""
+    rng = np.random.default_rng(seed)
+    return np.asarray(rng.normal(size=(n, width)) @ rng.normal(size=(width, width)) + 1)
+
+
+def moments_of(inputs: FloatArray) -> Moments:
+    """As of one long sequence."""
+    covariance = np.cov(inputs.T, bias=True)
+    return Moments(inputs.mean(axis=0), covariance, covariance)
+
+
+def tensor_of(maps: ScoreMaps) -> FloatArray:
+    """(query input, head, key input)."""
+    return np.asarray(np.einsum("hcq,hck->qhk", maps.query, maps.key))
+
+
+def centred(scores: FloatArray) -> FloatArray:
+    return np.asarray(scores - scores.mean(axis=-1, keepdims=True))
+
+
+class TestByHand:
+    """Two heads of one dimension whose products are of rank 1."""
+
+    MAPS = ScoreMaps(
+        query=np.array([[[1.0, 0, 1]], [[2.0, 0, 2]]]),
+        key=np.array([[[0.0, 1, 1]], [[0.0, 1, 1]]]),
+        bias=np.array([[0.5], [-1.0]]),
+    )
+    INPUTS = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 1]])
+
+    @pytest.mark.parametrize("rank", [1, 2])
+    def test_rank_one_is_enough(self, rank: int) -> None:
+        factors = factorise(self.MAPS, Moments.none(3), rank)
+        first, second = factors.as_maps().scores(self.INPUTS)
+        assert_allclose(first, [[0, 1.5, 3], [0, 0.5, 1], [0, 2.5, 5]], atol=1e-6)
+        assert_allclose(second, [[0, 1, 2], [0, -1, -2], [0, 3, 6]], atol=1e-6)
+        rows = softmax(first, axis=1)
+        assert_allclose(rows[0], [0.039113, 0.175290, 0.785597], atol=1e-6)
+        assert_allclose(rows[1], [0.186324, 0.307196, 0.506480], atol=1e-6)
+        assert_allclose(rows[2], [0.006188, 0.075389, 0.918423], atol=1e-6)
+        assert_allclose(softmax(second[0]), [0.090031, 0.244728, 0.665241], atol=1e-6)
+
+    def test_the_bias_of_the_keys_plays_no_part(self) -> None:
+        with_key_bias = [[0.45, 1.95, 3.45], [0.15, 0.65, 1.15], [0.75, 3.25, 5.75]]
+        ours = factorise(self.MAPS, Moments.none(3), 1).as_maps().scores(self.INPUTS)[0]
+        assert_allclose(softmax(ours, axis=1), softmax(with_key_bias, axis=1), atol=1e-6)
+
+    def test_the_scale_of_the_released_code_would_be_another(self) -> None:
+        """It divides by the root of R / H, here of 1 / 2, and not by that of the head size."""
+        scores = factorise(self.MAPS, Moments.none(3), 1).as_maps().scores(self.INPUTS)
+        released = softmax(scores[0, 0] / np.sqrt(0.5))
+        assert_allclose(released, [0.012669, 0.105686, 0.881645], atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestFullRank:
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_scores_are_the_same(self, method: str, weighted: bool) -> None:
+        maps, inputs = make_maps(), make_inputs(20)
+        moments = moments_of(make_inputs()) if weighted else Moments.none(WIDTH)
+        factors = factorise(maps, moments, maps.full_rank, method)
+        assert factors.rank == maps.full_rank
+        assert_allclose(factors.as_maps().scores(inputs), maps.scores(inputs), atol=1e-6)
+
+    def test_error_is_none(self, method: str) -> None:
+        maps = make_maps()
+        factors = factorise(maps, moments_of(make_inputs()), maps.full_rank, method)
+        assert score_error(maps, factors, moments_of(make_inputs())) < 1e-6
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestError:
+    def test_is_that_of_scores_of_the_inputs(self, method: str) -> None:
+        """Written out over all pairs of tokens of one sequence."""
+        maps, inputs = make_maps(), make_inputs(60)
+        factors = factorise(maps, moments_of(inputs), 8, method)
+        exact, close = (centred(one.scores(inputs)) for one in (maps, factors.as_maps()))
+        expected = np.sqrt(((exact - close) ** 2).sum() / (exact**2).sum())
+        assert 0.01 < expected < 0.9
+        assert score_error(maps, factors, moments_of(inputs)) == pytest.approx(expected, rel=1e-6)
+
+    def test_of_no_inputs_is_that_of_the_tensor(self, method: str) -> None:
+        maps = ScoreMaps(make_maps().query, make_maps().key, np.zeros((HEADS, SIZE)))
+        factors = factorise(maps, Moments.none(WIDTH), 8, method)
+        exact, close = tensor_of(maps), tensor_of(factors.as_maps())
+        expected = np.linalg.norm(exact - close) / np.linalg.norm(exact)
+        assert score_error(maps, factors, Moments.none(WIDTH)) == pytest.approx(expected, rel=1e-6)
+
+    def test_falls_with_the_rank(self, method: str) -> None:
+        maps, moments = make_maps(), moments_of(make_inputs())
+        errors = [
+            score_error(maps, factorise(maps, moments, rank, method), moments)
+            for rank in (4, 8, 12)
+        ]
+        assert errors == sorted(errors, reverse=True)
+
+    def test_on_inputs_is_less_if_these_are_what_counts(self, method: str) -> None:
+        maps, moments = make_maps(), moments_of(make_inputs())
+        weighted, plain = (
+            factorise(maps, those, 8, method) for those in (moments, Moments.none(WIDTH))
+        )
+        assert score_error(maps, weighted, moments) < 0.9 * score_error(maps, plain, moments)
+        none = Moments.none(WIDTH)
+        assert score_error(maps, plain, none) < score_error(maps, weighted, none)
+
+
+class TestShared:
+    @pytest.mark.parametrize("rank", [2, 5, 8])
+    def test_is_as_good_as_parafac(self, rank: int) -> None:
+        """The decomposition of the whole tensor by tensorly, the best of its starts."""
+        maps = make_maps(3)
+        maps = ScoreMaps(maps.query, maps.key, np.zeros((HEADS, SIZE)))
+        tensor = tensor_of(maps)
+        theirs = []
+        for seed in range(3):
+            found = parafac(
+                tensor, rank, n_iter_max=500, tol=1e-9, random_state=seed, init="random"
+            )
+            rest = tensor - tensorly.cp_to_tensor(found)
+            theirs.append(np.linalg.norm(rest) / np.linalg.norm(tensor))
+        fit = fit_shared(
+            maps.query, maps.key, maps.bias, rank, restarts=3, most_rounds=500, tolerance=1e-7
+        )
+        assert fit.error <= min(theirs) + 0.005
+        rest = tensor - np.einsum("rq,hr,rk->qhk", fit.query, fit.mixing, fit.key)
+        assert fit.error == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(tensor), rel=1e-6)
+
+    def test_error_is_that_of_both_terms(self) -> None:
+        maps = make_maps(4)
+        fit = fit_shared(maps.query, maps.key, maps.bias, 6)
+        close = np.einsum("rq,hr,rk->qhk", fit.query, fit.mixing, fit.key)
+        content = np.einsum("hc,hck->hk", maps.bias, maps.key)
+        left = ((tensor_of(maps) - close) ** 2).sum() + ((content - fit.bias @ fit.key) ** 2).sum()
+        total = (tensor_of(maps) ** 2).sum() + (content**2).sum()
+        assert fit.error == pytest.approx(np.sqrt(left / total), rel=1e-6)
+
+    def test_rounds_never_raise_the_error(self) -> None:
+        maps = make_maps(6)
+        errors = fit_shared(maps.query, maps.key, maps.bias, 7, tolerance=0).errors
+        assert len(errors) > 5
+        assert np.diff(errors).max() < 1e-9
+
+    def test_a_round_that_gains_little_is_the_last(self) -> None:
+        maps = make_maps(6)
+        fit = fit_shared(maps.query, maps.key, maps.bias, 7, tolerance=0.01)
+        assert fit.converged
+        assert fit.errors[-2] - fit.errors[-1] <= 0.01 * fit.errors[-2]
+        assert fit.errors[-3] - fit.errors[-2] > 0.01 * fit.errors[-3]
+
+    def test_rounds_that_run_out_are_told(self) -> None:
+        maps = make_maps(6)
+        fit = fit_shared(maps.query, maps.key, maps.bias, 7, most_rounds=3, tolerance=1e-9)
+        assert (fit.iterations, fit.converged) == (3, False)
+
+    def test_a_seed_gives_the_same_factors(self) -> None:
+        maps = make_maps(7)
+        first, again, other = (
+            fit_shared(maps.query, maps.key, maps.bias, 6, seed=seed).query for seed in (1, 1, 2)
+        )
+        assert np.array_equal(first, again)
+        assert not np.allclose(first, other)
+
+    def test_more_starts_are_no_worse(self) -> None:
+        maps = make_maps(8)
+        errors = [
+            fit_shared(maps.query, maps.key, maps.bias, 6, restarts=n).error for n in (1, 4, 8)
+        ]
+        assert errors == sorted(errors, reverse=True)
+
+    def test_heads_of_no_weights_are_no_error(self) -> None:
+        nothing = np.zeros((HEADS, SIZE, WIDTH))
+        maps = ScoreMaps(nothing, nothing, np.zeros((HEADS, SIZE)))
+        factors = factorise(maps, Moments.none(WIDTH), 4)
+        assert np.isfinite(factors.as_maps().scores(make_inputs(5))).all()
+        assert score_error(maps, factors, Moments.none(WIDTH)) == 0
+
+
+class TestPerHead:
+    def test_error_is_that_of_the_singular_values_left_out(self) -> None:
+        maps = make_maps(9)
+        factors = factorise(maps, Moments.none(WIDTH), 2 * HEADS, PER_HEAD)
+        with_bias = np.concatenate([maps.query, maps.bias[:, :, None]], axis=2)
+        strength = np.linalg.svd(with_bias.swapaxes(1, 2) @ maps.key, compute_uv=False)
+        expected = np.sqrt((strength[:, 2:] ** 2).sum() / (strength**2).sum())
+        assert score_error(maps, factors, Moments.none(WIDTH)) == pytest.approx(expected, rel=1e-6)
+
+    def test_shared_dimensions_are_at_least_as_good(self) -> None:
+        """They could be those of the heads, each mixed by its head alone."""
+        maps, moments = make_maps(10), moments_of(make_inputs())
+        shared, own = (
+            score_error(maps, factorise(maps, moments, 8, method), moments) for method in METHODS
+        )
+        assert METHODS == (SHARED, PER_HEAD)
+        assert shared < own
+
+
+def test_singular_values_are_those_of_the_products() -> None:
+    maps = make_maps(11)
+    left, strength, right = head_singular(maps.query, maps.key)
+    products = maps.query.swapaxes(1, 2) @ maps.key
+    assert_allclose(left * strength[:, None] @ right.swapaxes(1, 2), products, atol=1e-10)
+    expected = np.linalg.svd(products, compute_uv=False)[:, :SIZE]
+    assert_allclose(strength, expected, atol=1e-10)

@@ -1,0 +1,151 @@
+"""Encoders with queries and keys of low rank: the same at full rank, in every family."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles.errors import ModelSupportError
+from headroles.models import FAMILIES, open_reader
+from headroles.models.factorisation import METHODS, Moments, factorise
+from headroles.models.inputs import collect_moments
+from headroles.models.low_rank import find_sites, install
+from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
+from tests.models.test_attention import LENGTHS, make_inputs
+
+PLAIN = [kind for kind in CONFIGS if not FAMILIES[kind].positions]
+OTHERS = [kind for kind in CONFIGS if FAMILIES[kind].positions]
+
+
+def with_biases(kind: str, task: str = "Model", attention: str = "sdpa") -> PreTrainedModel:
+    """A model whose biases are none of them 0."""
+    model = make_model(kind, task, attention)
+    generator = torch.Generator().manual_seed(1)
+    for name, values in model.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(values, generator=generator)
+    return model
+
+
+def with_vocabulary(model: PreTrainedModel) -> PreTrainedModel:
+    """``model`` with embeddings for all that the tokenizer of tests knows."""
+    model.resize_token_embeddings(128)
+    return model
+
+
+def low_rank(model: PreTrainedModel, method: str, rank: int | None = None) -> PreTrainedModel:
+    """A copy of ``model``, at full rank unless another is given."""
+    changed = copy.deepcopy(model)
+    for site in find_sites(changed, HEADS):
+        moments = Moments.none(site.maps.query.shape[2])
+        install(changed, site, factorise(site.maps, moments, rank or site.maps.full_rank, method))
+    return changed
+
+
+def outputs(model: PreTrainedModel) -> Tensor:
+    """Last hidden states of the real tokens of a padded batch."""
+    inputs = make_inputs()
+    with torch.no_grad():
+        states: Tensor = model.base_model(**inputs)[0]
+    return states[inputs["attention_mask"].bool()]
+
+
+def weights_of(model: PreTrainedModel) -> list[Tensor]:
+    """Attention of the real queries of the padded sequence, layer by layer."""
+    layers: list[Tensor] = []
+    with open_reader(model) as reader:
+        reader.read(make_inputs(), lambda _, weights: layers.append(weights[1, :, : LENGTHS[1]]))
+    return layers
+
+
+def test_families_with_position_terms_are_known() -> None:
+    rotary = ["modernbert", "nomic_bert", "eurobert", "roformer"]
+    assert sorted(OTHERS) == sorted([*rotary, "mpnet", "deberta", "deberta-v2"])
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+class TestEveryFamily:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("attention", ["eager", "sdpa"])
+    def test_full_rank_is_the_original(self, kind: str, method: str, attention: str) -> None:
+        model = with_biases(kind, attention=attention)
+        expected, ours = outputs(model), outputs(low_rank(model, method))
+        scale = max(1, float(expected.abs().max()))  # MobileBERT has no norms and grows
+        assert float((ours - expected).abs().max()) < 1e-5 * scale
+        assert (ours != expected).any()
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_attention_is_read_as_that_of_the_original(self, kind: str, method: str) -> None:
+        model = with_biases(kind, attention="sdpa")
+        ours, theirs = weights_of(low_rank(model, method)), weights_of(model)
+        assert len(ours) == LAYERS
+        for one, other in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=2e-5)
+            assert one[..., LENGTHS[1] :].abs().max() == 0  # padding
+
+    def test_lower_ranks_differ(self, kind: str) -> None:
+        model = with_biases(kind)
+        full = weights_of(model)
+        for method in METHODS:
+            layers = weights_of(low_rank(model, method, rank=2 * HEADS))
+            assert all((a - b).abs().max() > 1e-3 for a, b in zip(layers, full, strict=True))
+
+    def test_it_can_be_trained(self, kind: str) -> None:
+        model = low_rank(with_biases(kind), METHODS[0], rank=8).train()
+        with torch.no_grad():  # so that no softmax is all but one-hot, without gradients
+            for values in model.parameters():
+                values *= 0.3
+        model.base_model(**make_inputs())[0].square().mean().backward()
+        for name, values in model.named_parameters():
+            if ".scores." in name:
+                assert values.grad is not None
+                assert torch.isfinite(values.grad).all()
+                assert values.grad.abs().max() > 0
+
+    def test_transformers_still_records_its_attention(self, kind: str) -> None:
+        model = low_rank(with_biases(kind), METHODS[0])
+        model.config._attn_implementation = "eager"
+        with torch.no_grad():
+            recorded = model.base_model(**make_inputs(), output_attentions=True).attentions
+        for one, other in zip(recorded, weights_of(model), strict=True):
+            torch.testing.assert_close(one[1, :, : LENGTHS[1]], other, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_position_terms_are_refused_by_name(kind: str) -> None:
+    with pytest.raises(ModelSupportError, match=f"{FAMILIES[kind].name} have .*position"):
+        find_sites(make_model(kind), HEADS)
+
+
+def test_a_second_time_is_refused() -> None:
+    with pytest.raises(ModelSupportError, match="of low rank already"):
+        find_sites(low_rank(make_model("bert"), METHODS[0], 8), HEADS)
+
+
+def test_layers_that_share_a_module_are_one_site() -> None:
+    sites = find_sites(make_model("albert"), HEADS)
+    assert [site.layers for site in sites] == [tuple(range(LAYERS))]
+    assert [site.layers for site in find_sites(make_model("bert"), HEADS)] == [(0,), (1,), (2,)]
+
+
+def test_moments_are_those_of_the_inputs_of_real_tokens() -> None:
+    model = make_model("bert")
+    sites, batch = find_sites(model, HEADS), make_inputs()
+    with torch.no_grad():
+        hidden = model(**batch, output_hidden_states=True).hidden_states
+    mask = batch["attention_mask"].bool()
+    for states, found in zip(hidden, collect_moments(model, sites, [batch, batch]), strict=False):
+        rows = [own[real].double() for own, real in zip(states, mask, strict=True)]
+        tokens = torch.cat(rows)
+        apart = torch.cat([own - own.mean(dim=0) for own in rows])
+        for ours, expected in (
+            (found.mean, tokens.mean(dim=0)),
+            (found.covariance, torch.cov(tokens.T, correction=0)),
+            (found.within, apart.T @ apart / len(apart)),
+        ):
+            torch.testing.assert_close(torch.from_numpy(ours), expected, rtol=1e-4, atol=1e-5)
+    assert not any(module._forward_pre_hooks for module in model.modules())
