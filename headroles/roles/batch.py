@@ -70,6 +70,28 @@ class Batch:
         return classifier
 
     @cached_property
+    def in_words(self) -> BoolArray:
+        """(B, N): pieces of words."""
+        return np.asarray(self.words >= 0)
+
+    @cached_property
+    def words(self) -> IntArray:
+        """(B, N): the number of each token's word in its example, -1 where there is none."""
+        return pad([example.words for example in self.examples], -1)
+
+    @cached_property
+    def first_pieces(self) -> BoolArray:
+        """(B, N): the first piece of every word that has any."""
+        before = np.roll(self.words, 1, axis=1)
+        before[:, 0] = -1
+        return np.asarray(self.in_words & (self.words != before))
+
+    @cached_property
+    def word_places(self) -> IntArray:
+        """(B, N): place of each token's word among those with pieces, -1 where there is none."""
+        return np.where(self.in_words, np.cumsum(self.first_pieces, axis=1) - 1, -1)
+
+    @cached_property
     def separators(self) -> BoolArray:
         """(B, N): the special tokens that are not the first."""
         return self.special & ~self.classifier

@@ -84,10 +84,16 @@ class Part(ABC):
     ``constants`` (B, r) are to be added to what is read. ``counts`` (B, r) is how many tokens or
     arcs are behind a score; where it is 0 there is none. ``skipped`` counts what was left out for
     want of pieces, ``controls`` what contrasts could be made of, by reason.
+
+    What is read is attention, or first choices ``among`` some candidates in its place: 1 where the
+    choice is and 0 elsewhere. ``offset_shares`` (B, r, offsets) is what looking at a fixed offset
+    would score, NaN where there is no score; None for roles that have nothing to do with it.
     """
 
     constants: FloatArray
     counts: IntArray
+    among: str | None = None
+    offset_shares: FloatArray | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
 

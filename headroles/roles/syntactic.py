@@ -42,13 +42,16 @@ class SyntacticOptions(RelationOptions, PresetOptions):
 
 
 def roles(options: SyntacticOptions, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
-    """Pooled over all relations and by relation, in both directions; then their contrasts."""
+    """Pooled over all relations and by relation, in both directions; then their contrasts.
+
+    First choices have none: the best fixed offset is what they are compared with.
+    """
     if not relations:
         return
     arcs = Arcs(relations, options.keep_subtypes)
     syntactic = [*_pooled(arcs), *_by_relation(arcs)]
     yield from syntactic
-    if options.beyond_offset:
+    if options.beyond_offset and not score.of_first_choice:
         yield from map(beyond_offset, syntactic)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headroles.roles import Plan
+from headroles.roles import EVERY, WORDS, Candidates, Plan
+from headroles.roles.sieve import Layer
 
 T = TypeVar("T")
 
@@ -25,7 +26,8 @@ def read_scores(attention: Tensor, plan: Plan) -> Tensor:
     key_sets: Any = plan.key_sets
     constants: list[Any] = [part.constants for part in plan.parts]
     layer = AttentionLayer(attention.float(), key_sets)
-    read = torch.cat([part.read(layer) for part in plan.parts], dim=-1)
+    chosen = FirstChoices(layer, plan.candidates)
+    read = torch.cat([part.read(chosen.among(part.among)) for part in plan.parts], dim=-1)
     return read + torch.cat(constants, dim=-1)[:, None]
 
 
@@ -76,6 +78,74 @@ class AttentionLayer:
         batch, heads, width, _ = of_pairs.shape
         sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), self.key_sets)
         return sums.view(batch, heads, width, -1)
+
+
+class FirstChoices:
+    """Finds the first choices of a layer's queries, once for each kind of candidates."""
+
+    def __init__(self, layer: AttentionLayer, candidates: Candidates | None) -> None:
+        self._layer = layer
+        self._candidates: Any = candidates
+        self._found: dict[str, Layer] = {}
+
+    def among(self, kind: str | None) -> Layer:
+        """The layer with first choices among ``kind`` of candidates for attention; None: as is."""
+        if kind is None:
+            return self._layer
+        if kind not in self._found:
+            self._found[kind] = ChoiceLayer(self._choose(kind), self._layer.key_sets)
+        return self._found[kind]
+
+    def _choose(self, kind: str) -> Tensor:
+        """(batch, heads, query): the chosen keys; of words, which are at home in first pieces."""
+        attention = self._layer.attention
+        if kind == EVERY:
+            return attention.argmax(dim=-1)
+        if kind == WORDS:
+            return self._choose_words()
+        return attention.masked_fill(self._candidates.barred[:, None, None], -1).argmax(dim=-1)
+
+    def _choose_words(self) -> Tensor:
+        attention, given = self._layer.attention, self._candidates
+        batch, heads, width, _ = attention.shape
+        n_words = given.of_words.shape[-1]
+        to_words = attention.reshape(batch, heads * width, width).bmm(given.of_words)
+        # sums over the pieces of a query have their maximum where the means have
+        between = given.of_words.mT[:, None] @ to_words.view(batch, heads, width, n_words)
+        between.diagonal(dim1=-2, dim2=-1).fill_(-1)
+        chosen = between.argmax(dim=-1)
+        keys = given.starts[:, None].expand(-1, heads, -1).gather(2, chosen)
+        at_tokens: Tensor = keys.gather(2, given.words[:, None].expand(-1, heads, -1))
+        return at_tokens
+
+
+class ChoiceLayer:
+    """First choices (batch, heads, query) in the place of attention, 1 there and 0 elsewhere."""
+
+    def __init__(self, chosen: Tensor, key_sets: Tensor) -> None:
+        self.chosen = chosen
+        self.key_sets = key_sets
+
+    def at(self, pairs: Tensor) -> Tensor:
+        """(batch, heads, P): 1 where a pair (batch, P) of query * N + key is a choice."""
+        width = self.chosen.shape[-1]
+        queries = (pairs // width)[:, None].expand(-1, self.chosen.shape[1], -1)
+        hits = self.chosen.gather(2, queries) == (pairs % width)[:, None]
+        return hits.to(self.key_sets.dtype)
+
+    @cached_property
+    def masses(self) -> Tensor:
+        """(batch, heads, query, K): 1 where the choice belongs to a set."""
+        n_sets = self.key_sets.shape[-1]
+        sets = self.key_sets[:, None].expand(-1, self.chosen.shape[1], -1, -1)
+        return sets.gather(2, self.chosen[..., None].expand(-1, -1, -1, n_sets))
+
+    @property
+    def entropies(self) -> Tensor:
+        """None: a choice has no entropy."""
+        raise NotImplementedError
+
+    entropies_within = entropies
 
 
 def on_device(value: T, device: torch.device) -> T:

@@ -28,7 +28,8 @@ class ScoringOptions(RoleOptions):
             "; ".join(f"{score.name}: {score.words}" for score in SCORES.values()) + ".",
             more="bias is the published one; excess is 0 for uniform attention and 1 where all of "
             "it is in the sieve, for every role and length; contrasts are differences of two such "
-            "shares, and ends of intervals may lie beyond 1.",
+            "shares, and ends of intervals may lie beyond 1. hit is the share of queries whose "
+            "largest weight is in the sieve, between words for roles that speak of words.",
             words="the score",
             choices=tuple(SCORES),
         ),

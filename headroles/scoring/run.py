@@ -31,6 +31,7 @@ from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.roles import (
+    OFFSETS,
     SCORES,
     Batch,
     Plan,
@@ -196,17 +197,20 @@ class ScoringRun:
         shape = (len(examples), self._reader.n_layers, self._reader.n_heads, len(self.roles))
         values = np.empty(shape, dtype=np.float32)
         counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
+        shares = np.full((len(examples), len(self.roles), len(OFFSETS)), np.nan, dtype=np.float32)
         waiting = batches_by_length(examples, self.batch_tokens)[::-1]
         done = 0
         while waiting:
             rows = waiting.pop()
             batch = [examples[row] for row in rows]
             try:
-                values[rows], counts[rows] = self._score_batch(batch)
+                values[rows], counts[rows], of_offsets = self._score_batch(batch)
             except torch.OutOfMemoryError:
                 self._refuse_single(batch)
                 waiting += self._halve(rows)
                 continue
+            if of_offsets is not None:
+                shares[rows] = of_offsets
             done += len(rows)
             report(done)
             self._held_memory.release()
@@ -217,15 +221,16 @@ class ScoringRun:
             values=values,
             counts=counts,
             digests=[example.digest for example in examples],
+            offset_shares=shares if self.score.of_first_choice else None,
         )
 
     def _score_batch(
         self, examples: list[EncodedExample]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Values (B, layers, heads, roles), and how much is behind them.
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32] | None]:
+        """Values (B, layers, heads, roles), how much is behind them, and what offsets would hit.
 
-        The latter (B, roles), and what is told to be left out, is that of the layers with the
-        widest reach.
+        The latter two (B, roles, ...), and what is told to be left out, are those of the layers
+        with the widest reach.
         """
         batch, reaches = Batch(examples), self._reader.reaches
         plans = {
@@ -238,7 +243,8 @@ class ScoringRun:
         widest = max(plans.values(), key=lambda plan: int(plan.counts.sum()))
         self._skipped += widest.skipped
         self._controls += widest.controls
-        return values, np.max([plan.counts for plan in plans.values()], axis=0)
+        counts = np.max([plan.counts for plan in plans.values()], axis=0)
+        return values, counts, widest.offset_shares
 
     def _read(
         self, examples: Sequence[EncodedExample], plans: dict[int | None, Plan]

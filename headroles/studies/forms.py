@@ -52,6 +52,8 @@ class TestsForm(TestForm):
     left_out: list[str]
     warnings: list[str]
     why_left_out: dict[str, str] = {}
+    offset_margin: float = 0
+    offsets: dict[str, tuple[int, int]] = {}
 
 
 class RoleTableForm(OfScores):
