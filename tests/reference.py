@@ -103,6 +103,26 @@ def reference_scores(
     }
 
 
+def reference_positions(
+    attention: Attention, tokens: Tokens, offsets: Sequence[int], asked: Asked
+) -> dict[str, Any]:
+    """Scores of the tokens at fixed offsets; 0 is the token itself."""
+    every, inner = range(tokens.n), [i for i in range(tokens.n) if i not in tokens.specials]
+    found = {}
+    for k in offsets:
+        name = f"position:{k:+d}" if k else "self"
+        if asked.score != "hit":
+            rows = [asked.row(attention, i, [i + k] if i + k in every else []) for i in every]
+        else:
+            queries = [i for i in inner if i + k in inner and i + k in asked.keys(i, tokens.n)]
+            rows = [
+                (np.array(inner)[attention[..., i, inner].argmax(-1)] == i + k).astype(float)
+                for i in queries
+            ]
+        found[name] = mean(rows)
+    return found
+
+
 def _of_tokens(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]:
     everywhere, specials = range(tokens.n), tokens.specials
     classifier = [i for i in specials if i == 0]

@@ -103,7 +103,8 @@ def open_scoring(model: Model, corpus: Corpus, options: ScoreOptions) -> Iterato
     those of `score_heads`.
     """
     with prepared(as_corpus(corpus)) as ready:
-        choose_relations(options, ready.scheme, ready.relations)
+        relations = choose_relations(options, ready.scheme, ready.relations)
+        choose_roles(options, relations, SCORES[options.score])
         encoder = load_encoder(model, options)
         with open_reader(encoder.model) as reader:
             yield ScoringRun(encoder, reader, ready, options)
