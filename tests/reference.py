@@ -123,6 +123,23 @@ def reference_positions(
     return found
 
 
+def reference_word_set(
+    attention: Attention, tokens: Tokens, sets: Sequence[tuple[list[int], list[int]]], asked: Asked
+) -> Any:
+    """Score of the words that query words look for; pairs of both, in numbers of words."""
+    chosen, values = first_choices(attention, tokens), []
+    for queries, wanted in sets:
+        wanted = [word for word in wanted if tokens.pieces(word)]
+        for word in queries:
+            if asked.score == "hit":
+                if tokens.pieces(word) and set(wanted) - {word}:
+                    values.append(np.isin(chosen[word], wanted).astype(float))
+                continue
+            sieve = [j for own in wanted for j in tokens.pieces(own)]
+            values.append(mean([asked.row(attention, i, sieve) for i in tokens.pieces(word)]))
+    return mean(values)
+
+
 def _of_tokens(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]:
     everywhere, specials = range(tokens.n), tokens.specials
     classifier = [i for i in specials if i == 0]

@@ -10,8 +10,8 @@ from headroles.options import Options
 from headroles.roles.batch import Batch
 from headroles.roles.candidates import TOKENS
 from headroles.roles.key_sets import Evenness, RowWise, Shared
-from headroles.roles.role import PAIRS, Role
-from headroles.roles.scores import BIAS, HIT, Score
+from headroles.roles.role import PAIRS, Context, Role
+from headroles.roles.scores import BIAS, HIT
 
 EVENNESS = "block:evenness"
 THRESHOLD_OF_HITS = 0.9
@@ -19,7 +19,7 @@ THRESHOLD_OF_HITS = 0.9
 random hits half of the time, and one that looks at what is near almost always."""
 
 
-def roles(options: Options, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
+def roles(options: Options, context: Context) -> Iterator[Role]:
     """``block``, and beside it what tells the entropy in it from the attention in it.
 
     The bias score of ``block`` is published with each row times its entropy; ``block:ratio`` is
@@ -27,13 +27,13 @@ def roles(options: Options, relations: tuple[str, ...], score: Score) -> Iterato
     the words of the sentence that it stays in is a measure of its own.
     """
     words = "words of the own sentence"
-    if score == BIAS:
+    if context.score == BIAS:
         with_entropy = f"{words}, evenly (times entropy)"
         yield Role(
             "block", with_entropy, needs=PAIRS, sieve=RowWise(own_segment, times_entropy=True)
         )
         yield Role("block:ratio", words, needs=PAIRS, sieve=RowWise(own_segment))
-    elif score == HIT:
+    elif context.score == HIT:
         sieve = RowWise(own_segment, among=TOKENS)
         limits = {HIT.name: THRESHOLD_OF_HITS}
         yield Role("block", words, needs=PAIRS, thresholds=limits, sieve=sieve)

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
+from headroles.corpus import Sentence
 from headroles.errors import UsageError
 from headroles.options import Option, split_names
-from headroles.roles import block, delimiter, local, position, syntactic
+from headroles.roles import block, delimiter, local, position, punctuation, rare, syntactic
 from headroles.roles.local import LocalOptions
-from headroles.roles.role import Role
+from headroles.roles.own import own_roles
+from headroles.roles.rare import RareOptions
+from headroles.roles.role import Context, Role
 from headroles.roles.scores import Score
 from headroles.roles.syntactic import SyntacticOptions
 from headroles.wording import listed
 
-ROLE_FILES = (local, delimiter, block, syntactic, position)
-"""In the order of every table. Each has a function ``roles``, which gives those asked for."""
-GROUPS = {file.__name__.rpartition(".")[2]: file for file in ROLE_FILES}
-"""The files by the names that users call groups of roles by."""
+ROLE_GROUPS: dict[str, Callable[[Any, Context], Iterator[Role]]] = {
+    "local": local.roles,
+    "delimiter": delimiter.roles,
+    "block": block.roles,
+    "syntactic": syntactic.roles,
+    "position": position.roles,
+    "self": position.itself,
+    "punctuation": punctuation.roles,
+    "rare": rare.roles,
+}
+"""What users call groups of roles, and what gives the roles; in the order of every table."""
 DEFAULT_GROUPS = ("local", "delimiter", "block", "syntactic")
 """What is scored if nothing is named: every role more is a test more to correct all others for."""
 ALL = "all"
@@ -37,7 +47,7 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoleOptions(SyntacticOptions, LocalOptions):
+class RoleOptions(SyntacticOptions, LocalOptions, RareOptions):
     """What any role can be asked for."""
 
     title: ClassVar[str] = "Roles"
@@ -46,7 +56,8 @@ class RoleOptions(SyntacticOptions, LocalOptions):
         Sequence[str] | None,
         Option(
             "Roles to score, separated by commas: groups "
-            f"({', '.join(GROUPS)}), ids such as position:-2, or all.",
+            f"({', '.join(ROLE_GROUPS)}), ids such as position:-2, all, or "
+            "MODULE:FUNCTION of one's own.",
             more=f"None takes {', '.join(DEFAULT_GROUPS)}. A group is all of its roles: delimiter "
             "is also delimiter:cls and delimiter:sep.",
             convert=_names,
@@ -55,33 +66,45 @@ class RoleOptions(SyntacticOptions, LocalOptions):
 
 
 def choose_roles(
-    options: RoleOptions, relations: tuple[str, ...], score: Score
+    options: RoleOptions,
+    relations: tuple[str, ...],
+    score: Score,
+    sentences: Iterable[Sentence] = (),
 ) -> tuple[Role, ...]:
     """The roles to score with a score, and arcs of these ``relations``, in the order of tables.
 
-    Raises UsageError for names of no role.
+    ``sentences`` are those of the corpus; some roles need them. Raises UsageError for names of no
+    role, and CorpusError for a corpus that has not what a role is made of.
     """
     named = DEFAULT_GROUPS if options.roles is None else options.roles
-    groups = {name: tuple(file.roles(options, relations, score)) for name, file in GROUPS.items()}
-    _refuse_unknown(named, groups)
-    return tuple(
-        role
-        for group, roles in groups.items()
-        for role in roles
-        if {group, ALL, role.id, role.measure_of} & set(named)
-    )
-
-
-def _refuse_unknown(named: Sequence[str], groups: dict[str, tuple[Role, ...]]) -> None:
-    known = [ALL, *groups, *(role.id for roles in groups.values() for role in roles)]
+    context = Context(relations, score, sentences)
+    chosen: list[Role] = []
+    for group, make in ROLE_GROUPS.items():
+        asked = [name for name in named if name == ALL or name.partition(":")[0] == group]
+        if asked:
+            chosen += _choose(group, tuple(make(options, context)), asked)
     for name in named:
-        if name not in known:
-            near = get_close_matches(name, known, n=3)
-            raise UsageError(
-                f"there is no role {name!r} to score; "
-                + (
-                    f"did you mean {listed(near)}?"
-                    if near
-                    else f"it must be one of {listed(known)}"
-                )
-            )
+        if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
+            _refuse_unknown(name)
+            chosen += own_roles(name, context)
+    return tuple(chosen)
+
+
+def _choose(group: str, roles: Sequence[Role], asked: Sequence[str]) -> list[Role]:
+    """Those of the ``roles`` of a group that are asked for."""
+    known = [group, *(role.id for role in roles)]
+    for name in asked:
+        if name not in known and name != ALL:
+            near = get_close_matches(name, known, n=3) or known
+            raise UsageError(f"there is no role {name!r} to score; did you mean {listed(near)}?")
+    return [role for role in roles if {group, ALL, role.id, role.measure_of} & set(asked)]
+
+
+def _refuse_unknown(name: str) -> None:
+    """Raise UsageError for a name that is neither a group nor like that of a function."""
+    if ":" not in name or get_close_matches(name.partition(":")[0], ROLE_GROUPS, cutoff=0.8):
+        groups = ", ".join((*ROLE_GROUPS, ALL))
+        raise UsageError(
+            f"there is no role {name!r} to score; it must be one of {groups}, an id that tables "
+            "have, or the MODULE:FUNCTION of a Python function"
+        )

@@ -7,18 +7,21 @@ from collections.abc import Iterator
 from headroles.errors import UsageError
 from headroles.options import Options
 from headroles.roles.offsets import Offsets
-from headroles.roles.role import Role
-from headroles.roles.scores import Score
+from headroles.roles.role import Context, Role
 
 GROUP = "position"
 USUAL = (-1, 1)
 """The neighbours: the offsets of the group."""
 
 
-def roles(options: Options, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
-    """Those of the usual offsets, of any others that are asked for, and ``self``."""
+def roles(options: Options, context: Context) -> Iterator[Role]:
+    """Those of the usual offsets, and of any others that are asked for."""
     asked = [offset_of(name) for name in getattr(options, "roles", None) or () if is_one(name)]
     yield from map(position, sorted({*USUAL, *asked}))
+
+
+def itself(options: Options, context: Context) -> Iterator[Role]:
+    """The token itself."""
     yield Role("self", "the token itself", sieve=Offsets((0,)))
 
 

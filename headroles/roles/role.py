@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headroles.corpus import Sentence
     from headroles.roles.scores import Score
     from headroles.roles.sieve import Sieve
 
 TOKENS, ARCS = "tokens", "arcs"
 PAIRS = "pairs of sentences of one document that follow one another"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What roles are made for: the relations whose arcs are scored, a score, and the corpus.
+
+    ``sentences`` may be gone through any number of times.
+    """
+
+    relations: tuple[str, ...]
+    score: Score
+    sentences: Iterable[Sentence] = ()
 
 
 @dataclass(frozen=True)

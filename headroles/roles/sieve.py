@@ -65,6 +65,9 @@ class Layer(Protocol):
     def masses(self) -> Array:
         """(B, heads, N, K): the attention of every row to each key set."""
 
+    def masses_of(self, key_sets: Array) -> Array:
+        """(B, heads, N, k): the same for other sets (B, N, k)."""
+
     @property
     def entropies(self) -> Array:
         """(B, heads, N): the entropy of every row in nats."""

@@ -16,8 +16,7 @@ from headroles.roles.batch import Batch
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.relations import RelationOptions
-from headroles.roles.role import ARCS, Role
-from headroles.roles.scores import Score
+from headroles.roles.role import ARCS, Context, Role
 
 BEYOND_OFFSET = "beyond_offset"
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
@@ -41,17 +40,17 @@ class SyntacticOptions(RelationOptions, PresetOptions):
             object.__setattr__(self, "beyond_offset", False)
 
 
-def roles(options: SyntacticOptions, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
+def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     """Pooled over all relations and by relation, in both directions; then their contrasts.
 
     First choices have none: the best fixed offset is what they are compared with.
     """
-    if not relations:
+    if not context.relations:
         return
-    arcs = Arcs(relations, options.keep_subtypes)
+    arcs = Arcs(context.relations, options.keep_subtypes)
     syntactic = [*_pooled(arcs), *_by_relation(arcs)]
     yield from syntactic
-    if options.beyond_offset and not score.of_first_choice:
+    if options.beyond_offset and not context.score.of_first_choice:
         yield from map(beyond_offset, syntactic)
 
 

@@ -50,7 +50,11 @@ class AttentionLayer:
     @cached_property
     def masses(self) -> Tensor:
         """(batch, heads, query, K)."""
-        return self._sums(self.attention)
+        return self._sums(self.attention, self.key_sets)
+
+    def masses_of(self, key_sets: Tensor) -> Tensor:
+        """(batch, heads, query, k): the same for other sets (batch, key, k)."""
+        return self._sums(self.attention, key_sets)
 
     @cached_property
     def entropies(self) -> Tensor:
@@ -70,13 +74,14 @@ class AttentionLayer:
         there = self.masses > torch.finfo(self.masses.dtype).tiny
         # -sum p/m ln(p/m) = (-sum p ln p) / m + ln m
         safe = self.masses.where(there, 1.0)
-        sums = self._sums(torch.special.entr(self.attention))
+        sums = self._sums(torch.special.entr(self.attention), self.key_sets)
         return (sums / safe + safe.log()).where(there, 0.0)
 
-    def _sums(self, of_pairs: Tensor) -> Tensor:
+    @staticmethod
+    def _sums(of_pairs: Tensor, key_sets: Tensor) -> Tensor:
         """Sums (batch, heads, query, K) over the keys of each set."""
         batch, heads, width, _ = of_pairs.shape
-        sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), self.key_sets)
+        sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), key_sets)
         return sums.view(batch, heads, width, -1)
 
 
@@ -136,9 +141,12 @@ class ChoiceLayer:
     @cached_property
     def masses(self) -> Tensor:
         """(batch, heads, query, K): 1 where the choice belongs to a set."""
-        n_sets = self.key_sets.shape[-1]
-        sets = self.key_sets[:, None].expand(-1, self.chosen.shape[1], -1, -1)
-        return sets.gather(2, self.chosen[..., None].expand(-1, -1, -1, n_sets))
+        return self.masses_of(self.key_sets)
+
+    def masses_of(self, key_sets: Tensor) -> Tensor:
+        """(batch, heads, query, k): the same for other sets (batch, key, k)."""
+        sets = key_sets[:, None].expand(-1, self.chosen.shape[1], -1, -1)
+        return sets.gather(2, self.chosen[..., None].expand(-1, -1, -1, key_sets.shape[-1]))
 
     @property
     def entropies(self) -> Tensor:

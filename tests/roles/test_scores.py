@@ -106,7 +106,10 @@ def test_equals_the_reference(
 ) -> None:
     """Every role and contrast, whatever the window and however far the layer reaches."""
     attention = random_attention(len(example), seed, reach=reach)
-    options = {"window": window, "roles": "all,position:-3"}
+    options = {
+        "window": window,
+        "roles": "local,delimiter,block,syntactic,position:-3,position,self",
+    }
     values = score_of(attention, [example], score, reach, **options)[0]
     asked, tokens = Asked(score, reach, window), tokens_of(example)
     expected = reference_scores(attention[0], tokens, RELATIONS, asked)
