@@ -13,4 +13,7 @@ from .loading import (
 from .loading import (
     load_encoder as load_encoder,
 )
+from .measures import MEASURES as MEASURES
+from .measures import NORMS as NORMS
+from .measures import WEIGHTS as WEIGHTS
 from .options import ModelOptions as ModelOptions

@@ -106,7 +106,7 @@ def open_scoring(model: Model, corpus: Corpus, options: ScoreOptions) -> Iterato
         relations = choose_relations(options, ready.scheme, ready.relations)
         choose_roles(options, relations, SCORES[options.score], ready)
         encoder = load_encoder(model, options)
-        with open_reader(encoder.model) as reader:
+        with open_reader(encoder.model, options.measure) as reader:
             yield ScoringRun(encoder, reader, ready, options)
 
 

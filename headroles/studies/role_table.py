@@ -314,11 +314,24 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
         "warnings": [
             *warnings_of_run(scores.provenance),
             *warn_of_documents(scores.provenance, hypotheses, asked),
+            *_warn_of_norms(scores, columns),
             *find_warnings(hypotheses, asked, above),
         ],
     }
     frame = _frame(scores, columns, hypotheses, above, below, asked)
     return RoleTable(frame, {**scores.provenance, "score": scores.score.name, "tests": tests})
+
+
+def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
+    """The published threshold of ``block`` is one for weights."""
+    measure = scores.provenance.get("options", {}).get("measure")
+    if measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
+        return []
+    return [
+        "under norms little goes to special tokens, so that rows are even, and block, which is "
+        "times their entropy, exceeds its published threshold in nearly all heads; block:ratio is "
+        "without entropy, and excess scores are without it altogether"
+    ]
 
 
 def _describe_rivals(

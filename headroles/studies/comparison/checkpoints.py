@@ -61,7 +61,10 @@ def score_checkpoints(
         for name, model in models.items():
             with result_folder(folder / name, overwrite) as staging:
                 encoder = load_encoder(model, options)
-                with open_reader(encoder.model) as reader, progress(name) as on_progress:
+                with (
+                    open_reader(encoder.model, options.measure) as reader,
+                    progress(name) as on_progress,
+                ):
                     shown = replace(options, on_progress=on_progress)
                     score_to_folder(ScoringRun(encoder, reader, ready, shown), staging)
             yield folder / name
