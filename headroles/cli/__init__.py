@@ -1,15 +1,27 @@
 """Commands, one file each: parse, call, show. They are listed in the order of work."""
 
+from headroles.cli import (
+    assign,
+    best,
+    classify,
+    compare,
+    demo,
+    describe,
+    export,
+    models,
+    power,
+    score,
+)  # isort: skip
 from headroles.cli.app import app, main
-
-from headroles.cli import classify, score, assign, compare, power, export, models, demo  # isort: skip
 
 __all__ = [
     "app",
     "assign",
+    "best",
     "classify",
     "compare",
     "demo",
+    "describe",
     "export",
     "main",
     "models",

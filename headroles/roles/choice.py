@@ -10,7 +10,16 @@ from typing import Annotated, Any, ClassVar
 from headroles.corpus import Sentence
 from headroles.errors import UsageError
 from headroles.options import Option, split_names
-from headroles.roles import block, delimiter, local, position, punctuation, rare, syntactic
+from headroles.roles import (
+    block,
+    delimiter,
+    local,
+    position,
+    punctuation,
+    quantities,
+    rare,
+    syntactic,
+)
 from headroles.roles.local import LocalOptions
 from headroles.roles.own import own_roles
 from headroles.roles.rare import RareOptions
@@ -28,6 +37,9 @@ ROLE_GROUPS: dict[str, Callable[[Any, Context], Iterator[Role]]] = {
     "self": position.itself,
     "punctuation": punctuation.roles,
     "rare": rare.roles,
+    "confidence": quantities.confidence,
+    "entropy": quantities.entropy,
+    "distance": quantities.distance,
 }
 """What users call groups of roles, and what gives the roles; in the order of every table."""
 DEFAULT_GROUPS = ("local", "delimiter", "block", "syntactic")

@@ -76,6 +76,13 @@ class Layer(Protocol):
     def entropies_within(self) -> Array:
         """(B, heads, N, K): the entropy of every row's attention within each key set, in nats."""
 
+    @property
+    def distances(self) -> Array:
+        """(B, heads, N): the mean distance of keys from every query, by attention."""
+
+    def largest(self, barred: Array) -> Array:
+        """(B, heads, N): the largest attention of every row among keys not ``barred`` (B, N)."""
+
     def at(self, pairs: Array) -> Array:
         """(B, heads, P): the attention at ``pairs`` (B, P) of query * N + key."""
 

@@ -65,6 +65,17 @@ class AttentionLayer:
         return -torch.einsum("bhqk,bhqk->bhq", self.attention, logarithms)
 
     @cached_property
+    def distances(self) -> Tensor:
+        """(batch, heads, query): mean distance of the keys in tokens, by attention."""
+        places = torch.arange(self.attention.shape[-1], device=self.attention.device)
+        apart = (places[:, None] - places).abs().to(self.attention.dtype)
+        return torch.einsum("bhqk,qk->bhq", self.attention, apart)
+
+    def largest(self, barred: Tensor) -> Tensor:
+        """(batch, heads, query): the largest attention among keys that are not ``barred``."""
+        return self.attention.masked_fill(barred[:, None, None], 0).amax(dim=-1)
+
+    @cached_property
     def entropies_within(self) -> Tensor:
         """(batch, heads, query, K) in nats.
 
@@ -150,10 +161,14 @@ class ChoiceLayer:
 
     @property
     def entropies(self) -> Tensor:
-        """None: a choice has no entropy."""
+        """None: a choice has no entropy, nor has it distances."""
         raise NotImplementedError
 
-    entropies_within = entropies
+    entropies_within = distances = entropies
+
+    def largest(self, barred: Tensor) -> Tensor:
+        """None: all of a choice is in one place."""
+        raise NotImplementedError
 
 
 def on_device(value: T, device: torch.device) -> T:

@@ -1,3 +1,12 @@
+from .best_heads import (
+    BestHeads as BestHeads,
+)
+from .best_heads import (
+    best_heads as best_heads,
+)
+from .best_heads import (
+    find_best_heads as find_best_heads,
+)
 from .classification import (
     Classification as Classification,
 )
@@ -25,6 +34,9 @@ from .options import (
 from .planning import PowerPlan as PowerPlan
 from .planning import plan as plan
 from .planning import plan_examples as plan_examples
+from .quantities import Quantities as Quantities
+from .quantities import describe as describe
+from .quantities import describe_heads as describe_heads
 from .role_table import RoleTable as RoleTable
 from .role_table import assign as assign
 from .role_table import assign_roles as assign_roles

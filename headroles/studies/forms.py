@@ -103,3 +103,25 @@ class PlanForm(msgspec.Struct):
     """As a plan says it."""
 
     plan: PlannedForm
+
+
+class UnitForm(msgspec.Struct):
+    """At which level was estimated."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha {self.alpha}")
+
+
+class BestForm(OfScores):
+    """As a table of best heads says it."""
+
+    best: UnitForm
+
+
+class QuantitiesForm(OfScores):
+    """As a table of quantities says it."""
+
+    described: UnitForm

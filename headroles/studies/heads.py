@@ -16,7 +16,7 @@ from headroles.roles import Role
 from headroles.scoring import HeadScores
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import ThresholdOptions
-from headroles.testing import Hypotheses, LevelOptions
+from headroles.testing import Hypotheses, LevelOptions, UnitOptions
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -36,12 +36,17 @@ class HeadColumns:
     n_heads: int
 
     @classmethod
-    def of(cls, scores: HeadScores) -> HeadColumns:
-        """Of the roles that any example has a score for; measures of roles are no roles."""
+    def of(cls, scores: HeadScores, described: bool = False) -> HeadColumns:
+        """Of the roles that any example has a score for; measures of roles are no roles.
+
+        With ``described`` of the quantities that describe heads, in the place of roles.
+        """
         there = np.asarray((scores.counts > 0).any(axis=0))
         roles = [role for role, has in zip(scores.roles, there, strict=True) if has]
-        tested = tuple(role for role in roles if role.is_tested)
-        return cls(tested, scores.n_layers, scores.n_heads)
+        chosen = tuple(
+            role for role in roles if (role.is_described if described else role.is_tested)
+        )
+        return cls(chosen, scores.n_layers, scores.n_heads)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -130,7 +135,7 @@ def hypotheses_of(
     )
 
 
-def clusters_of(scores: HeadScores, options: LevelOptions) -> IntArray | None:
+def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
     """Cluster (examples,) of each example, numbered from 0; None if they are independent."""
     documents, codes = np.unique(scores.documents, return_inverse=True)
     if options.clusters == "document" and len(documents) < 2:

@@ -296,6 +296,11 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
             "score again with score='bias' (--score bias), or leave the preset out"
         )
     columns, asked = HeadColumns.of(scores), options.tests
+    if not columns.roles:
+        raise UsageError(
+            "these scores have no role that could be tested; score roles with --roles, or see what "
+            "describes heads with: headroles describe DIR"
+        )
     hypotheses = hypotheses_of(
         scores, columns, asked, options, ddof=0 if options.is_published else 1
     )

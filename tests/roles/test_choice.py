@@ -40,7 +40,8 @@ def test_all_is_every_group_after_the_default() -> None:
     found = ids("all,position:+4")
     assert found[: len(DEFAULT)] == DEFAULT
     assert found[len(DEFAULT) :] == [
-        *("position:-1", "position:+1", "position:+4", "self", "punctuation", "rare")
+        *("position:-1", "position:+1", "position:+4", "self", "punctuation", "rare"),
+        *("confidence", "entropy", "entropy:share", "distance"),
     ]
 
 
