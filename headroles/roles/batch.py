@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
+from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
 from headroles.roles.rows import BoolArray
 from headroles.roles.scores import RowValues, Score
@@ -138,3 +139,11 @@ class Scope:
     def row_values(self, sizes: IntArray) -> RowValues:
         """Values of all rows, for sieves of ``sizes`` (B, N)."""
         return self.score.row_values(self.row_lengths, sizes)
+
+
+def placed_sentences(example: EncodedExample) -> Iterator[tuple[int, Sentence]]:
+    """The sentences of an example, each after the number of words before it."""
+    before = 0
+    for sentence in example.sentences:
+        yield before, sentence
+        before += len(sentence.words)

@@ -19,7 +19,7 @@ import numpy as np
 from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
-from headroles.roles.batch import Batch
+from headroles.roles.batch import Batch, placed_sentences
 from headroles.roles.key_sets import Shared
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.role import ARCS, Context, Role
@@ -126,7 +126,7 @@ class FindPairs:
         """(links, 4): first piece and number of pieces of both ends."""
         pairs = [
             (before + one, before + other)
-            for before, sentence in _placed(example)
+            for before, sentence in placed_sentences(example)
             for one, other in self.find.of(sentence)
         ]
         ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -144,16 +144,8 @@ class FindWords:
         """The words of each segment as queries, those found in it as keys."""
         queries, keys = np.zeros((2, 2, batch.size, batch.width), dtype=bool)
         for row, example in enumerate(batch.examples):
-            for segment, (before, sentence) in enumerate(_placed(example)):
+            for segment, (before, sentence) in enumerate(placed_sentences(example)):
                 places = [before + place for place in self.find.of(sentence)]
                 keys[segment, row] = np.isin(batch.words[row], places)
                 queries[segment, row] = batch.segments[row] == segment
         return [Shared(queries[segment], keys[segment]) for segment in (0, 1)]
-
-
-def _placed(example: EncodedExample) -> Iterator[tuple[int, Sentence]]:
-    """The sentences of an example, each after the number of words before it."""
-    before = 0
-    for sentence in example.sentences:
-        yield before, sentence
-        before += len(sentence.words)

@@ -103,7 +103,7 @@ def open_scoring(model: Model, corpus: Corpus, options: ScoreOptions) -> Iterato
     those of `score_heads`.
     """
     with prepared(as_corpus(corpus)) as ready:
-        relations = choose_relations(options, ready.scheme, ready.relations)
+        relations = choose_relations(options, ready.scheme, ready.relations, ready)
         choose_roles(options, relations, SCORES[options.score], ready)
         encoder = load_encoder(model, options)
         with open_reader(encoder.model, options.measure) as reader:
@@ -128,7 +128,7 @@ class ScoringRun:
         self._controls: Counter[str] = Counter()
         self._held_memory = HeldMemory(_MEMORY_SLACK)
         self.score = SCORES[options.score]
-        self.relations = choose_relations(options, corpus.scheme, corpus.relations)
+        self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
         self.roles = choose_roles(options, self.relations, self.score, corpus)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
         self.provenance = self._open_provenance()

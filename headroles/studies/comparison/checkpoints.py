@@ -51,7 +51,7 @@ def score_checkpoints(
         _check_folder_name(name)
         check_result_folder(folder / name, overwrite)
     with prepared(as_corpus(corpus)) as ready:
-        choose_relations(options, ready.scheme, ready.relations)
+        choose_relations(options, ready.scheme, ready.relations, ready)
         if compared.clusters == "document" and ready.documents == 1:
             raise UsageError(ONE_DOCUMENT)
         encoders = {model: _Shape.of(model, options) for model in dict.fromkeys(models.values())}
