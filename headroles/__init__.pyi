@@ -9,6 +9,7 @@ from .scoring import HeadScores as HeadScores
 from .scoring import score_heads as score_heads
 from .studies import BestHeads as BestHeads
 from .studies import Classification as Classification
+from .studies import Examples as Examples
 from .studies import PowerPlan as PowerPlan
 from .studies import Quantities as Quantities
 from .studies import RoleShifts as RoleShifts
@@ -18,6 +19,7 @@ from .studies import classify_heads as classify_heads
 from .studies import compare_roles as compare_roles
 from .studies import describe_heads as describe_heads
 from .studies import find_best_heads as find_best_heads
+from .studies import find_examples as find_examples
 from .studies import plan_examples as plan_examples
 
 __version__: str

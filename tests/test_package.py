@@ -61,9 +61,10 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 
 def test_public_names() -> None:
     names = (
-        "BestHeads Classification HeadRolesError HeadScores PowerPlan Quantities Role RoleShifts "
-        "RoleTable assign_roles classify_heads compare_roles demo_model describe_heads "
-        "find_best_heads plan_examples read_conllu read_pairs read_text sample_treebank score_heads"
+        "BestHeads Classification Examples HeadRolesError HeadScores PowerPlan Quantities Role "
+        "RoleShifts RoleTable assign_roles classify_heads compare_roles demo_model describe_heads "
+        "find_best_heads find_examples plan_examples read_conllu read_pairs read_text "
+        "sample_treebank score_heads"
     )
     assert sorted(headroles.__all__) == names.split()
 

@@ -1,18 +1,9 @@
 """Commands, one file each: parse, call, show. They are listed in the order of work."""
 
-from headroles.cli import (
-    assign,
-    best,
-    classify,
-    compare,
-    demo,
-    describe,
-    export,
-    models,
-    power,
-    score,
-)  # isort: skip
 from headroles.cli.app import app, main
+
+from headroles.cli import classify, score, assign, best, describe, examples  # isort: skip
+from headroles.cli import compare, power, export, models, demo  # isort: skip
 
 __all__ = [
     "app",
@@ -22,6 +13,7 @@ __all__ = [
     "compare",
     "demo",
     "describe",
+    "examples",
     "export",
     "main",
     "models",

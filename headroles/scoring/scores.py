@@ -112,7 +112,7 @@ class HeadScores(Stored):
 
     @property
     def n_examples(self) -> int:
-        """Number of examples with at least one score."""
+        """Number of examples; some may have no score for any role."""
         return len(self.values)
 
     @property
@@ -400,8 +400,6 @@ def _from_long(
         counts[example, role] = batch.column("count").to_numpy()
     if table.num_rows != int((~np.isnan(values)).sum()):
         raise ValueError("scores that stand there twice")
-    if not (counts > 0).any(axis=1).all():
-        raise ValueError("examples without any score")
     if np.isnan(values).all(axis=(0, 3)).any():
         raise ValueError("heads without any score")
     return values, counts

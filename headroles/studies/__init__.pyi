@@ -19,6 +19,15 @@ from .classification import (
 from .comparison import RoleShifts as RoleShifts
 from .comparison import compare as compare
 from .comparison import compare_roles as compare_roles
+from .examples import (
+    Examples as Examples,
+)
+from .examples import (
+    examples as examples,
+)
+from .examples import (
+    find_examples as find_examples,
+)
 from .options import (
     AssignOptions as AssignOptions,
 )

@@ -125,3 +125,19 @@ class QuantitiesForm(OfScores):
     """As a table of quantities says it."""
 
     described: UnitForm
+
+
+class HeadForm(msgspec.Struct):
+    """What examples are of."""
+
+    layer: int
+    head: int
+    role: str
+    n: int
+    weakest: bool
+
+
+class ExamplesForm(OfScores):
+    """As examples say it."""
+
+    examples_of: HeadForm

@@ -10,11 +10,19 @@ from headroles.results import Result
 from headroles.scoring import HeadScores
 from headroles.studies.best_heads import BestHeads
 from headroles.studies.comparison import RoleShifts
+from headroles.studies.examples import Examples
 from headroles.studies.planning import PowerPlan
 from headroles.studies.quantities import Quantities
 from headroles.studies.role_table import RoleTable
 
-TABLES: tuple[type[Result], ...] = (RoleTable, RoleShifts, PowerPlan, BestHeads, Quantities)
+TABLES: tuple[type[Result], ...] = (
+    RoleTable,
+    RoleShifts,
+    PowerPlan,
+    BestHeads,
+    Quantities,
+    Examples,
+)
 """Every kind of table that a folder can hold."""
 
 
