@@ -25,7 +25,7 @@ def best(
         typer.Option("--out", help="Folder to save the table in.", rich_help_panel="Output"),
     ] = None,
 ) -> None:
-    """Tell which head finds each relation best, by the first choices in DIR."""
+    """Tell which head finds each relation best, on unseen documents."""
     from headroles.scoring import HeadScores
     from headroles.studies import best_heads
 

@@ -25,7 +25,7 @@ def describe(
         typer.Option("--out", help="Folder to save the table in.", rich_help_panel="Output"),
     ] = None,
 ) -> None:
-    """Describe the heads in DIR by what is not tested: confidence, entropy, distance."""
+    """Describe heads by confidence, entropy and distance."""
     from headroles.scoring import HeadScores
     from headroles.studies import describe as describe_heads
 

@@ -22,7 +22,7 @@ def examples(
     options: ExampleOptions,
     output: OutputOptions,
 ) -> None:
-    """Show the sentences in which a head of DIR has the largest scores of a role."""
+    """Show the sentences behind the scores of a head."""
     from headroles.scoring import HeadScores
     from headroles.studies import examples as examples_of
 
