@@ -10,7 +10,7 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ScoredArgument
 from headroles.cli.flags import OutputOptions, command
-from headroles.studies.examples import ExampleOptions
+from headroles.studies import ExampleOptions
 
 
 @command(app)

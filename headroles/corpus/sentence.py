@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headroles.wording import listed
+
 ANNOTATIONS = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 """What else CoNLL-U says of words, column by column, as it stands there."""
 MISSING = "_"
-
-from headroles.wording import listed
 
 _FEW = 10  # words that a message names
 

@@ -27,7 +27,8 @@ def roles(options: Options, context: Context) -> Iterator[Role]:
             "no word of the corpus has a part of speech (UPOS), which the role punctuation is made "
             "of; leave the role out of --roles, or give a treebank with that column"
         )
-    yield Role("punctuation", "punctuation marks", sieve=WordSets(find_marks), unit="words")
+    words = "punctuation marks"
+    yield Role("punctuation", words, unit="words", needs=words, sieve=WordSets(find_marks))
 
 
 def find_marks(batch: Batch) -> list[Shared]:

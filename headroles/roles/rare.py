@@ -50,6 +50,7 @@ def roles(options: RareOptions, context: Context) -> Iterator[Role]:
         "rare",
         "the rarest word of the sentence",
         unit="words",
+        needs=f"sentences with a word beyond the {FREQUENT} most frequent",
         meaning={
             "frequencies": "of the corpus" if options.frequencies is None else _digest(counts)
         },

@@ -38,6 +38,9 @@ from .options import (
     CompareOptions as CompareOptions,
 )
 from .options import (
+    ExampleOptions as ExampleOptions,
+)
+from .options import (
     PlanOptions as PlanOptions,
 )
 from .planning import PowerPlan as PowerPlan

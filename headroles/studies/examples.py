@@ -5,33 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 import pandas as pd
 
-from headroles.corpus import Example, make_examples, prepared, read_conllu
+from headroles.corpus import NEWDOC, Example, make_examples, prepared, read_conllu
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.formats import to_records
-from headroles.options import Option, Options, fields_of, takes
+from headroles.options import fields_of, takes
 from headroles.results import Result, Shown
 from headroles.roles import Batch, Role, RoleOptions, choose_roles, marked_words
 from headroles.scoring import HeadScores
 from headroles.studies.forms import ExamplesForm
+from headroles.studies.options import ExampleOptions
 
 COLUMNS = ("example", "document", "score", "count", "text", "words")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExampleOptions(Options):
-    """Which examples."""
-
-    title: ClassVar[str] = "Output"
-
-    n: Annotated[int, Option("Number of examples.", least=1)] = 10
-    weakest: Annotated[bool, Option("Those with the smallest scores, and not the largest.")] = False
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -132,7 +123,11 @@ def _read_again(scores: HeadScores, ids: set[str], role: str) -> tuple[dict[str,
         )
     own = {one.name for one in fields_of(RoleOptions)}
     options = RoleOptions(**{name: value for name, value in recorded.items() if name in own})
-    source = read_conllu([Path(file) for file in corpus["files"]], on_bad_sentence="skip")
+    source = read_conllu(
+        [Path(file) for file in corpus["files"]],
+        on_bad_sentence="skip",
+        documents=corpus.get("documents_by", NEWDOC),
+    )
     with prepared(source) as ready:
         if ready.digest != corpus["digest"]:
             raise CorpusError(

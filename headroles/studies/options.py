@@ -152,3 +152,13 @@ class CompareOptions(ResamplingOptions, LevelOptions, ThresholdOptions):
     def tests(self) -> TestOptions:
         """The options of the tests of differences, and of roles."""
         return self.part(TestOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOptions(Options):
+    """Which examples."""
+
+    title: ClassVar[str] = "Output"
+
+    n: Annotated[int, Option("Number of examples.", least=1)] = 10
+    weakest: Annotated[bool, Option("Those with the smallest scores, and not the largest.")] = False

@@ -334,7 +334,7 @@ def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
         return []
     return [
         "under norms little goes to special tokens, so that rows are even, and block, which is "
-        "times their entropy, exceeds its published threshold in nearly all heads; block:ratio is "
+        "times their entropy, exceeds its published threshold in many more heads; block:ratio is "
         "without entropy, and excess scores are without it altogether"
     ]
 
