@@ -10,6 +10,7 @@ default     scoring all default roles: reading the parsed sentences, cutting the
             building sieves, running the encoder, contracting
 all         the same for all relations of the treebank in both directions
 default-, all-    the same without the contrasts with other words at the same offset
+hit, norms  scoring all default roles by first choices; by norms, contrasts among them
 
 A ratio compares one round of scoring with the forward passes right before and after it: the jobs
 take turns in one process, so that a machine that slows down slows all of them. The peak memory of
@@ -28,6 +29,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,11 +43,13 @@ from headroles.scoring import ScoreOptions, ScoringRun
 from headroles.scoring.batches import batches_by_length, collate
 from headroles.scoring.run import WINDOW_EXAMPLES
 
-JOBS = {
-    "default": (None, True),
-    "all": ("all", True),
-    "default-": (None, False),
-    "all-": ("all", False),
+JOBS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "all": {"relations": "all"},
+    "default-": {"beyond_offset": False},
+    "all-": {"relations": "all", "beyond_offset": False},
+    "hit": {"score": "hit"},
+    "norms": {"measure": "norms"},
 }
 HEADER = f"{'model':14} {'job':8} {'sentences/s':>20}  {'ratio to forward':>24}  {'peak MiB':>20}"
 
@@ -138,11 +142,8 @@ def scoring_run(
     batch_tokens: int | None,
 ) -> Iterator[ScoringRun]:
     """A run over a corpus that was prepared before."""
-    relations, beyond_offset = JOBS[job]
-    options = ScoreOptions(
-        relations=relations, batch_tokens=batch_tokens, beyond_offset=beyond_offset
-    )
-    with open_reader(encoder.model) as reader:
+    options = ScoreOptions(batch_tokens=batch_tokens, **JOBS[job])
+    with open_reader(encoder.model, options.measure) as reader:
         yield ScoringRun(encoder, reader, corpus, options)
 
 

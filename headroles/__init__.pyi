@@ -7,10 +7,13 @@ from .sample import demo_model as demo_model
 from .sample import sample_treebank as sample_treebank
 from .scoring import HeadScores as HeadScores
 from .scoring import score_heads as score_heads
+from .studies import BestHeads as BestHeads
 from .studies import Classification as Classification
 from .studies import Collaboration as Collaboration
 from .studies import CollaborativeModel as CollaborativeModel
+from .studies import Examples as Examples
 from .studies import PowerPlan as PowerPlan
+from .studies import Quantities as Quantities
 from .studies import Redundancy as Redundancy
 from .studies import RoleShifts as RoleShifts
 from .studies import RoleTable as RoleTable
@@ -18,6 +21,9 @@ from .studies import assign_roles as assign_roles
 from .studies import classify_heads as classify_heads
 from .studies import collaborate_heads as collaborate_heads
 from .studies import compare_roles as compare_roles
+from .studies import describe_heads as describe_heads
+from .studies import find_best_heads as find_best_heads
+from .studies import find_examples as find_examples
 from .studies import plan_examples as plan_examples
 from .studies import report_redundancy as report_redundancy
 

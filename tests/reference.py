@@ -94,11 +94,50 @@ def reference_scores(
 ) -> dict[str, Any]:
     """Score of every role, None where the example has none."""
     asked = asked or Asked()
+    if asked.score == "hit":
+        return _hits(attention, tokens, relations, asked)
     return {
         **_of_tokens(attention, tokens, asked),
         **_block(attention, tokens, asked),
         **_syntactic(attention, tokens, relations, asked),
     }
+
+
+def reference_positions(
+    attention: Attention, tokens: Tokens, offsets: Sequence[int], asked: Asked
+) -> dict[str, Any]:
+    """Scores of the tokens at fixed offsets; 0 is the token itself."""
+    every, inner = range(tokens.n), [i for i in range(tokens.n) if i not in tokens.specials]
+    found = {}
+    for k in offsets:
+        name = f"position:{k:+d}" if k else "self"
+        if asked.score != "hit":
+            rows = [asked.row(attention, i, [i + k] if i + k in every else []) for i in every]
+        else:
+            queries = [i for i in inner if i + k in inner and i + k in asked.keys(i, tokens.n)]
+            rows = [
+                (np.array(inner)[attention[..., i, inner].argmax(-1)] == i + k).astype(float)
+                for i in queries
+            ]
+        found[name] = mean(rows)
+    return found
+
+
+def reference_word_set(
+    attention: Attention, tokens: Tokens, sets: Sequence[tuple[list[int], list[int]]], asked: Asked
+) -> Any:
+    """Score of the words that query words look for; pairs of both, in numbers of words."""
+    chosen, values = first_choices(attention, tokens), []
+    for queries, wanted in sets:
+        wanted = [word for word in wanted if tokens.pieces(word)]
+        for word in queries:
+            if asked.score == "hit":
+                if tokens.pieces(word) and set(wanted) - {word}:
+                    values.append(np.isin(chosen[word], wanted).astype(float))
+                continue
+            sieve = [j for own in wanted for j in tokens.pieces(own)]
+            values.append(mean([asked.row(attention, i, sieve) for i in tokens.pieces(word)]))
+    return mean(values)
 
 
 def _of_tokens(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]:
@@ -142,6 +181,65 @@ def _block(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]
             share = within / np.where(total > 0, total, 1)
             evenness.append(_entropy(share) / np.log(len(inside)))
     return {"block": mean(plain), beside: mean(evenness)}
+
+
+def _hits(
+    attention: Attention, tokens: Tokens, relations: Sequence[str], asked: Asked
+) -> dict[str, Any]:
+    """First choices: among every token for special tokens, among the others, or between words."""
+    inner = [i for i in range(tokens.n) if i not in tokens.specials]
+
+    def of_tokens(queries: Sequence[int], among: Sequence[int], sieve: Any) -> Any:
+        rows = []
+        for i in queries:
+            inside = [j for j in sieve(i) if j in among and j in asked.keys(i, tokens.n)]
+            if inside:
+                first = np.array(among)[attention[..., i, among].argmax(-1)]
+                rows.append(np.isin(first, inside).astype(float))
+        return mean(rows)
+
+    every, specials = range(tokens.n), tokens.specials
+    window = range(-asked.window, asked.window + 1)
+    separators = [j for j in specials if j != 0]
+    own = {s: [j for j in every if tokens.segments[j] == s] for s in (0, 1)}
+    paired = own[0] and own[1] and any(j < own[1][0] for j in separators)
+    hits = {
+        "local": of_tokens(inner, inner, lambda i: [i + k for k in window]),
+        "delimiter": of_tokens(every, every, lambda i: specials),
+        "delimiter:cls": of_tokens(every, every, lambda i: [j for j in specials if j == 0]),
+        "delimiter:sep": of_tokens(every, every, lambda i: separators),
+        "block": of_tokens(inner, inner, lambda i: own[tokens.segments[i]]) if paired else None,
+    }
+    between = first_choices(attention, tokens)
+    for direction in ("to_governor", "to_dependent"):
+        arcs: dict[str, list[Any]] = {relation: [] for relation in relations}
+        for word, governor in enumerate(tokens.governors):
+            relation = tokens.relations[word].split(":")[0]
+            if governor < 0 or relation not in relations:
+                continue
+            ends = (word, governor) if direction == "to_governor" else (governor, word)
+            pieces = [tokens.pieces(end) for end in ends]
+            if any(j in asked.keys(i, tokens.n) for i in pieces[0] for j in pieces[1]):
+                arcs[relation].append((between[ends[0]] == ends[1]).astype(float))
+        pooled = "syntactic" + (":to_dependent" if direction == "to_dependent" else "")
+        hits[pooled] = mean([arc for own_arcs in arcs.values() for arc in own_arcs])
+        hits |= {f"syntactic:{name}:{direction}": mean(found) for name, found in arcs.items()}
+    return hits
+
+
+def first_choices(attention: Attention, tokens: Tokens) -> dict[int, Any]:
+    """For each word with pieces the other word (...,) that it attends to most."""
+    words = [word for word in range(len(tokens.governors)) if tokens.pieces(word)]
+    chosen = {}
+    for word in words:
+        others = [other for other in words if other != word]
+        given = [
+            np.mean([attention[..., i, tokens.pieces(o)].sum(-1) for i in tokens.pieces(word)], 0)
+            for o in others
+        ]
+        if others:
+            chosen[word] = np.array(others)[np.argmax(given, axis=0)]
+    return chosen
 
 
 def _entropy(weights: Attention) -> Attention:
@@ -270,4 +368,4 @@ def largest_difference(
     return worst
 
 
-FLOORS = {"bias": 1e-12, "excess": 1.0}
+FLOORS = {"bias": 1e-12, "excess": 1.0, "hit": 1.0}

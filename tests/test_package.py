@@ -62,10 +62,11 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 
 def test_public_names() -> None:
     names = (
-        "Classification Collaboration CollaborativeModel HeadRolesError HeadScores PowerPlan "
-        "Redundancy Role RoleShifts RoleTable assign_roles classify_heads collaborate_heads "
-        "compare_roles demo_model plan_examples read_conllu read_pairs read_text "
-        "report_redundancy sample_treebank score_heads"
+        "BestHeads Classification Collaboration CollaborativeModel Examples HeadRolesError "
+        "HeadScores PowerPlan Quantities Redundancy Role RoleShifts RoleTable assign_roles "
+        "classify_heads collaborate_heads compare_roles demo_model describe_heads find_best_heads "
+        "find_examples plan_examples read_conllu read_pairs read_text report_redundancy "
+        "sample_treebank score_heads"
     )
     assert sorted(headroles.__all__) == names.split()
 

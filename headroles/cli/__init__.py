@@ -2,15 +2,19 @@
 
 from headroles.cli.app import app, main
 
-from headroles.cli import classify, score, assign, compare, power, collaborate, export, models, demo  # isort: skip
+from headroles.cli import classify, score, assign, best, describe, examples  # isort: skip
+from headroles.cli import compare, power, collaborate, export, models, demo  # isort: skip
 
 __all__ = [
     "app",
     "assign",
+    "best",
     "classify",
     "collaborate",
     "compare",
     "demo",
+    "describe",
+    "examples",
     "export",
     "main",
     "models",

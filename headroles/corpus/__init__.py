@@ -4,14 +4,16 @@ from headroles.corpus.conllu_files import read_conllu
 from headroles.corpus.corpus import Corpus, PreparedCorpus, Skipped, prepared
 from headroles.corpus.documents import NEWDOC
 from headroles.corpus.examples import PAIRINGS, Example, make_examples
+from headroles.corpus.files import read_lines
 from headroles.corpus.opening import as_corpus, open_corpus
 from headroles.corpus.options import CorpusOptions
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
-from headroles.corpus.sentence import ROOT, Sentence
+from headroles.corpus.sentence import MISSING, ROOT, Sentence
 from headroles.corpus.text import read_pairs, read_text
 
 __all__ = [
     "DEFAULT_RELATIONS",
+    "MISSING",
     "NEWDOC",
     "PAIRINGS",
     "ROOT",
@@ -27,6 +29,7 @@ __all__ = [
     "open_corpus",
     "prepared",
     "read_conllu",
+    "read_lines",
     "read_pairs",
     "read_text",
 ]

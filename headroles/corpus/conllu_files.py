@@ -16,7 +16,7 @@ from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.documents import COMMENT, Documents, Keys
 from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.options import GIVEN, ConlluOptions
-from headroles.corpus.sentence import Sentence, tree_defect
+from headroles.corpus.sentence import ANNOTATIONS, MISSING, Sentence, tree_defect
 from headroles.errors import CorpusError
 from headroles.options import takes
 from headroles.wording import listed, shortened
@@ -170,6 +170,7 @@ def _sentence(
     words: list[str] = []
     governors: list[int] = []
     relations: list[str] = []
+    rest: list[list[str]] = []
     for number, token in _tokens(block, columns):
         if isinstance(token["id"], tuple):  # a multiword range or an empty node
             continue
@@ -185,11 +186,15 @@ def _sentence(
         words.append(token["form"])
         governors.append(token["head"] - 1)
         relations.append(relation)
+        rest.append([token.get(name) or MISSING for name in ANNOTATIONS])
     if not words:
         raise _Defect("has no words")
     if defect := tree_defect(tuple(governors)):
         raise _Defect(defect)
-    return Sentence(name, document, position, tuple(words), tuple(governors), tuple(relations))
+    annotations = dict(zip(ANNOTATIONS, zip(*rest, strict=True), strict=True))
+    return Sentence(
+        name, document, position, tuple(words), tuple(governors), tuple(relations), annotations
+    )
 
 
 def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conllu.Token]]:

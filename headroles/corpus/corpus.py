@@ -149,7 +149,7 @@ def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
 
 def _spool(sentence: Sentence, spool: IO[str]) -> None:
     try:
-        spool.write(_to_json(sentence, sentence.document))
+        spool.write(_to_json(sentence, sentence.document, sentence.annotations))
     except OSError as error:
         raise _no_room(error) from error
 
@@ -216,7 +216,7 @@ def _why_none(skipped: Skipped) -> str:
     return "check that these are the files that you meant"
 
 
-def _to_json(sentence: Sentence, document: str | int) -> str:
+def _to_json(sentence: Sentence, document: str | int, *more: Any) -> str:
     record = [
         sentence.id,
         document,
@@ -224,10 +224,19 @@ def _to_json(sentence: Sentence, document: str | int) -> str:
         sentence.words,
         sentence.governors,
         sentence.relations,
+        *more,
     ]
     return json.dumps(record, separators=(",", ":")) + "\n"
 
 
 def _from_json(line: str) -> Sentence:
-    name, document, position, words, governors, relations = json.loads(line)
-    return Sentence(name, document, position, tuple(words), tuple(governors), tuple(relations))
+    name, document, position, words, governors, relations, annotations = json.loads(line)
+    return Sentence(
+        name,
+        document,
+        position,
+        tuple(words),
+        tuple(governors),
+        tuple(relations),
+        {column: tuple(texts) for column, texts in annotations.items()},
+    )

@@ -80,6 +80,11 @@ class CorpusFile:
             raise CorpusError(f"{self} is empty")
 
 
+def read_lines(path: Path) -> Iterator[str]:
+    """Lines of a file that is no corpus, as `CorpusFile.lines` gives them."""
+    return CorpusFile(path, str(path), path.stem).lines()
+
+
 @dataclass(frozen=True)
 class Folder:
     """What was taken from a folder, and the names of all else in it."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from headroles.wording import listed
+
+ANNOTATIONS = ("lemma", "upos", "xpos", "feats", "deps", "misc")
+"""What else CoNLL-U says of words, column by column, as it stands there."""
+MISSING = "_"
 
 _FEW = 10  # words that a message names
 
@@ -19,6 +24,9 @@ class Sentence:
     ``governors[k]`` is the index (from 0) of the word that word ``k`` depends on, or ``ROOT``;
     ``relations[k]`` is the label of that arc. ``position`` counts the sentences of ``document``
     from 0: two sentences are adjacent when it differs by one.
+
+    ``annotations`` has, for each of `ANNOTATIONS` that is known, the texts of all words, ``_``
+    where there is nothing. They are no part of what makes two sentences equal.
     """
 
     id: str
@@ -27,12 +35,44 @@ class Sentence:
     words: tuple[str, ...]
     governors: tuple[int, ...]
     relations: tuple[str, ...]
+    annotations: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    @property
+    def lemmas(self) -> tuple[str, ...]:
+        """The lemma of each word, ``_`` where there is none."""
+        return self._column("lemma")
+
+    @property
+    def upos(self) -> tuple[str, ...]:
+        """The universal part of speech of each word, ``_`` where there is none."""
+        return self._column("upos")
+
+    @property
+    def feats(self) -> tuple[Mapping[str, str], ...]:
+        """The features of each word, such as ``Number`` and ``Plur``."""
+        return tuple(map(_pairs, self._column("feats")))
+
+    @property
+    def misc(self) -> tuple[Mapping[str, str], ...]:
+        """What MISC says of each word, by key."""
+        return tuple(map(_pairs, self._column("misc")))
+
+    def _column(self, name: str) -> tuple[str, ...]:
+        return self.annotations.get(name) or (MISSING,) * len(self.words)
 
     def __post_init__(self) -> None:
         if not len(self.words) == len(self.governors) == len(self.relations):
             raise ValueError(
                 f"sentence {self.id!r}: words, governors and relations differ in length"
             )
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """``Key=Value|Key=Value`` as a mapping; a key alone has an empty value."""
+    parts = (part.partition("=") for part in text.split("|") if text != MISSING)
+    return {key: value for key, _, value in parts}
 
 
 def find_cycle(governors: tuple[int, ...]) -> tuple[int, ...]:

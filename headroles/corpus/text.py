@@ -12,7 +12,7 @@ from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.files import CorpusFile, Found, PathLike, find_files
 from headroles.corpus.options import PairsOptions, TextOptions
 from headroles.corpus.schemes import recognise_scheme
-from headroles.corpus.sentence import ROOT, Sentence
+from headroles.corpus.sentence import MISSING, ROOT, Sentence
 from headroles.errors import CorpusError, ParserError, UsageError
 from headroles.options import takes
 from headroles.wording import listed, shortened
@@ -232,6 +232,11 @@ def _sentence(span: Span | Doc, name: str, document: str, position: int) -> Sent
         words=tuple(token.text for token in tokens),
         governors=tuple(index.get(_governor(token), ROOT) for token in tokens),
         relations=tuple(token.dep_ for token in tokens),
+        annotations={
+            "upos": tuple(token.pos_ or MISSING for token in tokens),
+            "xpos": tuple(token.tag_ or MISSING for token in tokens),
+            "feats": tuple(str(token.morph) or MISSING for token in tokens),
+        },
     )
 
 

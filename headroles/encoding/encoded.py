@@ -9,6 +9,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.corpus import Sentence
+
 IntArray = NDArray[np.int64]
 
 SPECIAL = -1
@@ -25,7 +27,8 @@ class EncodedExample:
 
     Of the words (W,): ``starts`` is the first piece and ``sizes`` the number of pieces, which stand
     next to each other; ``governors`` is the number of the governor, -1 for roots; ``relations`` is
-    the label of the arc to it.
+    the label of the arc to it. ``sentences`` are what it was made of, for whatever else is to be
+    known of words; they take no part in the digest.
     """
 
     id: str
@@ -38,6 +41,7 @@ class EncodedExample:
     sizes: IntArray
     governors: IntArray
     relations: tuple[str, ...]
+    sentences: tuple[Sentence, ...] = ()
 
     def __len__(self) -> int:
         return len(self.input_ids)

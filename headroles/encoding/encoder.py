@@ -94,6 +94,7 @@ class ExampleEncoder:
                 sizes=sizes,
                 governors=_all_governors(example),
                 relations=sum((sentence.relations for sentence in example.sentences), ()),
+                sentences=example.sentences,
             )
 
     def _count(self, input_ids: IntArray, words_of: IntArray, n_words: int) -> None:

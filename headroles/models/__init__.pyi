@@ -16,4 +16,7 @@ from .loading import (
 from .loading import (
     load_whole as load_whole,
 )
+from .measures import MEASURES as MEASURES
+from .measures import NORMS as NORMS
+from .measures import WEIGHTS as WEIGHTS
 from .options import ModelOptions as ModelOptions

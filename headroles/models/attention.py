@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -26,6 +26,9 @@ from headroles.models.families import (
     layer_reaches,
     longest_input,
 )
+from headroles.models.measures import WEIGHTS
+from headroles.models.norms import ValueReader, open_values
+from headroles.models.projections import find_projections
 
 # A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
 INTERFACE_NAME = "headroles_reader"
@@ -74,15 +77,27 @@ class AttentionReader:
     n_heads: int
     reaches: tuple[int | None, ...]
     """Per layer, how far attention reaches to either side; None where it has no bounds."""
+    values: ValueReader | None = None
+    """Where norms are read instead of weights."""
 
     def read(self, inputs: Mapping[str, Tensor], on_layer: OnLayer) -> None:
         """Run the encoder on one batch. ``on_layer`` must not keep the weights it is given."""
-        _run(self.model, inputs, _Pass(on_layer, self.n_layers))
+        values = self.values
+        if values is None:
+            _run(self.model, inputs, _Pass(on_layer, self.n_layers))
+            return
+
+        def on_weights(layer: int, weights: Tensor) -> None:
+            on_layer(layer, values.norms(layer, weights))
+
+        _run(self.model, inputs, _Pass(on_weights, self.n_layers))
 
 
 @contextmanager
-def open_reader(model: PreTrainedModel) -> Iterator[AttentionReader]:
+def open_reader(model: PreTrainedModel, measure: str = WEIGHTS) -> Iterator[AttentionReader]:
     """Make the attention of ``model`` readable; leaves the model as it was found.
+
+    With the ``measure`` ``"norms"`` what is handed over is that of `headroles.models.norms`.
 
     Only the encoder below any task head is run. The layers and heads are counted in a trial run,
     in which the weights of interface families are also compared with the family's own code.
@@ -102,7 +117,12 @@ def open_reader(model: PreTrainedModel) -> Iterator[AttentionReader]:
     with install(base, family), torch.inference_mode():
         n_layers, n_heads = _count_layers_and_heads(base, family)
         reaches = layer_reaches(base.config, n_layers)
-        yield AttentionReader(base, family, n_layers, n_heads, reaches)
+        reader = AttentionReader(base, family, n_layers, n_heads, reaches)
+        if measure == WEIGHTS:
+            yield reader
+            return
+        with open_values(find_projections(base, family, n_heads), n_heads) as values:
+            yield replace(reader, values=values)
 
 
 def _run(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: _Pass) -> None:

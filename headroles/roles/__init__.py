@@ -5,20 +5,28 @@ knows arrays only: no model, no corpus beyond the labels of arcs.
 """
 
 from headroles.roles.batch import Batch, Scope
+from headroles.roles.candidates import EVERY, WORDS, Candidates
 from headroles.roles.choice import RoleOptions, choose_roles
+from headroles.roles.fixed_offsets import OFFSETS
+from headroles.roles.marking import marked_words
 from headroles.roles.plan import Plan, plan_roles
 from headroles.roles.relations import absent_defaults, choose_relations
 from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
-from headroles.roles.scores import BIAS, EXCESS, SCORES, Score
+from headroles.roles.scores import BIAS, EXCESS, HIT, SCORES, Score
 
 __all__ = [
     "ARCS",
     "BIAS",
+    "EVERY",
     "EXCESS",
+    "HIT",
+    "OFFSETS",
     "PAIRS",
     "SCORES",
     "TOKENS",
+    "WORDS",
     "Batch",
+    "Candidates",
     "Plan",
     "Role",
     "RoleOptions",
@@ -27,5 +35,6 @@ __all__ = [
     "absent_defaults",
     "choose_relations",
     "choose_roles",
+    "marked_words",
     "plan_roles",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
+from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
 from headroles.roles.rows import BoolArray
 from headroles.roles.scores import RowValues, Score
@@ -70,6 +71,28 @@ class Batch:
         return classifier
 
     @cached_property
+    def in_words(self) -> BoolArray:
+        """(B, N): pieces of words."""
+        return np.asarray(self.words >= 0)
+
+    @cached_property
+    def words(self) -> IntArray:
+        """(B, N): the number of each token's word in its example, -1 where there is none."""
+        return pad([example.words for example in self.examples], -1)
+
+    @cached_property
+    def first_pieces(self) -> BoolArray:
+        """(B, N): the first piece of every word that has any."""
+        before = np.roll(self.words, 1, axis=1)
+        before[:, 0] = -1
+        return np.asarray(self.in_words & (self.words != before))
+
+    @cached_property
+    def word_places(self) -> IntArray:
+        """(B, N): place of each token's word among those with pieces, -1 where there is none."""
+        return np.where(self.in_words, np.cumsum(self.first_pieces, axis=1) - 1, -1)
+
+    @cached_property
     def separators(self) -> BoolArray:
         """(B, N): the special tokens that are not the first."""
         return self.special & ~self.classifier
@@ -116,3 +139,11 @@ class Scope:
     def row_values(self, sizes: IntArray) -> RowValues:
         """Values of all rows, for sieves of ``sizes`` (B, N)."""
         return self.score.row_values(self.row_lengths, sizes)
+
+
+def placed_sentences(example: EncodedExample) -> Iterator[tuple[int, Sentence]]:
+    """The sentences of an example, each after the number of words before it."""
+    before = 0
+    for sentence in example.sentences:
+        yield before, sentence
+        before += len(sentence.words)

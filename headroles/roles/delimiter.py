@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from headroles.options import Options
 from headroles.roles.batch import Batch
 from headroles.roles.key_sets import KeySets, Shared
-from headroles.roles.role import Role
-from headroles.roles.scores import Score
+from headroles.roles.role import Context, Role
 
 
 def delimiter(part: str = "") -> Role:
@@ -17,7 +16,7 @@ def delimiter(part: str = "") -> Role:
     return Role(id=name, words=words, sieve=KeySets(find))
 
 
-def roles(options: Options, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
+def roles(options: Options, context: Context) -> Iterator[Role]:
     """All of them."""
     yield from map(delimiter, _PARTS)
 

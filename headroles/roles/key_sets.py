@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from headroles.encoding import IntArray
 from headroles.roles.batch import Batch, Scope
+from headroles.roles.candidates import EVERY, among_in, queries_among
 from headroles.roles.rows import BoolArray, FloatArray, divide
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
@@ -27,14 +28,18 @@ FindShared: TypeAlias = Callable[[Batch], Sequence[Shared]]
 
 @dataclass(frozen=True)
 class SharedSieve(Sieve):
-    """Every query looks for the keys that it shares with others; base of what is read of them."""
+    """Every query looks for the keys that it shares with others; base of what is read of them.
+
+    First choices are looked for ``among`` some candidates.
+    """
 
     find: FindShared
+    among: str = EVERY
 
     @property
     def kind(self) -> Hashable:
         """Those that look for the same keys are read together."""
-        return type(self), self.find
+        return type(self), self.find, self.among
 
     def key_sets(self, batch: Batch) -> Sequence[BoolArray]:
         """The keys of all queries."""
@@ -48,16 +53,17 @@ class KeySets(SharedSieve):
     @property
     def kind(self) -> Hashable:
         """All are read at once, whatever their keys."""
-        return type(self)
+        return type(self), self.among
 
     def plan(self, alike: Sequence[KeySets], scope: Scope, key_sets: KeySetList) -> KeySetPart:
         """Weights of each row's mass on each key set."""
-        found = [find_row_weights(sieve.find, scope, key_sets) for sieve in alike]
+        found = [find_row_weights(sieve, scope, key_sets) for sieve in alike]
         weights = np.stack([own.weights for own in found], axis=-1)
         return KeySetPart(
             weights=weights.reshape(scope.batch.size, -1, len(alike)),
             constants=np.stack([own.constants for own in found], axis=1),
             counts=np.stack([own.counts for own in found], axis=1),
+            among=among_in(scope, self.among),
         )
 
 
@@ -80,13 +86,14 @@ class RowWise(SharedSieve):
 
     def plan(self, alike: Sequence[RowWise], scope: Scope, key_sets: KeySetList) -> RowPart:
         """Weights of each row's mass on each key set, to be summed row by row."""
-        rows = find_row_weights(self.find, scope, key_sets)
+        rows = find_row_weights(self, scope, key_sets)
         return RowPart(
             weights=rows.weights,
             times_entropy=tuple(sieve.times_entropy for sieve in alike),
             is_empty=not rows.counts.any(),
             constants=np.repeat(rows.constants[:, None], len(alike), axis=1),
             counts=np.repeat(rows.counts[:, None], len(alike), axis=1),
+            among=among_in(scope, self.among),
         )
 
 
@@ -159,15 +166,17 @@ class RowWeights:
     counts: IntArray
 
 
-def find_row_weights(find: FindShared, scope: Scope, key_sets: KeySetList) -> RowWeights:
+def find_row_weights(sieve: SharedSieve, scope: Scope, key_sets: KeySetList) -> RowWeights:
     """Weights under which the masses of all rows add up to the score of an example."""
     batch = scope.batch
     weights = np.zeros((batch.size, batch.width, len(key_sets)))
     constants: NDArray[np.float64] = np.zeros(batch.size)
     counts = np.zeros(batch.size, dtype=np.int64)
-    for queries, keys in batch.of(find):
+    for queries, keys in batch.of(sieve.find):
         rows = scope.row_values(scope.count(keys))
         scored = queries & rows.scored
+        if scope.score.of_first_choice:
+            scored &= queries_among(batch, sieve.among)
         weights[:, :, key_sets.place(keys)] += rows.slopes * scored
         constants += (rows.offsets * scored).sum(axis=1)
         counts += scored.sum(axis=1)

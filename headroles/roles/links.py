@@ -2,7 +2,8 @@
 
 A link joins two words of an example, such as a dependent and its governor. Its value is the mean,
 over the pieces of the word that looks, of the values of their rows, with the pieces of the other
-word for a sieve; a role of an example scores the mean over its links.
+word for a sieve; a role of an example scores the mean over its links. The first choice of a word
+stands at its first piece, and is the first piece of another: one pair of pieces for each link.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from headroles.encoding import IntArray
 from headroles.roles.batch import Batch, Scope
+from headroles.roles.candidates import WORDS, among_in
+from headroles.roles.fixed_offsets import find_offset_shares
 from headroles.roles.rows import BoolArray, FloatArray, divide, expand, slots
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
@@ -72,6 +75,8 @@ class Links(Sieve):
             constants=weights.constants,
             counts=weights.counts,
             skipped=+Counter({PIECELESS_ARCS: table.n_lost}),
+            among=among_in(scope, WORDS),
+            offset_shares=weights.offset_shares(pieces, scope),
         )
 
 
@@ -167,12 +172,17 @@ def _pieces_along(
 ) -> _PiecesAlong:
     """``queries`` and ``keys`` (L, 2) hold the first piece and the number of pieces."""
     (query_start, query_size), (key_start, key_size) = queries.T, keys.T
-    link, within = expand(query_size * key_size)
-    query = query_start[link] + within // key_size[link]
-    key = key_start[link] + within % key_size[link]
-    if scope.reach is not None:
-        seen = np.abs(query - key) <= scope.reach
-        link, query, key = link[seen], query[seen], key[seen]
+    if scope.score.of_first_choice:
+        gaps = np.maximum(key_start - query_start - query_size, query_start - key_start - key_size)
+        link = np.flatnonzero(gaps < (scope.reach or scope.batch.width))
+        query, key = query_start[link], key_start[link]
+    else:
+        link, within = expand(query_size * key_size)
+        query = query_start[link] + within // key_size[link]
+        key = key_start[link] + within % key_size[link]
+        if scope.reach is not None:
+            seen = np.abs(query - key) <= scope.reach
+            link, query, key = link[seen], query[seen], key[seen]
     # a row of a link is one of its query pieces; count the keys of each row, the rows of each link
     width = scope.batch.width
     ids, row, n_keys = np.unique(link * width + query, return_inverse=True, return_counts=True)
@@ -196,7 +206,7 @@ class LinkWeights:
     """Weights of pairs in the scores of roles, one entry for each pair that counts for a role.
 
     ``pairs``, ``roles`` and ``weights`` are (entries,); ``constants`` and ``counts`` (B, r) are
-    those of the roles.
+    those of the roles; ``counted`` (pairs, r) says which entries there are.
     """
 
     pairs: IntArray
@@ -204,6 +214,7 @@ class LinkWeights:
     weights: NDArray[np.float64]
     constants: FloatArray
     counts: IntArray
+    counted: BoolArray
 
     def padded(self, pieces: Pieces) -> FloatArray:
         """(B, P, r): the weights of the pairs of every example, in the order of `Pieces.pairs`."""
@@ -212,6 +223,14 @@ class LinkWeights:
         owners, places = pieces.owners[self.pairs], pieces.places[self.pairs]
         weights[owners, places, self.roles] = self.weights
         return weights
+
+    def offset_shares(self, pieces: Pieces, scope: Scope) -> FloatArray | None:
+        """What fixed offsets hit, if first choices are scored: then a link is one pair."""
+        if not scope.score.of_first_choice:
+            return None
+        return find_offset_shares(
+            scope.batch, pieces.owners, pieces.queries, pieces.keys, self.counted
+        )
 
 
 def find_link_weights(
@@ -240,6 +259,7 @@ def find_link_weights(
         weights=pieces.weights[pair] / counts[pieces.owners[pair], role],
         constants=divide(constants, counts).astype(np.float32),
         counts=counts,
+        counted=counted,
     )
 
 

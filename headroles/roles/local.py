@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar
 from headroles.options import Option
 from headroles.presets import PresetOptions
 from headroles.roles.offsets import Offsets
-from headroles.roles.role import Role
-from headroles.roles.scores import Score
+from headroles.roles.role import Context, Role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,7 @@ class LocalOptions(PresetOptions):
     ] = 2
 
 
-def roles(options: LocalOptions, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
+def roles(options: LocalOptions, context: Context) -> Iterator[Role]:
     """The role with the window that was asked for."""
     yield local(options.window, options.is_published)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from headroles.encoding import IntArray
 from headroles.roles.batch import Scope
+from headroles.roles.candidates import TOKENS, among_in
 from headroles.roles.rows import FloatArray, divide
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
@@ -33,6 +34,9 @@ class Offsets(Sieve):
         key = query + offsets
         n = batch.lengths[:, None, None]
         inside = (key >= 0) & (key < n) & (query < n)
+        if scope.score.of_first_choice:
+            inside &= batch.in_words[:, :, None]
+            inside &= batch.in_words[:, key.clip(0, batch.width - 1)]
         sizes = _published_sizes(offsets, n, query) if self.published_edge else inside.sum(axis=-1)
         rows = scope.row_values(sizes)
         queries = batch.real & rows.scored
@@ -45,6 +49,7 @@ class Offsets(Sieve):
             weights=weights.reshape(batch.size, -1, 1).astype(np.float32),
             constants=constants.astype(np.float32),
             counts=counts[:, None],
+            among=among_in(scope, TOKENS),
         )
 
 

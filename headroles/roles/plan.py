@@ -11,6 +11,8 @@ import numpy as np
 
 from headroles.encoding import IntArray
 from headroles.roles.batch import Scope
+from headroles.roles.candidates import Candidates, find_candidates
+from headroles.roles.fixed_offsets import OFFSETS
 from headroles.roles.role import Role
 from headroles.roles.rows import BoolArray, FloatArray
 from headroles.roles.sieve import Part, Sieve
@@ -23,12 +25,17 @@ class Plan:
     ``key_sets`` (B, N, K) is 1 where a token belongs to a set. What the ``parts`` read, one after
     the other, is what the roles score, each in the column that ``columns`` (R,) says. ``counts``
     (B, R) are how many tokens or arcs are behind the score of a role; where it is 0 there is none.
+
+    For scores of first choices there are the ``candidates``, and ``offset_shares`` (B, R, offsets),
+    which are NaN for roles that have nothing to do with fixed offsets.
     """
 
     key_sets: FloatArray
     parts: tuple[Part, ...]
     columns: tuple[int, ...]
     counts: IntArray
+    candidates: Candidates | None = None
+    offset_shares: FloatArray | None = None
 
     @property
     def skipped(self) -> Counter[str]:
@@ -54,12 +61,27 @@ def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
     parts = tuple(those[0].plan(those, scope, key_sets) for those in alike)
     places = {sieve: place for place, sieve in enumerate(chain.from_iterable(alike))}
     columns = tuple(places[sieve] for sieve in sieves)
+    chooses = scope.score.of_first_choice
     return Plan(
         key_sets=key_sets.stacked(scope),
         parts=parts,
         columns=columns,
         counts=np.concatenate([part.counts for part in parts], axis=1)[:, columns],
+        candidates=scope.batch.of(find_candidates) if chooses else None,
+        offset_shares=_offset_shares(parts)[:, columns] if chooses else None,
     )
+
+
+def _offset_shares(parts: Sequence[Part]) -> FloatArray:
+    """(B, R, offsets): those of all parts, NaN for parts that have none."""
+    missing = np.full(len(OFFSETS), np.nan, dtype=np.float32)
+    known = [
+        np.broadcast_to(missing, (*part.counts.shape, len(OFFSETS)))
+        if part.offset_shares is None
+        else part.offset_shares
+        for part in parts
+    ]
+    return np.concatenate(known, axis=1)
 
 
 def _sieve(role: Role) -> Sieve:

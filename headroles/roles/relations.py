@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
-from headroles.corpus import DEFAULT_RELATIONS, fold_subtype
+from headroles.corpus import DEFAULT_RELATIONS, Sentence, fold_subtype
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Option, Options, split_names
+from headroles.roles.arc_sources import BASIC, ENHANCED, MISC, check_source, count_arcs
 from headroles.wording import listed
 
 ALL_RELATIONS, NO_RELATIONS = "all", "none"
@@ -48,21 +49,39 @@ class RelationOptions(Options):
         ),
     ] = None
     keep_subtypes: Annotated[bool, Option("Take nsubj:pass for a relation of its own.")] = False
+    arcs: Annotated[
+        str,
+        Option(
+            f"Where arcs come from: {BASIC}, {ENHANCED} (DEPS), or {MISC}KEY (MISC).",
+            more="A key of MISC has the number of a word, such as Coref=4, or Coref=4:label, with "
+            "commas between several; its labels are all scored unless relations are named. Only "
+            "basic arcs have contrasts.",
+            convert=check_source,
+        ),
+    ] = BASIC
 
 
 def choose_relations(
-    options: RelationOptions, scheme: str, arcs: Mapping[str, int]
+    options: RelationOptions,
+    scheme: str,
+    arcs: Mapping[str, int],
+    sentences: Iterable[Sentence] = (),
 ) -> tuple[str, ...]:
     """The relations to score, in order; defaults that the corpus does not have are left out.
 
-    ``arcs`` are the numbers of arcs of the corpus by full label, ``scheme`` is that of its labels.
+    ``arcs`` are the numbers of basic arcs of the corpus by full label, ``scheme`` is that of their
+    labels; arcs of another source are counted in the ``sentences``.
 
     Raises CorpusError for a relation asked for by name that the corpus does not have, and where
     no defaults are known for its label scheme.
     """
     present: Counter[str] = Counter()
+    if options.arcs != BASIC:
+        arcs = count_arcs(options.arcs, sentences)
     for relation, count in arcs.items():
         present[relation if options.keep_subtypes else fold_subtype(relation)] += count
+    if options.relations is None and options.arcs.startswith(MISC):
+        return tuple(sorted(present))
     if options.relations is None:
         if scheme not in DEFAULT_RELATIONS:
             raise CorpusError(
@@ -81,7 +100,9 @@ def choose_relations(
 
 def absent_defaults(options: RelationOptions, scheme: str, chosen: Sequence[str]) -> list[str]:
     """Default relations that the corpus does not have, if the defaults were asked for."""
-    defaults = DEFAULT_RELATIONS.get(scheme, ()) if options.relations is None else ()
+    if options.relations is not None or options.arcs.startswith(MISC):
+        return []
+    defaults = DEFAULT_RELATIONS.get(scheme, ())
     return [relation for relation in defaults if relation not in chosen]
 
 

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headroles.corpus import Sentence
     from headroles.roles.scores import Score
     from headroles.roles.sieve import Sieve
 
 TOKENS, ARCS = "tokens", "arcs"
 PAIRS = "pairs of sentences of one document that follow one another"
+
+
+@dataclass(frozen=True)
+class Context:
+    """What roles are made for: the relations whose arcs are scored, a score, and the corpus.
+
+    ``sentences`` may be gone through any number of times.
+    """
+
+    relations: tuple[str, ...]
+    score: Score
+    sentences: Iterable[Sentence] = ()
 
 
 @dataclass(frozen=True)
@@ -28,6 +41,7 @@ class Role:
         meaning: what else makes the role what it is, such as the width of a window. Two roles of
             one id with other meanings are two roles.
         measure_of: the id of a role that this is a measure of: described beside it, never tested.
+        is_described: whether it is a quantity that describes heads: estimated, never tested.
         in_window: what it does to the role that a layer sees only a window, as the end of a
             sentence for people.
         needs: what it takes for an example to have a score, for people: ``PAIRS``, or what else
@@ -42,14 +56,15 @@ class Role:
     baseline: float | None = None
     meaning: Mapping[str, Any] = field(default_factory=dict, hash=False)
     measure_of: str = ""
+    is_described: bool = False
     in_window: str = field(default="", compare=False)
     needs: str = field(default="", compare=False)
     sieve: Sieve | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_tested(self) -> bool:
-        """Whether it is a role, and not a measure of one."""
-        return not self.measure_of
+        """Whether it is a role, and neither a measure of one nor a quantity."""
+        return not self.measure_of and not self.is_described
 
     def threshold(self, score: Score, asked: float | None = None) -> float:
         """What the mean ``score`` of a head is compared with; ``asked`` is the user's threshold."""
@@ -60,7 +75,11 @@ class Role:
     def to_record(self) -> dict[str, Any]:
         """The role as JSON, without its sieve and what it leaves at the default."""
         record = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "sieve"}
-        return {name: value for name, value in record.items() if value not in ("", None, {})}
+        return {
+            name: value
+            for name, value in record.items()
+            if value is not False and value not in ("", None, {})
+        }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Role:

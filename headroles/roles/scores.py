@@ -31,7 +31,8 @@ class Score:
     ``row_values`` takes the number of keys of each row, and of those in its sieve. ``uniform`` is
     the score of uniform attention, ``threshold`` the mean that a head has to exceed to have a role,
     and ``margin`` the smallest difference of means that is taken to matter: a quarter of the way
-    from uniform attention to the threshold.
+    from uniform attention to the threshold. A score ``of_first_choice`` reads no attention but
+    where its maximum is: see `headroles.roles.candidates`.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Score:
     uniform: float
     threshold: float
     row_values: Callable[[IntArray, IntArray], RowValues]
+    of_first_choice: bool = False
 
     @property
     def margin(self) -> float:
@@ -64,7 +66,16 @@ def _excess(lengths: IntArray, sizes: IntArray) -> RowValues:
     )
 
 
+def _hit(lengths: IntArray, sizes: IntArray) -> RowValues:
+    """1 where the first choice is in the sieve, and so the mass of what is 1 there and else 0."""
+    inside = np.broadcast_arrays(sizes, lengths)[0] > 0
+    return RowValues(inside.astype(np.float64), np.zeros(inside.shape), inside)
+
+
 BIAS = Score("bias", "times uniform attention", uniform=1, threshold=3, row_values=_bias)
 EXCESS = Score("excess", "share beyond uniform", uniform=0, threshold=0.1, row_values=_excess)
-SCORES = {score.name: score for score in (BIAS, EXCESS)}
+HIT = Score(
+    "hit", "share of first choices", uniform=0, threshold=0.5, row_values=_hit, of_first_choice=True
+)
+SCORES = {score.name: score for score in (BIAS, EXCESS, HIT)}
 """Every score, by name."""

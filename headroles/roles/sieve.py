@@ -65,6 +65,9 @@ class Layer(Protocol):
     def masses(self) -> Array:
         """(B, heads, N, K): the attention of every row to each key set."""
 
+    def masses_of(self, key_sets: Array) -> Array:
+        """(B, heads, N, k): the same for other sets (B, N, k)."""
+
     @property
     def entropies(self) -> Array:
         """(B, heads, N): the entropy of every row in nats."""
@@ -72,6 +75,13 @@ class Layer(Protocol):
     @property
     def entropies_within(self) -> Array:
         """(B, heads, N, K): the entropy of every row's attention within each key set, in nats."""
+
+    @property
+    def distances(self) -> Array:
+        """(B, heads, N): the mean distance of keys from every query, by attention."""
+
+    def largest(self, barred: Array) -> Array:
+        """(B, heads, N): the largest attention of every row among keys not ``barred`` (B, N)."""
 
     def at(self, pairs: Array) -> Array:
         """(B, heads, P): the attention at ``pairs`` (B, P) of query * N + key."""
@@ -84,10 +94,16 @@ class Part(ABC):
     ``constants`` (B, r) are to be added to what is read. ``counts`` (B, r) is how many tokens or
     arcs are behind a score; where it is 0 there is none. ``skipped`` counts what was left out for
     want of pieces, ``controls`` what contrasts could be made of, by reason.
+
+    What is read is attention, or first choices ``among`` some candidates in its place: 1 where the
+    choice is and 0 elsewhere. ``offset_shares`` (B, r, offsets) is what looking at a fixed offset
+    would score, NaN where there is no score; None for roles that have nothing to do with it.
     """
 
     constants: FloatArray
     counts: IntArray
+    among: str | None = None
+    offset_shares: FloatArray | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
 

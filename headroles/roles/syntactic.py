@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from headroles.corpus import ROOT, fold_subtype
 from headroles.encoding import EncodedExample, IntArray
 from headroles.options import Option
 from headroles.presets import PresetOptions
-from headroles.roles.batch import Batch
+from headroles.roles.arc_sources import BASIC, arcs_of
+from headroles.roles.batch import Batch, placed_sentences
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.relations import RelationOptions
-from headroles.roles.role import ARCS, Role
-from headroles.roles.scores import Score
+from headroles.roles.role import ARCS, Context, Role
 
 BEYOND_OFFSET = "beyond_offset"
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
@@ -41,14 +41,18 @@ class SyntacticOptions(RelationOptions, PresetOptions):
             object.__setattr__(self, "beyond_offset", False)
 
 
-def roles(options: SyntacticOptions, relations: tuple[str, ...], score: Score) -> Iterator[Role]:
-    """Pooled over all relations and by relation, in both directions; then their contrasts."""
-    if not relations:
+def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
+    """Pooled over all relations and by relation, in both directions; then their contrasts.
+
+    First choices have none: the best fixed offset is what they are compared with. Nor have arcs
+    that are not of the tree: which words no arc joins, the tree alone does not tell.
+    """
+    if not context.relations:
         return
-    arcs = Arcs(relations, options.keep_subtypes)
+    arcs = Arcs(context.relations, options.keep_subtypes, options.arcs)
     syntactic = [*_pooled(arcs), *_by_relation(arcs)]
     yield from syntactic
-    if options.beyond_offset:
+    if options.beyond_offset and options.arcs == BASIC and not context.score.of_first_choice:
         yield from map(beyond_offset, syntactic)
 
 
@@ -77,6 +81,13 @@ class Arcs:
 
     relations: tuple[str, ...]
     keep_subtypes: bool = False
+    source: str = BASIC
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What tells such arcs from others of the same names."""
+        own = {} if self.source == BASIC else {"arcs": self.source}
+        return {"keep_subtypes": self.keep_subtypes, **own}
 
     def __call__(self, batch: Batch) -> LinkTable:
         """The arcs of all examples, word by word."""
@@ -96,6 +107,8 @@ class Arcs:
 
     def _arcs(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
         """(arcs, 5): first piece and number of pieces of both ends, and the label."""
+        if self.source != BASIC:
+            return self._arcs_elsewhere(example, numbers)
         labels = np.array([numbers.get(self._name(label), -1) for label in example.relations])
         dependents = np.flatnonzero((labels >= 0) & (example.governors != ROOT))
         governors = example.governors[dependents]
@@ -103,13 +116,24 @@ class Arcs:
         spans = [of_words[end] for end in ends for of_words in (example.starts, example.sizes)]
         return np.column_stack([*spans, labels[dependents]])
 
+    def _arcs_elsewhere(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
+        found = [
+            (before + arc.dependent, before + arc.governor, number)
+            for before, sentence in placed_sentences(example)
+            for arc in arcs_of(self.source, sentence)
+            if (number := numbers.get(self._name(arc.label), -1)) >= 0
+        ]
+        table = np.array(found, dtype=np.int64).reshape(-1, 3)
+        spans = [own[table[:, k]] for k in (0, 1) for own in (example.starts, example.sizes)]
+        return np.column_stack([*spans, table[:, 2]])
+
     def _name(self, relation: str) -> str:
         return relation if self.keep_subtypes else fold_subtype(relation)
 
 
 def _pooled(arcs: Arcs) -> Iterator[Role]:
     listed = ", ".join(arcs.relations)
-    meaning = {"relations": sorted(arcs.relations), "keep_subtypes": arcs.keep_subtypes}
+    meaning = {"relations": sorted(arcs.relations), **arcs.meaning}
     every = frozenset(range(len(arcs.relations)))
     for role, words, direction in (
         ("syntactic", f"the governor of a word ({listed})", FORTH),
@@ -120,7 +144,6 @@ def _pooled(arcs: Arcs) -> Iterator[Role]:
 
 
 def _by_relation(arcs: Arcs) -> Iterator[Role]:
-    meaning = {"keep_subtypes": arcs.keep_subtypes}
     for number, relation in enumerate(arcs.relations):
         for name, direction in _DIRECTIONS.items():
             words = f"{relation}: its governor" if direction == FORTH else f"its {relation}"
@@ -128,7 +151,7 @@ def _by_relation(arcs: Arcs) -> Iterator[Role]:
                 id=f"syntactic:{relation}:{name}",
                 words=words,
                 unit=ARCS,
-                meaning=meaning,
+                meaning=arcs.meaning,
                 needs=_WHOLE_ARCS,
                 sieve=Links(arcs, frozenset([number]), direction),
             )

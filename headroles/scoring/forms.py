@@ -20,6 +20,7 @@ class RoleForm(msgspec.Struct, forbid_unknown_fields=True):
     baseline: float | None = None
     meaning: dict[str, Any] = {}
     measure_of: str = ""
+    is_described: bool = False
     in_window: str = ""
     needs: str = ""
 

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headroles.roles import Plan
+from headroles.roles import EVERY, WORDS, Candidates, Plan
+from headroles.roles.sieve import Layer
 
 T = TypeVar("T")
 
@@ -25,7 +26,8 @@ def read_scores(attention: Tensor, plan: Plan) -> Tensor:
     key_sets: Any = plan.key_sets
     constants: list[Any] = [part.constants for part in plan.parts]
     layer = AttentionLayer(attention.float(), key_sets)
-    read = torch.cat([part.read(layer) for part in plan.parts], dim=-1)
+    chosen = FirstChoices(layer, plan.candidates)
+    read = torch.cat([part.read(chosen.among(part.among)) for part in plan.parts], dim=-1)
     return read + torch.cat(constants, dim=-1)[:, None]
 
 
@@ -48,7 +50,11 @@ class AttentionLayer:
     @cached_property
     def masses(self) -> Tensor:
         """(batch, heads, query, K)."""
-        return self._sums(self.attention)
+        return self._sums(self.attention, self.key_sets)
+
+    def masses_of(self, key_sets: Tensor) -> Tensor:
+        """(batch, heads, query, k): the same for other sets (batch, key, k)."""
+        return self._sums(self.attention, key_sets)
 
     @cached_property
     def entropies(self) -> Tensor:
@@ -57,6 +63,17 @@ class AttentionLayer:
         tiny = torch.finfo(self.attention.dtype).tiny
         logarithms = self.attention.clamp_min(tiny).log_()
         return -torch.einsum("bhqk,bhqk->bhq", self.attention, logarithms)
+
+    @cached_property
+    def distances(self) -> Tensor:
+        """(batch, heads, query): mean distance of the keys in tokens, by attention."""
+        places = torch.arange(self.attention.shape[-1], device=self.attention.device)
+        apart = (places[:, None] - places).abs().to(self.attention.dtype)
+        return torch.einsum("bhqk,qk->bhq", self.attention, apart)
+
+    def largest(self, barred: Tensor) -> Tensor:
+        """(batch, heads, query): the largest attention among keys that are not ``barred``."""
+        return self.attention.masked_fill(barred[:, None, None], 0).amax(dim=-1)
 
     @cached_property
     def entropies_within(self) -> Tensor:
@@ -68,14 +85,90 @@ class AttentionLayer:
         there = self.masses > torch.finfo(self.masses.dtype).tiny
         # -sum p/m ln(p/m) = (-sum p ln p) / m + ln m
         safe = self.masses.where(there, 1.0)
-        sums = self._sums(torch.special.entr(self.attention))
+        sums = self._sums(torch.special.entr(self.attention), self.key_sets)
         return (sums / safe + safe.log()).where(there, 0.0)
 
-    def _sums(self, of_pairs: Tensor) -> Tensor:
+    @staticmethod
+    def _sums(of_pairs: Tensor, key_sets: Tensor) -> Tensor:
         """Sums (batch, heads, query, K) over the keys of each set."""
         batch, heads, width, _ = of_pairs.shape
-        sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), self.key_sets)
+        sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), key_sets)
         return sums.view(batch, heads, width, -1)
+
+
+class FirstChoices:
+    """Finds the first choices of a layer's queries, once for each kind of candidates."""
+
+    def __init__(self, layer: AttentionLayer, candidates: Candidates | None) -> None:
+        self._layer = layer
+        self._candidates: Any = candidates
+        self._found: dict[str, Layer] = {}
+
+    def among(self, kind: str | None) -> Layer:
+        """The layer with first choices among ``kind`` of candidates for attention; None: as is."""
+        if kind is None:
+            return self._layer
+        if kind not in self._found:
+            self._found[kind] = ChoiceLayer(self._choose(kind), self._layer.key_sets)
+        return self._found[kind]
+
+    def _choose(self, kind: str) -> Tensor:
+        """(batch, heads, query): the chosen keys; of words, which are at home in first pieces."""
+        attention = self._layer.attention
+        if kind == EVERY:
+            return attention.argmax(dim=-1)
+        if kind == WORDS:
+            return self._choose_words()
+        return attention.masked_fill(self._candidates.barred[:, None, None], -1).argmax(dim=-1)
+
+    def _choose_words(self) -> Tensor:
+        attention, given = self._layer.attention, self._candidates
+        batch, heads, width, _ = attention.shape
+        n_words = given.of_words.shape[-1]
+        to_words = attention.reshape(batch, heads * width, width).bmm(given.of_words)
+        # sums over the pieces of a query have their maximum where the means have
+        between = given.of_words.mT[:, None] @ to_words.view(batch, heads, width, n_words)
+        between.diagonal(dim1=-2, dim2=-1).fill_(-1)
+        chosen = between.argmax(dim=-1)
+        keys = given.starts[:, None].expand(-1, heads, -1).gather(2, chosen)
+        at_tokens: Tensor = keys.gather(2, given.words[:, None].expand(-1, heads, -1))
+        return at_tokens
+
+
+class ChoiceLayer:
+    """First choices (batch, heads, query) in the place of attention, 1 there and 0 elsewhere."""
+
+    def __init__(self, chosen: Tensor, key_sets: Tensor) -> None:
+        self.chosen = chosen
+        self.key_sets = key_sets
+
+    def at(self, pairs: Tensor) -> Tensor:
+        """(batch, heads, P): 1 where a pair (batch, P) of query * N + key is a choice."""
+        width = self.chosen.shape[-1]
+        queries = (pairs // width)[:, None].expand(-1, self.chosen.shape[1], -1)
+        hits = self.chosen.gather(2, queries) == (pairs % width)[:, None]
+        return hits.to(self.key_sets.dtype)
+
+    @cached_property
+    def masses(self) -> Tensor:
+        """(batch, heads, query, K): 1 where the choice belongs to a set."""
+        return self.masses_of(self.key_sets)
+
+    def masses_of(self, key_sets: Tensor) -> Tensor:
+        """(batch, heads, query, k): the same for other sets (batch, key, k)."""
+        sets = key_sets[:, None].expand(-1, self.chosen.shape[1], -1, -1)
+        return sets.gather(2, self.chosen[..., None].expand(-1, -1, -1, key_sets.shape[-1]))
+
+    @property
+    def entropies(self) -> Tensor:
+        """None: a choice has no entropy, nor has it distances."""
+        raise NotImplementedError
+
+    entropies_within = distances = entropies
+
+    def largest(self, barred: Tensor) -> Tensor:
+        """None: all of a choice is in one place."""
+        raise NotImplementedError
 
 
 def on_device(value: T, device: torch.device) -> T:

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
-from headroles.models import ModelOptions
+from headroles.models.measures import MEASURES, WEIGHTS
+from headroles.models.options import ModelOptions
 from headroles.options import Option
 from headroles.roles import BIAS, SCORES, RoleOptions
 
@@ -28,11 +29,22 @@ class ScoringOptions(RoleOptions):
             "; ".join(f"{score.name}: {score.words}" for score in SCORES.values()) + ".",
             more="bias is the published one; excess is 0 for uniform attention and 1 where all of "
             "it is in the sieve, for every role and length; contrasts are differences of two such "
-            "shares, and ends of intervals may lie beyond 1.",
+            "shares, and ends of intervals may lie beyond 1. hit is the share of queries whose "
+            "largest weight is in the sieve, between words for roles that speak of words.",
             words="the score",
             choices=tuple(SCORES),
         ),
     ] = BIAS.name
+    measure: Annotated[
+        str,
+        Option(
+            "weights: where a head looks; norms: what it takes from there.",
+            more="Norms are weights times the lengths of what the head hands on from each token, "
+            "||f(x)||, each row divided by its sum (Kobayashi et al. 2020).",
+            words="the measure",
+            choices=MEASURES,
+        ),
+    ] = WEIGHTS
     pairing: Annotated[
         str,
         Option(
@@ -47,6 +59,8 @@ class ScoringOptions(RoleOptions):
         super().check()
         if self.is_published and self.score != BIAS.name:
             raise UsageError("published numbers are bias scores; pass score='bias' (--score bias)")
+        if self.is_published and self.measure != WEIGHTS:
+            raise UsageError("published numbers are of weights; leave measure (--measure) out")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.roles import (
+    OFFSETS,
     SCORES,
     Batch,
     Plan,
@@ -102,9 +103,10 @@ def open_scoring(model: Model, corpus: Corpus, options: ScoreOptions) -> Iterato
     those of `score_heads`.
     """
     with prepared(as_corpus(corpus)) as ready:
-        choose_relations(options, ready.scheme, ready.relations)
+        relations = choose_relations(options, ready.scheme, ready.relations, ready)
+        choose_roles(options, relations, SCORES[options.score], ready)
         encoder = load_encoder(model, options)
-        with open_reader(encoder.model) as reader:
+        with open_reader(encoder.model, options.measure) as reader:
             yield ScoringRun(encoder, reader, ready, options)
 
 
@@ -126,8 +128,8 @@ class ScoringRun:
         self._controls: Counter[str] = Counter()
         self._held_memory = HeldMemory(_MEMORY_SLACK)
         self.score = SCORES[options.score]
-        self.relations = choose_relations(options, corpus.scheme, corpus.relations)
-        self.roles = choose_roles(options, self.relations, self.score)
+        self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
+        self.roles = choose_roles(options, self.relations, self.score, corpus)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
         self.provenance = self._open_provenance()
 
@@ -196,17 +198,20 @@ class ScoringRun:
         shape = (len(examples), self._reader.n_layers, self._reader.n_heads, len(self.roles))
         values = np.empty(shape, dtype=np.float32)
         counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
+        shares = np.full((len(examples), len(self.roles), len(OFFSETS)), np.nan, dtype=np.float32)
         waiting = batches_by_length(examples, self.batch_tokens)[::-1]
         done = 0
         while waiting:
             rows = waiting.pop()
             batch = [examples[row] for row in rows]
             try:
-                values[rows], counts[rows] = self._score_batch(batch)
+                values[rows], counts[rows], of_offsets = self._score_batch(batch)
             except torch.OutOfMemoryError:
                 self._refuse_single(batch)
                 waiting += self._halve(rows)
                 continue
+            if of_offsets is not None:
+                shares[rows] = of_offsets
             done += len(rows)
             report(done)
             self._held_memory.release()
@@ -217,15 +222,16 @@ class ScoringRun:
             values=values,
             counts=counts,
             digests=[example.digest for example in examples],
+            offset_shares=shares if self.score.of_first_choice else None,
         )
 
     def _score_batch(
         self, examples: list[EncodedExample]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Values (B, layers, heads, roles), and how much is behind them.
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32] | None]:
+        """Values (B, layers, heads, roles), how much is behind them, and what offsets would hit.
 
-        The latter (B, roles), and what is told to be left out, is that of the layers with the
-        widest reach.
+        The latter two (B, roles, ...), and what is told to be left out, are those of the layers
+        with the widest reach.
         """
         batch, reaches = Batch(examples), self._reader.reaches
         plans = {
@@ -238,7 +244,8 @@ class ScoringRun:
         widest = max(plans.values(), key=lambda plan: int(plan.counts.sum()))
         self._skipped += widest.skipped
         self._controls += widest.controls
-        return values, np.max([plan.counts for plan in plans.values()], axis=0)
+        counts = np.max([plan.counts for plan in plans.values()], axis=0)
+        return values, counts, widest.offset_shares
 
     def _read(
         self, examples: Sequence[EncodedExample], plans: dict[int | None, Plan]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.results import Grid, Shown, Stored, Warned, as_html
-from headroles.roles import SCORES, Role, Score
+from headroles.roles import OFFSETS, SCORES, Role, Score
 from headroles.scoring.forms import ScoresForm
 from headroles.scoring.run_notes import describe_folders, describe_pieces, warnings_of_run
 from headroles.wording import listed, not_among
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
+OFFSETS_FILE = "offsets.parquet"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class ScoreBlock:
     ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role;
     ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
     ``lengths`` (E,) is the number of tokens of each example. ``digests`` tell what each example
-    was, or are empty where that is not known.
+    was, or are empty where that is not known. ``offset_shares`` are those of `HeadScores`.
     """
 
     ids: list[str]
@@ -45,6 +46,7 @@ class ScoreBlock:
     values: NDArray[np.float32]
     counts: NDArray[np.int64]
     digests: list[str] = field(default_factory=list)
+    offset_shares: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -57,6 +59,10 @@ class HeadScores(Stored):
 
     ``digests`` (examples,) are those of `EncodedExample`: a comparison joins examples by them.
     They are empty for scores made by hand.
+
+    ``offset_shares`` (examples, roles, offsets) is, beside scores of first choices, what always
+    looking at each of `headroles.roles.OFFSETS` would score, in words from the query; NaN for roles
+    that are not made of pairs of words. None beside other scores.
     """
 
     ids: tuple[str, ...]
@@ -68,6 +74,7 @@ class HeadScores(Stored):
     score: Score = SCORES["bias"]
     provenance: dict[str, Any] = field(default_factory=dict)
     digests: tuple[str, ...] = ()
+    offset_shares: NDArray[np.float32] | None = None
 
     kind: ClassVar[str] = "scores"
     form: ClassVar[type[msgspec.Struct]] = ScoresForm
@@ -84,6 +91,7 @@ class HeadScores(Stored):
         """All of ``blocks`` in their order. ``provenance`` may still grow while they come."""
         parts = list(blocks)
         known = all(part.digests for part in parts)
+        shares = [part.offset_shares for part in parts if part.offset_shares is not None]
         return cls(
             score=score,
             ids=tuple(name for part in parts for name in part.ids),
@@ -94,6 +102,7 @@ class HeadScores(Stored):
             counts=np.concatenate([part.counts for part in parts]),
             provenance=provenance,
             digests=tuple(name for part in parts for name in part.digests) if known else (),
+            offset_shares=np.concatenate(shares) if shares else None,
         )
 
     @property
@@ -103,7 +112,7 @@ class HeadScores(Stored):
 
     @property
     def n_examples(self) -> int:
-        """Number of examples with at least one score."""
+        """Number of examples; some may have no score for any role."""
         return len(self.values)
 
     @property
@@ -161,6 +170,7 @@ class HeadScores(Stored):
             self.values,
             self.counts,
             list(self.digests),
+            self.offset_shares,
         )
 
     def column(self, role: str) -> NDArray[np.float32]:
@@ -179,14 +189,14 @@ class HeadScores(Stored):
         return {**self.provenance, **own, "scores": n_scores}
 
     def write_files(self, folder: Path) -> list[str]:
-        """Write ``scores.parquet`` and ``examples.parquet``."""
+        """Write ``scores.parquet``, ``examples.parquet`` and, if there is any, what offsets hit."""
         with ScoreWriter(folder, self.role_ids) as writer:
             writer.write(self.block)
         return writer.files
 
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> HeadScores:
-        """Read back both files; what they hold must be what ``run.json`` says."""
+        """Read back the files; what they hold must be what ``run.json`` says."""
         examples = storage.read_table(folder / EXAMPLES_FILE).to_pydict()
         table = storage.read_table(folder / SCORES_FILE)
         try:
@@ -195,6 +205,7 @@ class HeadScores(Stored):
             if table.num_rows != provenance["scores"]:
                 raise ValueError(f"{table.num_rows} scores instead of {provenance['scores']}")
             ids = [role.id for role in roles]
+            score = SCORES[provenance["score"]]
             values, counts = _from_long(table, examples["example"], ids, shape)
             return cls(
                 ids=tuple(examples["example"]),
@@ -203,9 +214,10 @@ class HeadScores(Stored):
                 roles=roles,
                 values=values,
                 counts=counts,
-                score=SCORES[provenance["score"]],
+                score=score,
                 provenance=provenance,
                 digests=_known_digests(examples),
+                offset_shares=_read_shares(folder, examples["example"], ids, score),
             )
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
@@ -260,19 +272,19 @@ def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
 
 
 class ScoreWriter:
-    """Writes blocks of scores to ``scores.parquet`` and ``examples.parquet`` as they come.
+    """Writes blocks of scores to Parquet files as they come.
 
     Rows are sorted by role, layer, head and example within a block: the index columns then
     shrink to almost nothing, and a file costs little more than the four bytes of each score.
     """
-
-    files: ClassVar[list[str]] = [SCORES_FILE, EXAMPLES_FILE]
 
     def __init__(self, folder: Path, roles: Sequence[str]) -> None:
         """``roles`` are ids."""
         self._roles = tuple(roles)
         self._scores = storage.TableWriter(folder / SCORES_FILE)
         self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
+        self._offsets = storage.TableWriter(folder / OFFSETS_FILE)
+        self.files = [SCORES_FILE, EXAMPLES_FILE]
 
     def __enter__(self) -> ScoreWriter:
         return self
@@ -280,11 +292,15 @@ class ScoreWriter:
     def __exit__(self, *exception: object) -> None:
         self._scores.close()
         self._examples.close()
+        self._offsets.close()
 
     def write(self, block: ScoreBlock) -> None:
         """Append one block."""
         self._scores.write(_long_table(block, self._roles))
         self._examples.write(_examples_table(block))
+        if block.offset_shares is not None:
+            self._offsets.write(_shares_table(block.ids, self._roles, block.offset_shares))
+            self.files = [SCORES_FILE, EXAMPLES_FILE, OFFSETS_FILE]
 
 
 def _examples_table(block: ScoreBlock) -> pa.Table:
@@ -299,6 +315,42 @@ def _examples_table(block: ScoreBlock) -> pa.Table:
             "digest": pa.array(block.digests or unknown, pa.string()),
         }
     )
+
+
+def _shares_table(
+    ids: Sequence[str], roles: Sequence[str], shares: NDArray[np.float32]
+) -> pa.Table:
+    """A row per example and role that has any, a column per offset."""
+    import pyarrow as pa
+
+    example, role = np.nonzero(~np.isnan(shares[..., 0]))
+    found = shares[example, role].T
+    columns = {_named(offset): own for offset, own in zip(OFFSETS, found, strict=True)}
+    index = {
+        "example": pa.DictionaryArray.from_arrays(example.astype(np.int32), list(ids)),
+        "role": pa.DictionaryArray.from_arrays(role.astype(np.int16), list(roles)),
+    }
+    return pa.table({**index, **columns})
+
+
+def _named(offset: int) -> str:
+    return f"{offset:+d}"
+
+
+def _read_shares(
+    folder: Path, ids: Sequence[str], roles: Sequence[str], score: Score
+) -> NDArray[np.float32] | None:
+    if not score.of_first_choice:
+        return None
+    table = storage.read_table(folder / OFFSETS_FILE)
+    shares = np.full((len(ids), len(roles), len(OFFSETS)), np.nan, dtype=np.float32)
+    examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
+    for batch in table.to_batches():
+        example = _decode(batch.column("example"), examples)
+        role = _decode(batch.column("role"), places)
+        for place, offset in enumerate(OFFSETS):
+            shares[example, role, place] = batch.column(_named(offset)).to_numpy()
+    return shares
 
 
 def _known_digests(examples: dict[str, list[Any]]) -> tuple[str, ...]:
@@ -348,8 +400,6 @@ def _from_long(
         counts[example, role] = batch.column("count").to_numpy()
     if table.num_rows != int((~np.isnan(values)).sum()):
         raise ValueError("scores that stand there twice")
-    if not (counts > 0).any(axis=1).all():
-        raise ValueError("examples without any score")
     if np.isnan(values).all(axis=(0, 3)).any():
         raise ValueError("heads without any score")
     return values, counts

@@ -1,3 +1,12 @@
+from .best_heads import (
+    BestHeads as BestHeads,
+)
+from .best_heads import (
+    best_heads as best_heads,
+)
+from .best_heads import (
+    find_best_heads as find_best_heads,
+)
 from .classification import (
     Classification as Classification,
 )
@@ -19,6 +28,15 @@ from .collaboration import report_redundancy as report_redundancy
 from .comparison import RoleShifts as RoleShifts
 from .comparison import compare as compare
 from .comparison import compare_roles as compare_roles
+from .examples import (
+    Examples as Examples,
+)
+from .examples import (
+    examples as examples,
+)
+from .examples import (
+    find_examples as find_examples,
+)
 from .options import (
     AssignOptions as AssignOptions,
 )
@@ -29,11 +47,17 @@ from .options import (
     CompareOptions as CompareOptions,
 )
 from .options import (
+    ExampleOptions as ExampleOptions,
+)
+from .options import (
     PlanOptions as PlanOptions,
 )
 from .planning import PowerPlan as PowerPlan
 from .planning import plan as plan
 from .planning import plan_examples as plan_examples
+from .quantities import Quantities as Quantities
+from .quantities import describe as describe
+from .quantities import describe_heads as describe_heads
 from .role_table import RoleTable as RoleTable
 from .role_table import assign as assign
 from .role_table import assign_roles as assign_roles

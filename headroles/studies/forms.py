@@ -53,6 +53,8 @@ class TestsForm(TestForm):
     left_out: list[str]
     warnings: list[str]
     why_left_out: dict[str, str] = {}
+    offset_margin: float = 0
+    offsets: dict[str, tuple[int, int]] = {}
 
 
 class RoleTableForm(OfScores):
@@ -164,3 +166,41 @@ class PlanForm(msgspec.Struct):
     """As a plan says it."""
 
     plan: PlannedForm
+
+
+class UnitForm(msgspec.Struct):
+    """At which level was estimated."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha {self.alpha}")
+
+
+class BestForm(OfScores):
+    """As a table of best heads says it."""
+
+    best: UnitForm
+
+
+class QuantitiesForm(OfScores):
+    """As a table of quantities says it."""
+
+    described: UnitForm
+
+
+class HeadForm(msgspec.Struct):
+    """What examples are of."""
+
+    layer: int
+    head: int
+    role: str
+    n: int
+    weakest: bool
+
+
+class ExamplesForm(OfScores):
+    """As examples say it."""
+
+    examples_of: HeadForm

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.roles import Role
 from headroles.scoring import HeadScores
-from headroles.testing import Hypotheses, LevelOptions
+from headroles.studies.offsets import rival_of
+from headroles.studies.options import ThresholdOptions
+from headroles.testing import Hypotheses, LevelOptions, UnitOptions
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -34,12 +36,17 @@ class HeadColumns:
     n_heads: int
 
     @classmethod
-    def of(cls, scores: HeadScores) -> HeadColumns:
-        """Of the roles that any example has a score for; measures of roles are no roles."""
+    def of(cls, scores: HeadScores, described: bool = False) -> HeadColumns:
+        """Of the roles that any example has a score for; measures of roles are no roles.
+
+        With ``described`` of the quantities that describe heads, in the place of roles.
+        """
         there = np.asarray((scores.counts > 0).any(axis=0))
         roles = [role for role, has in zip(scores.roles, there, strict=True) if has]
-        tested = tuple(role for role in roles if role.is_tested)
-        return cls(tested, scores.n_layers, scores.n_heads)
+        chosen = tuple(
+            role for role in roles if (role.is_described if described else role.is_tested)
+        )
+        return cls(chosen, scores.n_layers, scores.n_heads)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -72,26 +79,54 @@ class HeadColumns:
         return values.reshape(scores.n_examples, -1)
 
     def thresholds(self, scores: HeadScores, asked: float | None) -> FloatArray:
-        """(T,): what the mean of each column is compared with."""
+        """(T,): what the mean of each column is compared with, if not with an offset."""
         return self.by_role([role.threshold(scores.score, asked) for role in self.roles])
+
+    def against_offsets(
+        self, scores: HeadScores, margin: float
+    ) -> tuple[NDArray[np.floating], FloatArray]:
+        """Scores (examples, T) and thresholds (T,) of comparisons with the best fixed offset.
+
+        That of each example was chosen on the other half of the documents. What it hits there is
+        taken from the scores, and its mean put back: only differences vary, and the mean is that
+        of the head. Roles that have nothing to do with offsets keep their scores, and NaN for a
+        threshold.
+        """
+        values = self.values(scores).astype(np.float64)
+        thresholds = np.full(values.shape[1], np.nan)
+        for place, role in enumerate(self.ids):
+            rival = rival_of(scores, role)
+            if rival is None:
+                continue
+            own, mean = self.places[0] == place, float(np.nanmean(rival.hits))
+            values[:, own] += mean - rival.hits[:, None]
+            thresholds[own] = mean + margin
+        return values, thresholds
 
 
 def hypotheses_of(
     scores: HeadScores,
     columns: HeadColumns,
     options: LevelOptions,
-    threshold: float | None = None,
+    against: ThresholdOptions | None = None,
     ddof: int = 1,
 ) -> Hypotheses:
     """H0 for every role, layer and head: the mean score is the threshold of the role.
 
-    ``threshold`` is that which was asked for, None for the usual one of each role.
+    ``against`` says what means are compared with, None for the usual: the threshold of each role,
+    or for first choices between words the best fixed offset and a margin.
 
     Raises UsageError for examples that cannot be clustered as ``options`` say.
     """
+    against = against or ThresholdOptions()
+    values: NDArray[np.floating] = columns.values(scores)
+    thresholds = columns.thresholds(scores, against.threshold)
+    if scores.offset_shares is not None and against.threshold is None:
+        values, of_offsets = columns.against_offsets(scores, against.offset_margin)
+        thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
     return Hypotheses.of(
-        columns.values(scores),
-        columns.thresholds(scores, threshold),
+        values,
+        thresholds,
         labels=columns.places[0],
         names=columns.ids,
         family=options.family,
@@ -100,7 +135,7 @@ def hypotheses_of(
     )
 
 
-def clusters_of(scores: HeadScores, options: LevelOptions) -> IntArray | None:
+def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
     """Cluster (examples,) of each example, numbered from 0; None if they are independent."""
     documents, codes = np.unique(scores.documents, return_inverse=True)
     if options.clusters == "document" and len(documents) < 2:

@@ -37,6 +37,16 @@ class ThresholdOptions(Options):
             words="the threshold",
         ),
     ] = None
+    offset_margin: Annotated[
+        float,
+        Option(
+            "Hits that arcs need beyond the best fixed offset, as a share.",
+            more="For scores of first choices between words (hit), unless a threshold is given; "
+            "0.1 is the published one (Voita et al. 2019).",
+            words="the margin beyond offsets",
+            least=0,
+        ),
+    ] = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,3 +152,13 @@ class CompareOptions(ResamplingOptions, LevelOptions, ThresholdOptions):
     def tests(self) -> TestOptions:
         """The options of the tests of differences, and of roles."""
         return self.part(TestOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOptions(Options):
+    """Which examples."""
+
+    title: ClassVar[str] = "Output"
+
+    n: Annotated[int, Option("Number of examples.", least=1)] = 10
+    weakest: Annotated[bool, Option("Those with the smallest scores, and not the largest.")] = False

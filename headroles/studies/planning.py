@@ -161,7 +161,7 @@ def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
 def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
     """`plan_examples` for callers that have their options together."""
     columns = HeadColumns.of(scores)
-    hypotheses = hypotheses_of(scores, columns, options, options.threshold)
+    hypotheses = hypotheses_of(scores, columns, options, options)
     asked = {
         **options.record(),
         "threshold": general_threshold(scores, options.threshold),

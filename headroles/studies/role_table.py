@@ -29,6 +29,7 @@ from headroles.studies.heads import (
     roles_in,
     scores_of,
 )
+from headroles.studies.offsets import rival_of
 from headroles.studies.options import AssignOptions
 from headroles.testing import (
     TEST_NAMES,
@@ -109,6 +110,16 @@ class RoleTable(Result):
         tests: dict[str, Any] = self.provenance["tests"]
         return tests
 
+    @property
+    def rivals(self) -> dict[str, list[int]]:
+        """For roles that were compared with fixed offsets, those that were, in words.
+
+        The first was found on the second half of the documents for the first, the second on the
+        first half for the second.
+        """
+        rivals: dict[str, list[int]] = self.tests.get("offsets", {})
+        return rivals
+
     def heads_with(self, role: str) -> list[tuple[int, int]]:
         """(layer, head) of the heads that ``role`` was assigned to.
 
@@ -159,6 +170,8 @@ class RoleTable(Result):
         yield from self._left_out()
         if untested := int((self.frame["answer"] == "untestable").sum()):
             yield f"{untested} tests were not made; the notes of the table say why"
+        if changing := [role for role, (one, other) in self.rivals.items() if one != other]:
+            yield f"the best offset differs between halves of the documents: {', '.join(changing)}"
         yield from map(Warned, self.tests["warnings"])
 
     def _left_out(self) -> Iterator[str]:
@@ -178,8 +191,12 @@ class RoleTable(Result):
             if tests["clustered_by"] == "none"
             else f"examples clustered by {tests['n_clusters']} documents"
         )
+        beyond = (
+            f"; of arcs > best fixed offset + {tests['offset_margin']:g}" if self.rivals else ""
+        )
+        limit = f"{tests['threshold']:g}{beyond}"
         return (
-            f"heads per layer with mean {_called(self.provenance)} > {tests['threshold']:g} "
+            f"heads per layer with mean {_called(self.provenance)} > {limit} "
             f"(alpha {tests['alpha']:g}, "
             f"{describe_correction(tests['correction'], tests['family'])})\n"
             f"{TEST_NAMES[tests['test']]} of {units}"
@@ -248,6 +265,13 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     than ``alpha`` says and wrong "yes" less: of t-tests, sign flips and max-T alike, and a little
     less so of ``bootstrap_t``.
 
+    First choices (``score="hit"``) of arcs have to beat a rule: always look at the word at the best
+    fixed offset, up to 5 words away. The offset is chosen on one half of the documents for the
+    other, and the share of hits of the rule is taken from that of the head example by example, so
+    that the errors of both count. ``threshold`` is then the mean of the rule and ``offset_margin``,
+    and ``sd``, interval and effect size are those of the difference. A ``threshold`` asked for is
+    that of all roles, and replaces the rule.
+
     ``untestable`` are roles with fewer than two examples, or clusters. With zero variance, or
     only that of rounding, the mean decides. Neither enters the correction. Contrasts
     (``...:beyond_offset``) are tested against 0. ``block:evenness`` is no role: its mean is the
@@ -272,8 +296,13 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
             "score again with score='bias' (--score bias), or leave the preset out"
         )
     columns, asked = HeadColumns.of(scores), options.tests
+    if not columns.roles:
+        raise UsageError(
+            "these scores have no role that could be tested; score roles with --roles, or see what "
+            "describes heads with: headroles describe DIR"
+        )
     hypotheses = hypotheses_of(
-        scores, columns, asked, options.threshold, ddof=0 if options.is_published else 1
+        scores, columns, asked, options, ddof=0 if options.is_published else 1
     )
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
@@ -282,6 +311,7 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
     tests = {
         **asked.record(),
         "threshold": general_threshold(scores, options.threshold),
+        **_describe_rivals(scores, columns, options),
         "preset": options.preset,
         **describe_clusters(hypotheses),
         "left_out": list(left_out),
@@ -289,11 +319,35 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
         "warnings": [
             *warnings_of_run(scores.provenance),
             *warn_of_documents(scores.provenance, hypotheses, asked),
+            *_warn_of_norms(scores, columns),
             *find_warnings(hypotheses, asked, above),
         ],
     }
     frame = _frame(scores, columns, hypotheses, above, below, asked)
     return RoleTable(frame, {**scores.provenance, "score": scores.score.name, "tests": tests})
+
+
+def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
+    """The published threshold of ``block`` is one for weights."""
+    measure = scores.provenance.get("options", {}).get("measure")
+    if measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
+        return []
+    return [
+        "under norms little goes to special tokens, so that rows are even, and block, which is "
+        "times their entropy, exceeds its published threshold in many more heads; block:ratio is "
+        "without entropy, and excess scores are without it altogether"
+    ]
+
+
+def _describe_rivals(
+    scores: HeadScores, columns: HeadColumns, options: AssignOptions
+) -> dict[str, Any]:
+    """What provenance says of the offsets that roles were compared with, if any were."""
+    if scores.offset_shares is None or options.threshold is not None:
+        return {}
+    rivals = {role: rival_of(scores, role) for role in columns.ids}
+    offsets = {role: list(rival.offsets) for role, rival in rivals.items() if rival is not None}
+    return {"offset_margin": options.offset_margin, "offsets": offsets}
 
 
 def _frame(

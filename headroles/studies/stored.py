@@ -8,12 +8,24 @@ from headroles import storage
 from headroles.errors import StorageError
 from headroles.results import Result
 from headroles.scoring import HeadScores
+from headroles.studies.best_heads import BestHeads
 from headroles.studies.collaboration import Collaboration, Redundancy
 from headroles.studies.comparison import RoleShifts
+from headroles.studies.examples import Examples
 from headroles.studies.planning import PowerPlan
+from headroles.studies.quantities import Quantities
 from headroles.studies.role_table import RoleTable
 
-TABLES: tuple[type[Result], ...] = (RoleTable, RoleShifts, PowerPlan, Collaboration, Redundancy)
+TABLES: tuple[type[Result], ...] = (
+    RoleTable,
+    RoleShifts,
+    PowerPlan,
+    BestHeads,
+    Quantities,
+    Examples,
+    Collaboration,
+    Redundancy,
+)
 """Every kind of table that a folder can hold."""
 
 

@@ -52,6 +52,9 @@ from .options import (
     TestOptions as TestOptions,
 )
 from .options import (
+    UnitOptions as UnitOptions,
+)
+from .options import (
     check_max_t as check_max_t,
 )
 from .options import (

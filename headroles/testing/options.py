@@ -19,8 +19,8 @@ INTERVALS = ("t", "bootstrap_t", "bca", "simultaneous")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LevelOptions(Options):
-    """What is decided, at which level, over which units."""
+class UnitOptions(Options):
+    """At which level, over which units."""
 
     title: ClassVar[str] = "Tests"
 
@@ -33,6 +33,22 @@ class LevelOptions(Options):
             below=0.5,
         ),
     ] = 0.05
+    clusters: Annotated[
+        str,
+        Option(
+            "What examples are clustered by; auto: by document if there are several.",
+            more="none takes examples as independent.",
+            choices=CLUSTERS,
+        ),
+    ] = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelOptions(UnitOptions):
+    """What is decided, at which level, over which units."""
+
+    title: ClassVar[str] = "Tests"
+
     correction: Annotated[
         str,
         Option(
@@ -51,14 +67,6 @@ class LevelOptions(Options):
             choices=TEST_FAMILIES,
         ),
     ] = "all"
-    clusters: Annotated[
-        str,
-        Option(
-            "What examples are clustered by; auto: by document if there are several.",
-            more="none takes examples as independent.",
-            choices=CLUSTERS,
-        ),
-    ] = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -675,7 +675,10 @@ class TestExport:
 def test_help_lists_all_commands_in_the_order_of_work() -> None:
     lines = run_well("-h").stdout.split("Commands:\n")[1].splitlines()
     listed = [line.split()[0] for line in lines]
-    assert listed == "classify score assign compare power collaborate export models demo".split()
+    expected = (
+        "classify score assign best describe examples compare power collaborate export models demo"
+    )
+    assert listed == expected.split()
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 

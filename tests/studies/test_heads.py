@@ -11,6 +11,7 @@ from headroles import HeadScores
 from headroles.errors import UsageError
 from headroles.roles import SCORES
 from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
+from headroles.studies.options import ThresholdOptions
 from headroles.testing import Hypotheses, TestOptions
 from headroles.testing.options import TEST_FAMILIES
 from tests.conftest import make_scores, role_ids
@@ -19,7 +20,8 @@ RNG = np.random.default_rng(0)
 
 
 def hypotheses(scores: HeadScores, threshold: float | None = None, **options: Any) -> Hypotheses:
-    return hypotheses_of(scores, HeadColumns.of(scores), TestOptions(**options), threshold)
+    against = ThresholdOptions(threshold=threshold)
+    return hypotheses_of(scores, HeadColumns.of(scores), TestOptions(**options), against)
 
 
 class TestColumns:
@@ -54,7 +56,7 @@ class TestThresholds:
     @pytest.mark.parametrize("score", SCORES)
     def test_default_is_that_of_the_score(self, score: str) -> None:
         scores = make_scores(RNG.normal(size=(4, 1, 2, 1)), ["local"], score=score)
-        assert (hypotheses(scores).threshold == {"bias": 3, "excess": 0.1}[score]).all()
+        assert (hypotheses(scores).threshold == {"bias": 3, "excess": 0.1, "hit": 0.5}[score]).all()
 
     @pytest.mark.parametrize("threshold", [None, 1.5])
     def test_contrasts_are_tested_against_zero(self, threshold: float | None) -> None:

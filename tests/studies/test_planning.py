@@ -312,6 +312,7 @@ def test_columns_provenance_and_display() -> None:
     assert plan.provenance["plan"] == {
         "power": 0.8,
         "threshold": 3.0,
+        "offset_margin": 0.1,
         "alpha": 0.05,
         "correction": "fdr_bh",
         "family": "role",

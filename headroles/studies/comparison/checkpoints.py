@@ -51,7 +51,7 @@ def score_checkpoints(
         _check_folder_name(name)
         check_result_folder(folder / name, overwrite)
     with prepared(as_corpus(corpus)) as ready:
-        choose_relations(options, ready.scheme, ready.relations)
+        choose_relations(options, ready.scheme, ready.relations, ready)
         if compared.clusters == "document" and ready.documents == 1:
             raise UsageError(ONE_DOCUMENT)
         encoders = {model: _Shape.of(model, options) for model in dict.fromkeys(models.values())}
@@ -61,7 +61,10 @@ def score_checkpoints(
         for name, model in models.items():
             with result_folder(folder / name, overwrite) as staging:
                 encoder = load_encoder(model, options)
-                with open_reader(encoder.model) as reader, progress(name) as on_progress:
+                with (
+                    open_reader(encoder.model, options.measure) as reader,
+                    progress(name) as on_progress,
+                ):
                     shown = replace(options, on_progress=on_progress)
                     score_to_folder(ScoringRun(encoder, reader, ready, shown), staging)
             yield folder / name

@@ -207,4 +207,7 @@ def _select(
         values=scores.values[rows][..., columns],
         counts=scores.counts[rows][:, columns],
         digests=tuple(scores.digests[row] for row in rows),
+        offset_shares=None
+        if scores.offset_shares is None
+        else scores.offset_shares[rows][:, columns],
     )

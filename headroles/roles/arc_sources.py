@@ -1,0 +1,81 @@
+"""Where arcs come from: the tree, enhanced dependencies, or a key of MISC."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from headroles.corpus import MISSING, Sentence
+from headroles.errors import CorpusError, UsageError
+
+BASIC, ENHANCED, MISC = "basic", "enhanced", "misc:"
+
+
+class Arc(NamedTuple):
+    """A dependent, its governor, both by their places in the sentence, and a label."""
+
+    dependent: int
+    governor: int
+    label: str
+
+
+def check_source(given: Any) -> str:
+    """``given`` if it names a source. Raises UsageError for others."""
+    source = str(given)
+    if source not in (BASIC, ENHANCED) and (not source.startswith(MISC) or source == MISC):
+        raise UsageError(
+            f"the arcs are {source!r}; they must be {BASIC}, {ENHANCED} or {MISC}KEY, with a key "
+            "of the column MISC"
+        )
+    return source
+
+
+def arcs_of(source: str, sentence: Sentence) -> list[Arc]:
+    """The arcs of a sentence but those to the root, of any source but the basic one.
+
+    In DEPS arcs from or to empty nodes are passed over, and repeated ones count once. In MISC
+    ``KEY=4`` is an arc from the word to word 4, ``KEY=4:label`` one with a label of its own, and
+    commas separate several. Raises CorpusError for what is no arc.
+    """
+    if source == ENHANCED:
+        texts, separator = sentence.annotations.get("deps", ()), "|"
+        columns = [text if text != MISSING else "" for text in texts]
+    else:
+        key, separator = source.removeprefix(MISC), ","
+        columns = [misc.get(key, "") for misc in sentence.misc]
+    found = (
+        arc
+        for dependent, text in enumerate(columns)
+        for part in text.split(separator)
+        if part and (arc := _arc(source, sentence, dependent, part)) is not None
+    )
+    return list(dict.fromkeys(found))
+
+
+def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | None:
+    number, _, label = text.partition(":")
+    if source == ENHANCED and (number == "0" or "." in number):
+        return None
+    if (
+        not number.isdecimal()
+        or not 1 <= int(number) <= len(sentence.words)
+        or int(number) == dependent + 1
+    ):
+        raise CorpusError(
+            f"sentence {sentence.id!r}, word {dependent + 1}: {text!r} ({source}) is no arc; it "
+            "must be the number of another word of the sentence, and may have a colon and a label"
+        )
+    return Arc(dependent, int(number) - 1, label or source.removeprefix(MISC))
+
+
+def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
+    """Numbers of arcs by label. Raises CorpusError if there are none at all."""
+    counts = Counter(arc.label for one in sentences for arc in arcs_of(source, one))
+    if not counts:
+        column = "DEPS" if source == ENHANCED else "MISC"
+        raise CorpusError(
+            f"no sentence of the corpus has arcs of the source {source!r} in its column {column}; "
+            "give a treebank that has them, or leave --arcs out"
+        )
+    return counts

@@ -1,0 +1,151 @@
+"""Roles of one's own: a Python function says of each sentence which words heads would look at.
+
+A function is given a `Sentence` and returns pairs of words, or a set of words, by their places in
+the sentence from 0. With pairs the first word looks for the second, and back for the role
+``...:back``; with a set every word of the sentence looks for the words in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from headroles.corpus import Sentence
+from headroles.encoding import EncodedExample
+from headroles.errors import UsageError
+from headroles.roles.batch import Batch, placed_sentences
+from headroles.roles.key_sets import Shared
+from headroles.roles.links import BACK, FORTH, Links, LinkTable
+from headroles.roles.role import ARCS, Context, Role
+from headroles.roles.word_sets import WordSets
+
+Find: TypeAlias = Callable[[Sentence], Iterable[Any]]
+"""From a sentence to pairs of places of words, or to places of words."""
+
+
+def own_roles(name: str, context: Context) -> Iterator[Role]:
+    """The roles of a function called ``module:function``.
+
+    Raises UsageError if there is none, if it fails, and if it finds nothing in the whole corpus.
+    """
+    function = _load(name)
+    found = Finder(name, function)
+    first = next((one for sentence in context.sentences for one in found.of(sentence)), None)
+    if first is None:
+        raise UsageError(f"the role {name} finds nothing in any sentence of the corpus; check it")
+    if isinstance(first, tuple):
+        find = FindPairs(found)
+        yield Role(name, "its pairs of words", ARCS, sieve=Links(find, frozenset([0]), FORTH))
+        back = "its pairs of words, looked along backwards"
+        yield Role(f"{name}:back", back, ARCS, sieve=Links(find, frozenset([0]), BACK))
+    else:
+        yield Role(name, "its words", "words", sieve=WordSets(FindWords(found)))
+
+
+def _load(name: str) -> Find:
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))  # as python does for its own scripts
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"the role {name!r} cannot be loaded: {error}; it must be one that there is, or the "
+            "MODULE:FUNCTION of a Python function that is installed or in this folder"
+        ) from error
+    finally:
+        sys.path.remove(str(Path.cwd()))
+    if not callable(function):
+        raise UsageError(f"{name} is a {type(function).__name__}; it must be a function")
+    found: Find = function
+    return found
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Calls a function of a user, and checks what it gives."""
+
+    name: str
+    function: Find = field(compare=False)
+
+    def of(self, sentence: Sentence) -> list[Any]:
+        """What it finds: pairs of places, or places, each once."""
+        try:
+            found = list(dict.fromkeys(self.function(sentence)))
+        except Exception as error:  # whatever is wrong in it, the user is to know where
+            raise UsageError(
+                f"the role {self.name} fails at sentence {sentence.id!r}: "
+                f"{type(error).__name__}: {error}; correct the function"
+            ) from error
+        for one in found:
+            self._check(one, sentence)
+        return found
+
+    def _check(self, one: Any, sentence: Sentence) -> None:
+        places = one if isinstance(one, tuple) and len(one) == 2 else (one,)
+        n_words = len(sentence.words)
+        if not all(isinstance(place, int) and 0 <= place < n_words for place in places):
+            raise UsageError(
+                f"the role {self.name} gives {one!r} for sentence {sentence.id!r}; it must give "
+                f"places of words from 0 to {n_words - 1}, or pairs of them"
+            )
+        if len(places) == 2 and places[0] == places[1]:
+            raise UsageError(
+                f"the role {self.name} joins word {places[0]} of sentence {sentence.id!r} to "
+                "itself; it must join two words"
+            )
+
+
+@dataclass(frozen=True)
+class FindPairs:
+    """Links from the pairs of a function."""
+
+    find: Finder
+
+    def __call__(self, batch: Batch) -> LinkTable:
+        """The links of all examples."""
+        tables = [self._of(example) for example in batch.examples]
+        links = np.concatenate(tables)
+        owners = np.repeat(np.arange(batch.size), [len(table) for table in tables])
+        whole = (links[:, 1] > 0) & (links[:, 3] > 0)
+        return LinkTable(
+            owners=owners[whole],
+            first=links[whole, 0:2],
+            second=links[whole, 2:4],
+            labels=np.zeros(int(whole.sum()), dtype=np.int64),
+            n_labels=1,
+            n_lost=int((~whole).sum()),
+        )
+
+    def _of(self, example: EncodedExample) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """(links, 4): first piece and number of pieces of both ends."""
+        pairs = [
+            (before + one, before + other)
+            for before, sentence in placed_sentences(example)
+            for one, other in self.find.of(sentence)
+        ]
+        ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        columns = [own[ends[:, k]] for k in (0, 1) for own in (example.starts, example.sizes)]
+        return np.column_stack(columns)
+
+
+@dataclass(frozen=True)
+class FindWords:
+    """Key sets from the words of a function: each sentence looks for its own."""
+
+    find: Finder
+
+    def __call__(self, batch: Batch) -> list[Shared]:
+        """The words of each segment as queries, those found in it as keys."""
+        queries, keys = np.zeros((2, 2, batch.size, batch.width), dtype=bool)
+        for row, example in enumerate(batch.examples):
+            for segment, (before, sentence) in enumerate(placed_sentences(example)):
+                places = [before + place for place in self.find.of(sentence)]
+                keys[segment, row] = np.isin(batch.words[row], places)
+                queries[segment, row] = batch.segments[row] == segment
+        return [Shared(queries[segment], keys[segment]) for segment in (0, 1)]

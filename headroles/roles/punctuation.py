@@ -1,0 +1,42 @@
+"""Punctuation heads: attention to punctuation marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from headroles.corpus import MISSING
+from headroles.errors import CorpusError
+from headroles.options import Options
+from headroles.roles.batch import Batch
+from headroles.roles.key_sets import Shared
+from headroles.roles.role import Context, Role
+from headroles.roles.word_sets import WordSets
+
+MARK = "PUNCT"
+
+
+def roles(options: Options, context: Context) -> Iterator[Role]:
+    """The one role. Raises CorpusError for a corpus without parts of speech."""
+    for sentence in context.sentences:
+        if any(upos != MISSING for upos in sentence.upos):
+            break
+    else:
+        raise CorpusError(
+            "no word of the corpus has a part of speech (UPOS), which the role punctuation is made "
+            "of; leave the role out of --roles, or give a treebank with that column"
+        )
+    words = "punctuation marks"
+    yield Role("punctuation", words, unit="words", needs=words, sieve=WordSets(find_marks))
+
+
+def find_marks(batch: Batch) -> list[Shared]:
+    """All words look for those that are punctuation."""
+    marks = np.zeros((batch.size, batch.width), dtype=bool)
+    for row, example in enumerate(batch.examples):
+        upos = [text for sentence in example.sentences for text in sentence.upos]
+        is_mark = np.array([text == MARK for text in upos], dtype=bool)
+        words = batch.words[row]
+        marks[row] = (words >= 0) & is_mark[np.maximum(words, 0)]
+    return [Shared(batch.in_words, marks)]

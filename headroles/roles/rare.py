@@ -1,0 +1,115 @@
+"""Rare-word heads: attention to the least frequent word of a sentence (Voita et al. 2019)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from headroles.corpus import Sentence, read_lines
+from headroles.errors import CorpusError
+from headroles.options import Option, Options
+from headroles.roles.batch import Batch
+from headroles.roles.key_sets import Shared
+from headroles.roles.role import Context, Role
+from headroles.roles.word_sets import WordSets
+
+FREQUENT = 500
+"""A sentence whose rarest word is among so many most frequent ones has no rare word."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RareOptions(Options):
+    """Where word frequencies come from."""
+
+    title: ClassVar[str] = "Roles"
+
+    frequencies: Annotated[
+        str | None,
+        Option(
+            "File of word frequencies for the role rare: a word, a tab and its count in each line.",
+            more="None counts the words of the corpus itself. Words that the file does not have "
+            "are the rarest; upper and lower case are the same.",
+            convert=str,
+        ),
+    ] = None
+
+
+def roles(options: RareOptions, context: Context) -> Iterator[Role]:
+    """The one role. Raises CorpusError for frequencies that cannot be read."""
+    if options.frequencies is None:
+        counts = Counter(fold(word) for sentence in context.sentences for word in sentence.words)
+    else:
+        counts = read_frequencies(Path(options.frequencies))
+    yield Role(
+        "rare",
+        "the rarest word of the sentence",
+        unit="words",
+        needs=f"sentences with a word beyond the {FREQUENT} most frequent",
+        meaning={
+            "frequencies": "of the corpus" if options.frequencies is None else _digest(counts)
+        },
+        sieve=WordSets(Rarest(counts)),
+    )
+
+
+def _digest(counts: Mapping[str, int]) -> str:
+    """16 hexadecimal digits that tell one file of frequencies from another."""
+    lines = "\n".join(f"{word}\t{count}" for word, count in sorted(counts.items()))
+    return blake2b(lines.encode(), digest_size=8).hexdigest()
+
+
+def fold(word: str) -> str:
+    """The word as frequencies know it."""
+    return word.casefold()
+
+
+def read_frequencies(file: Path) -> Counter[str]:
+    """Counts by word. Raises CorpusError that names the file and the line."""
+    counts: Counter[str] = Counter()
+    for number, line in enumerate(read_lines(file), start=1):
+        word, _, count = line.rpartition("\t")
+        if not word or not count.strip().isdecimal():
+            raise CorpusError(
+                f"{file}, line {number}: {line!r} is no word, tab and count; correct the line"
+            )
+        counts[fold(word)] += int(count)
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Rarest:
+    """Finds the rarest word of every sentence, the first of several."""
+
+    counts: Mapping[str, int] = field(repr=False)
+    _frequent: set[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        most = Counter(self.counts).most_common(FREQUENT)
+        object.__setattr__(self, "_frequent", {word for word, _ in most})
+
+    def __call__(self, batch: Batch) -> list[Shared]:
+        """The words of each segment as queries, the rarest of them as keys."""
+        found = []
+        for segment in (0, 1):
+            queries, keys = np.zeros((2, batch.size, batch.width), dtype=bool)
+            for row, example in enumerate(batch.examples):
+                if segment < len(example.sentences):
+                    before = sum(len(one.words) for one in example.sentences[:segment])
+                    word = self.rarest(example.sentences[segment])
+                    if word is not None:
+                        keys[row] = batch.words[row] == before + word
+                        queries[row] = batch.segments[row] == segment
+            found.append(Shared(queries, keys))
+        return found
+
+    def rarest(self, sentence: Sentence) -> int | None:
+        """Place of the rarest word; None where all are frequent."""
+        words = [fold(word) for word in sentence.words]
+        place = min(range(len(words)), key=lambda k: self.counts.get(words[k], 0))
+        return None if words[place] in self._frequent else place

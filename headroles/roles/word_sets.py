@@ -1,0 +1,96 @@
+"""Sieves of words that many words look for: punctuation, the rarest word of a sentence.
+
+Queries are words: what a word scores is the mean over its pieces, and an example scores the mean
+over its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.encoding import IntArray
+from headroles.roles.batch import Scope
+from headroles.roles.candidates import WORDS, among_in
+from headroles.roles.key_sets import FindShared, Shared
+from headroles.roles.rows import BoolArray, FloatArray, divide
+from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
+
+
+@dataclass(frozen=True)
+class WordSets(Sieve):
+    """Every word looks for the words that it shares with others, in all of their pieces."""
+
+    find: FindShared
+
+    @property
+    def kind(self) -> Hashable:
+        """All are read at once."""
+        return type(self)
+
+    def plan(self, alike: Sequence[WordSets], scope: Scope, key_sets: KeySetList) -> WordSetPart:
+        """Weights of each row's mass on each set of words."""
+        found = [
+            (own, shared) for own, sieve in enumerate(alike) for shared in self._of(sieve, scope)
+        ]
+        batch = scope.batch
+        weights = np.zeros((batch.size, batch.width, len(found)))
+        constants: NDArray[np.float64] = np.zeros((batch.size, len(alike)))
+        counts = np.zeros((batch.size, len(alike)), dtype=np.int64)
+        for place, (own, shared) in enumerate(found):
+            rows = scope.row_values(_sizes(scope, shared.keys))
+            scored = shared.queries & rows.scored & batch.in_words
+            if scope.score.of_first_choice:
+                scored &= batch.first_pieces
+            shares = _shares_of_words(scope, scored)
+            weights[:, :, place] = rows.slopes * shares
+            constants[:, own] += (rows.offsets * shares).sum(axis=1)
+            counts[:, own] += np.round(shares.sum(axis=1)).astype(np.int64)
+        owners = np.array([own for own, _ in found], dtype=np.int64)
+        return WordSetPart(
+            keys=np.stack([shared.keys for _, shared in found], axis=-1).astype(np.float32),
+            weights=divide(weights, counts[:, None, owners]).astype(np.float32),
+            of_roles=np.eye(len(alike), dtype=np.float32)[owners],
+            constants=divide(constants, counts).astype(np.float32),
+            counts=counts,
+            among=among_in(scope, WORDS),
+        )
+
+    @staticmethod
+    def _of(sieve: WordSets, scope: Scope) -> Sequence[Shared]:
+        return scope.batch.of(sieve.find)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordSetPart(Part):
+    """``weights`` (B, N, k) of each row's mass on each of k ``keys`` (B, N, k).
+
+    ``of_roles`` (k, r) is 1 where a set belongs to a role.
+    """
+
+    keys: FloatArray
+    weights: FloatArray
+    of_roles: FloatArray
+
+    def read(self, layer: Layer) -> Array:
+        """Weighted sums of masses."""
+        return (layer.masses_of(self.keys) * self.weights[:, None]).sum(-2) @ self.of_roles
+
+
+def _sizes(scope: Scope, keys: BoolArray) -> IntArray:
+    """(B, N): how many keys each query has; of first choices other words, by their first pieces."""
+    if not scope.score.of_first_choice:
+        return scope.count(keys)
+    return scope.count(keys & scope.batch.first_pieces) - keys
+
+
+def _shares_of_words(scope: Scope, scored: BoolArray) -> NDArray[np.float64]:
+    """(B, N): 1 divided by the number of pieces of a word that are scored, 0 for other tokens."""
+    batch = scope.batch
+    n_words = int(batch.word_places.max(initial=0)) + 1
+    ids = np.arange(batch.size)[:, None] * n_words + np.maximum(batch.word_places, 0)
+    pieces = np.bincount(ids.ravel(), weights=scored.ravel(), minlength=batch.size * n_words)
+    return divide(scored.astype(np.float64), pieces[ids])

@@ -1,0 +1,63 @@
+"""The best fixed offset of a role, found on one half of the documents for the other half."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.roles import OFFSETS
+from headroles.scoring import HeadScores
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The rule that a head has to beat: always look at the word at a fixed offset.
+
+    ``hits`` (examples,) is the share of links of each example that the rule hits, NaN where there
+    are none. ``offsets`` are those that the first and the second half of the documents are
+    compared with: each is the best of the other half, so that no example had a part in choosing
+    what it is compared with, and every example is tested.
+    """
+
+    hits: FloatArray
+    offsets: tuple[int, int]
+
+
+def rival_of(scores: HeadScores, role: str) -> Rival | None:
+    """The rule to beat for a role, by its id; None for one that has nothing to do with offsets.
+
+    The best offset of a half is the one with the largest mean over examples, the first in the
+    order of `OFFSETS` of several. A half without any link takes that of all examples.
+    """
+    if scores.offset_shares is None:
+        return None
+    shares = scores.offset_shares[:, scores.role_ids.index(role)].astype(np.float64)
+    if np.isnan(shares).all():
+        return None
+    in_second = second_half(scores)
+    best = tuple(_best(shares, half) for half in (in_second, ~in_second))
+    hits = np.where(in_second, shares[:, best[1]], shares[:, best[0]])
+    return Rival(hits, (OFFSETS[best[0]], OFFSETS[best[1]]))
+
+
+def second_half(scores: HeadScores) -> NDArray[np.bool_]:
+    """(examples,): whether an example is of the second half of the corpus.
+
+    Documents belong to the halves by turns, in their order: both halves are from everywhere.
+    Where there is only one document, examples do.
+    """
+    numbers = {name: k for k, name in enumerate(dict.fromkeys(scores.documents))}
+    if len(numbers) == 1:
+        return np.asarray(np.arange(scores.n_examples) % 2 == 1)
+    return np.array([numbers[name] % 2 == 1 for name in scores.documents])
+
+
+def _best(shares: FloatArray, half: NDArray[np.bool_]) -> int:
+    """Place of the best offset of a half."""
+    known = ~np.isnan(shares[:, 0])
+    chosen = known & half if (known & half).any() else known
+    return int(shares[chosen].mean(axis=0).argmax())

@@ -1,0 +1,97 @@
+"""HeadScores -> Quantities: confidence, entropy and distance of every head, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+import pandas as pd
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.inference import Sample, t_interval
+from headroles.options import takes
+from headroles.results import Grid, Result, Shown
+from headroles.scoring import HeadScores
+from headroles.studies.forms import QuantitiesForm
+from headroles.studies.heads import HeadColumns, clusters_of, roles_in
+from headroles.testing import UnitOptions
+
+COLUMNS = ("layer", "head", "role", "n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
+_MOST = 3
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Quantities(Result):
+    """What describes every head, one row each; ``role`` is what the quantity is called.
+
+    ``mean`` is over ``n`` examples, in units of the quantity; intervals are robust to clusters, and
+    NaN where there are fewer than two.
+    """
+
+    kind: ClassVar[str] = "quantities"
+    form: ClassVar[type[msgspec.Struct]] = QuantitiesForm
+    stem: ClassVar[str] = "quantities"
+    cure: ClassVar[str] = "describe scores with: headroles describe DIR --out QUANTITIES"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+
+    def shown(self) -> Iterator[Shown]:
+        """Means by layer, and the heads with the largest."""
+        yield "means over heads by layer, and the heads with the largest: layer-head mean"
+        rows = []
+        for name in roles_in(self.frame):
+            own = self.frame[self.frame["role"] == name]
+            most = own.nlargest(_MOST, "mean")
+            heads = [
+                f"{layer}-{head} {mean:.3f}"
+                for layer, head, mean in zip(most["layer"], most["head"], most["mean"], strict=True)
+            ]
+            by_layer = own.groupby("layer")["mean"].mean()
+            rows.append((name, *(f"{mean:.3f}" for mean in by_layer), "  ".join(heads)))
+        layers = tuple(map(str, sorted(self.frame["layer"].unique())))
+        yield Grid(("quantity", *layers, "largest"), tuple(rows), left=frozenset(["largest"]))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts, of every head."""
+        return {"described": self.provenance["described"], "heads": to_records(self.frame)}
+
+
+@takes(UnitOptions)
+def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
+    """Means and intervals of the quantities that describe heads, and are never tested.
+
+    Args:
+        scores: from `score_heads` with the ``roles`` confidence, entropy or distance.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: scores without such, or examples that cannot be clustered as asked.
+    """
+    return describe(scores, options)
+
+
+def describe(scores: HeadScores, options: UnitOptions) -> Quantities:
+    """`describe_heads` for callers that have their options together."""
+    columns = HeadColumns.of(scores, described=True)
+    if not columns.roles:
+        raise UsageError(
+            "these scores have nothing that describes heads; score again with "
+            "--roles confidence,entropy,distance"
+        )
+    sample = Sample.of(columns.values(scores), clusters_of(scores, options))
+    moments, interval = sample.moments, t_interval(sample, confidence=1 - options.alpha)
+    frame = pd.DataFrame(
+        {
+            **columns.labels,
+            "n": moments.n,
+            "n_clusters": moments.n_clusters,
+            "mean": moments.mean,
+            "sd": moments.sd,
+            "ci_low": interval.ci_low,
+            "ci_high": interval.ci_high,
+        }
+    )
+    own = {"score": scores.score.name, "described": options.record()}
+    return Quantities(frame[list(COLUMNS)], {**scores.provenance, **own})

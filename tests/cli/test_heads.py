@@ -1,0 +1,64 @@
+"""The commands that look closer at heads: best, describe, examples; and what is scored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headroles import HeadScores, find_best_heads
+from tests.cli.test_cli import run, run_well
+
+
+@pytest.fixture(scope="module")
+def hits(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path, sample: Path) -> Path:
+    out = tmp_path_factory.mktemp("hits") / "out"
+    roles = "syntactic,position:-2,punctuation,rare,confidence,entropy,distance"
+    run_well("score", bert_folder, sample, "--score", "hit", "--roles", roles, "--out", out)
+    return out
+
+
+def test_best(hits: Path, tmp_path: Path) -> None:
+    shown = run_well("best", hits).stdout
+    found = find_best_heads(HeadScores.load(hits))
+    assert shown.split() == repr(found).split()
+    told = json.loads(run_well("best", hits, "--alpha", "0.1", "--json").stdout)
+    assert told["best"]["alpha"] == 0.1
+    assert len(told["heads"]) == len(found)
+    run_well("best", hits, "--out", tmp_path / "best")
+    assert run_well("export", tmp_path / "best").stdout.startswith("role,half,layer,head")
+
+
+def test_describe(hits: Path) -> None:
+    shown = run_well("describe", hits).stdout
+    assert all(name in shown for name in ("confidence", "entropy:share", "distance"))
+    result = run("describe", hits, "--overwrite")
+    assert result.exit_code == 2
+    assert "there is nothing to replace" in result.stderr
+
+
+def test_examples(hits: Path) -> None:
+    asked = ("--layer", 1, "--head", 2, "--role", "rare", "--n", 3)
+    shown = run_well("examples", hits, *asked).stdout
+    assert "head 1-2, rare: the largest hit scores" in shown
+    told = json.loads(run_well("examples", hits, *asked, "--json").stdout)
+    assert len(told["examples"]) == 3
+    assert all("[" in row["text"] for row in told["examples"])
+
+
+def test_margins_beyond_offsets(hits: Path) -> None:
+    answers = {}
+    for margin in ("0", "0.9"):
+        told = json.loads(run_well("assign", hits, "--offset-margin", margin, "--json").stdout)
+        assert told["tests"]["offset_margin"] == float(margin)
+        answers[margin] = told["answers_per_role"]["syntactic"]["no"]
+    assert answers["0.9"] == 12
+    assert answers["0"] <= answers["0.9"]
+
+
+def test_roles_that_there_are_not(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    result = run("score", bert_folder, sample, "--roles", "locl", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "there is no role 'locl' to score" in result.stderr
+    assert not (tmp_path / "out").exists()

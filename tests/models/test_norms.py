@@ -1,0 +1,92 @@
+"""Norms, against what the module itself adds up, and the hand-checked example."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from headroles.models.attention import open_reader
+from headroles.models.norms import ValueReader
+from headroles.models.projections import LayerProjections, Projection
+from tests.models.families import CONFIGS, HEADS, make_model
+from tests.models.test_projections import INPUTS, LAYER, inputs_of, projections_of, weights_of
+
+
+def norms_of(kind: str, model: nn.Module) -> Tensor:
+    """(heads, query, key) of one layer."""
+    layers: list[Tensor] = []
+    with open_reader(model, "norms") as reader:  # type: ignore[arg-type]
+        reader.read(INPUTS, lambda layer, norms: layers.append(norms.clone()))
+    return layers[LAYER[kind]][0]
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_every_family(kind: str) -> None:
+    """The vectors of all heads and keys add up to the output; norms are their lengths."""
+    model = make_model(kind)
+    found = projections_of(kind, model)
+    with torch.no_grad():
+        for bias in (found.value.linear.bias, found.value.bias_apart, found.output.bias):
+            if bias is not None:
+                bias.normal_()
+        with inputs_of(found.output) as inputs, inputs_of(found.value.linear) as states:
+            model(**INPUTS)
+        output = found.output(inputs[0])[0]
+        values = torch.einsum("nd,hsd->hns", states[0][0], found.value.weight)
+        values = (values + found.value.bias[:, None]).repeat_interleave(HEADS // len(values), dim=0)
+        vectors = torch.einsum("hns,hds->hnd", values, found.output_weight)
+        weights = weights_of(kind, model)
+        given = weights[..., None] * vectors[:, None]  # (heads, query, key, hidden)
+        total = given.sum((0, 2)) + (0 if found.output.bias is None else found.output.bias)
+        torch.testing.assert_close(total, output, rtol=1e-4, atol=1e-4)
+        expected = given.norm(dim=-1)
+        expected /= expected.sum(-1, keepdim=True)
+    torch.testing.assert_close(norms_of(kind, model), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["bert", "mpnet", "albert"])
+def test_the_model_is_left_as_it_was(kind: str) -> None:
+    model = make_model(kind)
+    before = weights_of(kind, model)
+    norms_of(kind, model)
+    assert not any(module._forward_hooks for module in model.modules())
+    assert torch.equal(weights_of(kind, model), before)
+
+
+def test_hand_checked_example() -> None:
+    """Kobayashi et al. 2020: three tokens, two heads of size 1."""
+    value, output = nn.Linear(2, 2), nn.Linear(2, 2)
+    with torch.no_grad():
+        value.weight.copy_(torch.eye(2))
+        value.bias.copy_(torch.tensor([0.5, -1.0]))
+        output.weight.copy_(torch.tensor([[1.0, 2.0], [0.0, 1.0]]))
+    rows = torch.arange(2)[:, None]
+    own = Projection(value, rows)
+    reader = ValueReader([LayerProjections(own, own, own, output, rows)], n_heads=2)
+    states = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]])
+    weights = torch.tensor(
+        [
+            [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]],
+            [[0.2, 0.5, 0.3], [0.6, 0.2, 0.2], [0.1, 0.1, 0.8]],
+        ]
+    )[None]
+    with torch.no_grad():
+        reader.keep(value, None, value(states))
+        lengths, norms = reader.lengths(0)[0], reader.norms(0, weights)[0]
+    expected = torch.tensor([[1.5, 0.5, 1.5], [2.236068, 2.236068, 0.0]])
+    torch.testing.assert_close(lengths, expected, rtol=1e-5, atol=1e-6)
+    rows_of_first = torch.tensor([[1.05, 0.1, 0.15], [0.15, 0.4, 0.15], [0.45, 0.15, 0.6]])
+    expected = rows_of_first / rows_of_first.sum(-1, keepdim=True)
+    torch.testing.assert_close(norms[0], expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(norms[1, 0], torch.tensor([0.447214, 1.118034, 0]) / 1.565248)
+
+
+def test_a_head_that_hands_on_nothing_takes_nothing() -> None:
+    model = make_model("bert")
+    found = projections_of("bert", model)
+    with torch.no_grad():
+        found.output.weight[:, found.columns[1]] = 0
+    norms = norms_of("bert", model)
+    assert (norms[1] == 0).all()
+    torch.testing.assert_close(norms[0].sum(-1), torch.ones(12))

@@ -1,0 +1,71 @@
+"""Which roles are scored: groups, ids, positions, and names of none."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroles.corpus import ROOT, Sentence
+from headroles.errors import CorpusError, UsageError
+from headroles.roles import SCORES, RoleOptions, choose_roles
+
+SENTENCE = Sentence(
+    "s", "d", 0, ("Yes", "."), (ROOT, 0), ("root", "punct"), {"upos": ("INTJ", "PUNCT")}
+)
+DEFAULT = [role.id for role in choose_roles(RoleOptions(), ("obj",), SCORES["bias"])]
+
+
+def ids(roles: object, score: str = "bias") -> list[str]:
+    options = RoleOptions(roles=roles)  # type: ignore[arg-type]
+    chosen = choose_roles(options, ("obj",), SCORES[score], [SENTENCE])
+    return [role.id for role in chosen]
+
+
+def test_a_group_is_all_of_its_roles() -> None:
+    assert ids("delimiter,local") == ["local", "delimiter", "delimiter:cls", "delimiter:sep"]
+    assert ids(["position"]) == ["position:-1", "position:+1"]
+
+
+def test_an_id_is_that_role_alone() -> None:
+    assert ids("delimiter:sep, syntactic:obj:to_governor") == [
+        "delimiter:sep",
+        "syntactic:obj:to_governor",
+    ]
+
+
+def test_positions_are_called_in_one_way() -> None:
+    assert ids("position:1,position:-3") == ["position:-3", "position:+1"]
+
+
+def test_all_is_every_group_after_the_default() -> None:
+    found = ids("all,position:+4")
+    assert found[: len(DEFAULT)] == DEFAULT
+    assert found[len(DEFAULT) :] == [
+        *("position:-1", "position:+1", "position:+4", "self", "punctuation", "rare"),
+        *("confidence", "entropy", "entropy:share", "distance"),
+    ]
+
+
+def test_a_measure_comes_with_its_role() -> None:
+    assert ids("block", "excess") == ["block", "block:evenness"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("positon:-1", r"no role 'positon:-1' to score; it must be one of local, delimiter"),
+        ("xyz", r"no role 'xyz' to score; it must be one of local, delimiter"),
+        ("syntactic:obj:to_governr", r"did you mean syntactic:obj:to_governor"),
+        ("position:0", r"'position:0' names no position; it must be like position:-1"),
+        ("position:x", r"'position:x' names no position"),
+        (",", r"--roles names no role"),
+    ],
+)
+def test_names_of_no_role(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ids(name)
+
+
+def test_punctuation_needs_parts_of_speech() -> None:
+    bare = Sentence("s", "d", 0, ("Yes",), (ROOT,), ("root",))
+    with pytest.raises(CorpusError, match=r"no word of the corpus has a part of speech \(UPOS\)"):
+        choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["bias"], [bare])

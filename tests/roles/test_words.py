@@ -1,0 +1,209 @@
+"""Roles made of words: punctuation, the rarest word, and functions of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headroles.corpus import ROOT, Sentence
+from headroles.encoding import EncodedExample
+from headroles.errors import CorpusError, UsageError
+from headroles.roles import SCORES, Batch, Role, RoleOptions, Scope, choose_roles, plan_roles
+from headroles.roles.links import BACK, FORTH, Links
+from headroles.roles.own import Finder, FindPairs, FindWords
+from headroles.roles.rare import Rarest, read_frequencies
+from headroles.scoring.layer import on_device, read_scores
+from tests.reference import Asked, reference_scores, reference_word_set
+from tests.roles.examples import HAND_SEGMENTS, examples, make_example, random_attention, tokens_of
+
+MODULE = """
+def negated(sentence):
+    for place, word in enumerate(sentence.words):
+        if word == "not" and sentence.governors[place] >= 0:
+            yield place, sentence.governors[place]
+
+def names(sentence):
+    return {k for k, upos in enumerate(sentence.upos) if upos == "PROPN"}
+
+def nothing(sentence):
+    return set()
+
+def failing(sentence):
+    return sentence.wrds
+
+def outside(sentence):
+    return {99}
+
+def itself(sentence):
+    return [(0, 0)]
+"""
+ANN = Sentence(
+    "s",
+    "d",
+    0,
+    ("Ann", "did", "not", "go"),
+    (3, 3, 3, ROOT),
+    ("nsubj", "aux", "advmod", "root"),
+    {"upos": ("PROPN", "AUX", "PART", "VERB")},
+)
+
+
+def with_sentences(example: EncodedExample, upos: list[str], words: list[str]) -> EncodedExample:
+    """The example with its sentences, of these parts of speech and words."""
+    sentences, before = [], 0
+    for segment in (0, 1):
+        own = sorted(set(example.words[example.segments == segment].tolist()))
+        if own:
+            n = len(own)
+            part = slice(before, before + n)
+            annotations = {"upos": tuple(upos[part])}
+            one = Sentence("s", "d", segment, tuple(words[part]), (ROOT,) * n, ("x",) * n)
+            sentences.append(replace(one, annotations=annotations))
+            before += n
+    return replace(example, sentences=tuple(sentences))
+
+
+def value_of(role: Role, example: EncodedExample, attention: Any, score: str, reach: Any) -> Any:
+    plan = plan_roles([role], Scope(Batch([example]), reach, SCORES[score]))
+    moved = on_device(plan, torch.device("cpu"))
+    read = read_scores(torch.tensor(attention, dtype=torch.float32), moved)[0, :, 0].numpy()
+    return None if plan.counts[0, 0] == 0 else read
+
+
+def assert_alike(found: Any, expected: Any) -> None:
+    assert (found is None) == (expected is None)
+    if found is not None:
+        np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-4)
+
+
+@given(examples(), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)), st.data())
+@settings(deadline=None, max_examples=60)
+def test_words_equal_the_reference(
+    example: EncodedExample, seed: int, score: str, data: st.DataObject
+) -> None:
+    n_words = len(example.starts)
+    reach = None if score == "hit" else data.draw(st.one_of(st.none(), st.integers(1, 6)))
+    upos = data.draw(st.lists(st.sampled_from(["PUNCT", "X"]), min_size=n_words, max_size=n_words))
+    words = data.draw(st.lists(st.sampled_from("abcd"), min_size=n_words, max_size=n_words))
+    example = with_sentences(example, upos, words)
+    attention = random_attention(len(example), seed, reach=reach)
+    tokens, asked = tokens_of(example), Asked(score, reach)
+    options = RoleOptions(roles=["punctuation", "rare"])
+    sentences = [replace(example.sentences[0], annotations={"upos": ("PUNCT",)})]
+    punctuation, rare = choose_roles(options, (), SCORES[score], sentences)
+    marks = [k for k, own in enumerate(upos) if own == "PUNCT"]
+    expected = reference_word_set(attention[0], tokens, [(list(range(n_words)), marks)], asked)
+    assert_alike(value_of(punctuation, example, attention, score, reach), expected)
+    counts = {"a": 3, "b": 1, "c": 2}
+    rarest = Rarest(counts | {f"x{k}": 9 for k in range(500)})
+    sets, before = [], 0
+    for sentence in example.sentences:
+        own = [counts.get(word, 0) for word in sentence.words]
+        places = list(range(before, before + len(own)))
+        sets.append((places, [before + int(np.argmin(own))]))
+        before += len(own)
+    expected = reference_word_set(attention[0], tokens, sets, asked)
+    role = replace(rare, sieve=type(rare.sieve)(rarest))  # type: ignore[call-arg,arg-type]
+    assert_alike(value_of(role, example, attention, score, reach), expected)
+
+
+@given(examples(min_words=2), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)))
+@settings(deadline=None, max_examples=30)
+def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, score: str) -> None:
+    """A function that gives the arcs has the scores of the arcs."""
+    n_words = len(example.starts)
+    example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
+    befores = {
+        id(one): len(example.sentences[0].words) * k for k, one in enumerate(example.sentences)
+    }
+
+    def arcs(sentence: Sentence) -> Any:
+        before = befores[id(sentence)]
+        for k in range(len(sentence.words)):
+            if example.governors[before + k] >= 0 and example.relations[before + k] == "r0":
+                yield k, int(example.governors[before + k]) - before
+
+    attention = random_attention(len(example), seed)
+    expected = reference_scores(attention[0], tokens_of(example), ["r0"], Asked(score))
+    find = FindPairs(Finder("arcs", arcs))
+    for direction, name in ((FORTH, "to_governor"), (BACK, "to_dependent")):
+        role = Role("own", sieve=Links(find, frozenset([0]), direction))
+        found = value_of(role, example, attention, score, None)
+        assert_alike(found, expected[f"syntactic:r0:{name}"])
+
+
+def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:
+    example = with_sentences(make_example(HAND_SEGMENTS), ["X"] * 4, ["a"] * 4)
+    first, second = FindWords(Finder("f", lambda _: {0}))(Batch([example]))
+    assert np.flatnonzero(first.keys[0]).tolist() == [1]
+    assert np.flatnonzero(second.keys[0]).tolist() == [4]
+    assert np.flatnonzero(second.queries[0]).tolist() == [4, 5]
+
+
+class TestRare:
+    def test_rarest_word(self) -> None:
+        sentence = replace(ANN, words=("the", "Old", "old", "cat"))
+        assert Rarest({"the": 9, "old": 2, "cat": 3}).rarest(sentence) is None  # all are frequent
+        many = {f"w{k}": 100 for k in range(500)}
+        assert Rarest({"the": 9, "old": 2, "cat": 3} | many).rarest(sentence) == 1
+        assert Rarest({"the": 9, "old": 2} | many).rarest(sentence) == 3
+
+    def test_frequencies_of_a_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "counts.tsv"
+        file.write_text("the\t10\nThe\t2\ncat\t3\n")
+        assert read_frequencies(file) == {"the": 12, "cat": 3}
+
+    @pytest.mark.parametrize("line", ["the", "the\tmany", "the 3", "\t3"])
+    def test_lines_that_are_no_frequencies(self, tmp_path: Path, line: str) -> None:
+        file = tmp_path / "counts.tsv"
+        file.write_text(f"a\t1\n{line}\n")
+        with pytest.raises(CorpusError, match=r"counts\.tsv, line 2: .* is no word, tab and count"):
+            read_frequencies(file)
+
+
+class TestFunctions:
+    @pytest.fixture(autouse=True)
+    def module(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "my_test_roles.py").write_text(MODULE)
+        monkeypatch.chdir(tmp_path)
+
+    def choose(self, name: str) -> list[Role]:
+        options = RoleOptions(roles=[f"my_test_roles:{name}"])
+        return list(choose_roles(options, (), SCORES["bias"], [ANN]))
+
+    def test_pairs_and_words(self) -> None:
+        pairs = self.choose("negated")
+        assert [role.id for role in pairs] == [
+            "my_test_roles:negated",
+            "my_test_roles:negated:back",
+        ]
+        assert [role.unit for role in self.choose("names")] == ["words"]
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("nothing", r"my_test_roles:nothing finds nothing in any sentence"),
+            ("failing", r"fails at sentence 's': AttributeError: .*wrds.*; correct"),
+            ("outside", r"gives 99 for sentence 's'; it must give places of words from 0 to 3"),
+            ("itself", r"joins word 0 of sentence 's' to itself"),
+            ("absent", r"'my_test_roles:absent' cannot be loaded"),
+            ("__name__", r"my_test_roles:__name__ is a str; it must be a function"),
+        ],
+    )
+    def test_functions_that_do_not_do(self, name: str, message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            self.choose(name)
+
+
+def test_annotations_for_people() -> None:
+    sentence = replace(ANN, annotations={"feats": ("Number=Sing|Case=Nom", "_", "_", "_")})
+    assert sentence.feats[0] == {"Number": "Sing", "Case": "Nom"}
+    assert sentence.feats[1] == {}
+    assert sentence.upos == ("_",) * 4
