@@ -16,6 +16,15 @@ from ._columns import (
 from ._columns import (
     resolution_of as resolution_of,
 )
+from .betting import (
+    BettingTest as BettingTest,
+)
+from .betting import (
+    Bounds as Bounds,
+)
+from .betting import (
+    betting_test as betting_test,
+)
 from .bootstrap import (
     bca_interval as bca_interval,
 )

@@ -6,7 +6,7 @@ knows arrays only: no model, no corpus beyond the labels of arcs.
 
 from headroles.roles.batch import Batch, Scope
 from headroles.roles.choice import RoleOptions, choose_roles
-from headroles.roles.plan import Plan, plan_roles
+from headroles.roles.plan import Plan, bounds_of, plan_roles
 from headroles.roles.relations import absent_defaults, choose_relations
 from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
 from headroles.roles.scores import BIAS, EXCESS, SCORES, Score
@@ -25,6 +25,7 @@ __all__ = [
     "Scope",
     "Score",
     "absent_defaults",
+    "bounds_of",
     "choose_relations",
     "choose_roles",
     "plan_roles",

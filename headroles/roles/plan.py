@@ -31,6 +31,22 @@ class Plan:
     counts: IntArray
 
     @property
+    def bounds(self) -> FloatArray:
+        """(B, R, 2): the least and the most that a score can be; NaN where nothing is known."""
+        unknown = [np.full(part.counts.shape, np.nan, dtype=np.float32) for part in self.parts]
+        sides = [
+            [given if own is None else own for own, given in zip(of_parts, unknown, strict=True)]
+            for of_parts in (
+                [part.lows for part in self.parts],
+                [part.highs for part in self.parts],
+            )
+        ]
+        bounds = np.stack([np.concatenate(side, axis=1) for side in sides], axis=-1)
+        bounds = bounds[:, self.columns]
+        bounds[self.counts == 0] = np.nan
+        return bounds
+
+    @property
     def skipped(self) -> Counter[str]:
         """What was left out for want of pieces, by reason."""
         return sum((part.skipped for part in self.parts), Counter())
@@ -60,6 +76,14 @@ def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
         columns=columns,
         counts=np.concatenate([part.counts for part in parts], axis=1)[:, columns],
     )
+
+
+def bounds_of(plans: Sequence[Plan]) -> FloatArray:
+    """(B, R, 2): the least and the most that a score can be under any of the plans of a batch."""
+    of_plans = [plan.bounds for plan in plans]
+    low = np.fmin.reduce([bounds[..., 0] for bounds in of_plans])
+    high = np.fmax.reduce([bounds[..., 1] for bounds in of_plans])
+    return np.stack([low, high], axis=-1)
 
 
 def _sieve(role: Role) -> Sieve:

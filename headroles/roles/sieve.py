@@ -84,10 +84,15 @@ class Part(ABC):
     ``constants`` (B, r) are to be added to what is read. ``counts`` (B, r) is how many tokens or
     arcs are behind a score; where it is 0 there is none. ``skipped`` counts what was left out for
     want of pieces, ``controls`` what contrasts could be made of, by reason.
+
+    ``lows`` and ``highs`` (B, r) are what scores lie between whatever the attention, None where
+    nothing is known.
     """
 
     constants: FloatArray
     counts: IntArray
+    lows: FloatArray | None = None
+    highs: FloatArray | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
 

@@ -36,6 +36,7 @@ from headroles.roles import (
     Plan,
     Scope,
     absent_defaults,
+    bounds_of,
     choose_relations,
     choose_roles,
     plan_roles,
@@ -196,13 +197,14 @@ class ScoringRun:
         shape = (len(examples), self._reader.n_layers, self._reader.n_heads, len(self.roles))
         values = np.empty(shape, dtype=np.float32)
         counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
+        bounds = np.empty((*counts.shape, 2), dtype=np.float32)
         waiting = batches_by_length(examples, self.batch_tokens)[::-1]
         done = 0
         while waiting:
             rows = waiting.pop()
             batch = [examples[row] for row in rows]
             try:
-                values[rows], counts[rows] = self._score_batch(batch)
+                values[rows], counts[rows], bounds[rows] = self._score_batch(batch)
             except torch.OutOfMemoryError:
                 self._refuse_single(batch)
                 waiting += self._halve(rows)
@@ -217,15 +219,16 @@ class ScoringRun:
             values=values,
             counts=counts,
             digests=[example.digest for example in examples],
+            bounds=bounds,
         )
 
     def _score_batch(
         self, examples: list[EncodedExample]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Values (B, layers, heads, roles), and how much is behind them.
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32]]:
+        """Values (B, layers, heads, roles), how much is behind them, and what they lie between.
 
-        The latter (B, roles), and what is told to be left out, is that of the layers with the
-        widest reach.
+        How much is behind them (B, roles), and what is told to be left out, is that of the layers
+        with the widest reach; they lie between bounds (B, roles, 2) in all layers.
         """
         batch, reaches = Batch(examples), self._reader.reaches
         plans = {
@@ -238,7 +241,11 @@ class ScoringRun:
         widest = max(plans.values(), key=lambda plan: int(plan.counts.sum()))
         self._skipped += widest.skipped
         self._controls += widest.controls
-        return values, np.max([plan.counts for plan in plans.values()], axis=0)
+        return (
+            values,
+            np.max([plan.counts for plan in plans.values()], axis=0),
+            bounds_of(list(plans.values())),
+        )
 
     def _read(
         self, examples: Sequence[EncodedExample], plans: dict[int | None, Plan]

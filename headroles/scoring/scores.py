@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
+_BOUNDS = ("low", "high")
+"""Columns of the examples: a list each, of what scores lie between, role by role."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class ScoreBlock:
     ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role;
     ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
     ``lengths`` (E,) is the number of tokens of each example. ``digests`` tell what each example
-    was, or are empty where that is not known.
+    was, or are empty where that is not known. ``bounds`` (E, roles, 2) are the least and the most
+    that a score could have been, whatever the attention.
     """
 
     ids: list[str]
@@ -45,6 +48,7 @@ class ScoreBlock:
     values: NDArray[np.float32]
     counts: NDArray[np.int64]
     digests: list[str] = field(default_factory=list)
+    bounds: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -56,7 +60,9 @@ class HeadScores(Stored):
     a score. Layers and heads count from 0. ``score`` is the kind of score, one of `SCORES`.
 
     ``digests`` (examples,) are those of `EncodedExample`: a comparison joins examples by them.
-    They are empty for scores made by hand.
+    They are empty for scores made by hand. ``bounds`` (examples, roles, 2), float32, are what the
+    scores of an example lie between, whatever the attention: they follow from its sieves alone.
+    NaN where there is no score or nothing is known, None where nothing was kept.
     """
 
     ids: tuple[str, ...]
@@ -68,6 +74,7 @@ class HeadScores(Stored):
     score: Score = SCORES["bias"]
     provenance: dict[str, Any] = field(default_factory=dict)
     digests: tuple[str, ...] = ()
+    bounds: NDArray[np.float32] | None = None
 
     kind: ClassVar[str] = "scores"
     form: ClassVar[type[msgspec.Struct]] = ScoresForm
@@ -84,6 +91,7 @@ class HeadScores(Stored):
         """All of ``blocks`` in their order. ``provenance`` may still grow while they come."""
         parts = list(blocks)
         known = all(part.digests for part in parts)
+        bounds = [part.bounds for part in parts if part.bounds is not None]
         return cls(
             score=score,
             ids=tuple(name for part in parts for name in part.ids),
@@ -94,6 +102,7 @@ class HeadScores(Stored):
             counts=np.concatenate([part.counts for part in parts]),
             provenance=provenance,
             digests=tuple(name for part in parts for name in part.digests) if known else (),
+            bounds=np.concatenate(bounds) if len(bounds) == len(parts) else None,
         )
 
     @property
@@ -161,6 +170,7 @@ class HeadScores(Stored):
             self.values,
             self.counts,
             list(self.digests),
+            self.bounds,
         )
 
     def column(self, role: str) -> NDArray[np.float32]:
@@ -187,9 +197,10 @@ class HeadScores(Stored):
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> HeadScores:
         """Read back both files; what they hold must be what ``run.json`` says."""
-        examples = storage.read_table(folder / EXAMPLES_FILE).to_pydict()
+        of_examples = storage.read_table(folder / EXAMPLES_FILE)
         table = storage.read_table(folder / SCORES_FILE)
         try:
+            examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
             roles = tuple(map(Role.from_record, provenance["roles"]))
             shape = (len(examples["example"]), provenance["layers"], provenance["heads"])
             if table.num_rows != provenance["scores"]:
@@ -206,6 +217,7 @@ class HeadScores(Stored):
                 score=SCORES[provenance["score"]],
                 provenance=provenance,
                 digests=_known_digests(examples),
+                bounds=_known_bounds(of_examples, len(ids)),
             )
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
@@ -297,8 +309,29 @@ def _examples_table(block: ScoreBlock) -> pa.Table:
             "document": block.documents,
             "tokens": pa.array(block.lengths, pa.int32()),
             "digest": pa.array(block.digests or unknown, pa.string()),
+            **{name: _bounds_column(block, side) for side, name in enumerate(_BOUNDS)},
         }
     )
+
+
+def _bounds_column(block: ScoreBlock, side: int) -> pa.Array:
+    """For each example a list of one number per role."""
+    import pyarrow as pa
+
+    n_roles = block.counts.shape[1]
+    if block.bounds is None:
+        return pa.nulls(len(block.ids), pa.list_(pa.float32(), n_roles))
+    flat = pa.array(np.ascontiguousarray(block.bounds[..., side], dtype=np.float32).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, n_roles)
+
+
+def _known_bounds(examples: pa.Table, n_roles: int) -> NDArray[np.float32] | None:
+    """The bounds of all examples; None where some are missing."""
+    columns = [examples.column(name).combine_chunks() for name in _BOUNDS]
+    if any(column.null_count for column in columns):
+        return None
+    sides = [column.flatten().to_numpy().reshape(-1, n_roles) for column in columns]
+    return np.stack(sides, axis=-1).astype(np.float32)
 
 
 def _known_digests(examples: dict[str, list[Any]]) -> tuple[str, ...]:

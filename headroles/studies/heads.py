@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
+from headroles.inference import Bounds
 from headroles.roles import Role
 from headroles.scoring import HeadScores
 from headroles.testing import Hypotheses, LevelOptions
@@ -75,6 +76,25 @@ class HeadColumns:
         """(T,): what the mean of each column is compared with."""
         return self.by_role([role.threshold(scores.score, asked) for role in self.roles])
 
+    def bounds(self, scores: HeadScores) -> Bounds | None:
+        """What the scores of every role lie between; None where that was not kept.
+
+        A score has a range of its own, which those of some roles leave: contrasts are differences.
+        """
+        if scores.bounds is None:
+            return None
+        kept = [scores.role_ids.index(name) for name in self.ids]
+        low, high = np.moveaxis(scores.bounds[:, kept].astype(np.float64), -1, 0)
+        score = scores.score
+        return Bounds(
+            low=low,
+            high=high,
+            least=np.where((low < score.low).any(axis=0), -np.inf, score.low),
+            most=np.where((high > score.high).any(axis=0), np.inf, score.high),
+            kinds=self.places[0],
+            cap=score.cap,
+        )
+
 
 def hypotheses_of(
     scores: HeadScores,
@@ -97,6 +117,7 @@ def hypotheses_of(
         family=options.family,
         clusters=clusters_of(scores, options),
         ddof=ddof,
+        bounds=columns.bounds(scores),
     )
 
 

@@ -325,7 +325,7 @@ def _frame(
             "answer": answers.astype(object),
             "assigned": answers == YES,
             "evenness": _measures(scores, columns),
-            "note": find_notes(hypotheses, _window_notes(scores, columns)),
+            "note": find_notes(hypotheses, _window_notes(scores, columns), options.test),
         }
     )
     return frame[list(COLUMNS)]

@@ -8,16 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.errors import UsageError
 from headroles.inference import (
     DEGENERATE,
     NO,
     UNDECIDED,
     YES,
     Alternative,
+    Bounds,
     Intervals,
     Sample,
     adjust_p_values,
     bca_interval,
+    betting_test,
     bootstrap_t_interval,
     bootstrap_t_test,
     decide,
@@ -30,15 +33,15 @@ from headroles.inference import (
     wilcoxon_signed_rank,
 )
 from headroles.testing.hypotheses import FloatArray, Hypotheses
-from headroles.testing.options import MAX_T, SIGN_FLIP, WILCOXON, T, TestOptions
+from headroles.testing.options import BETTING, MAX_T, SIGN_FLIP, WILCOXON, T, TestOptions
 
 
 @dataclass(frozen=True)
 class PValues:
     """Of tests in one direction, all (T,), NaN where a test was not made.
 
-    ``statistic`` is that of the test asked for: t, or Wilcoxon's sum of ranks. ``adjusted`` are
-    corrected within families.
+    ``statistic`` is that of the test asked for: t, Wilcoxon's sum of ranks, or the logarithm of
+    what betting gives. ``adjusted`` are corrected within families.
     """
 
     statistic: FloatArray
@@ -106,9 +109,13 @@ def find_intervals(hypotheses: Hypotheses, options: TestOptions) -> Intervals:
 def answer(
     hypotheses: Hypotheses, above: PValues, below: PValues, alpha: float
 ) -> NDArray[np.str_]:
-    """Whether each mean is above its threshold: `decide`, or the mean where nothing varies."""
+    """Whether each mean is above its threshold: `decide`, or the mean where nothing varies.
+
+    Betting needs no variance: where it tested such a column, the test decides.
+    """
     tested = decide(above.adjusted, below.adjusted, alpha)
-    return np.where(hypotheses.moments.status == DEGENERATE, side_of(hypotheses), tested)
+    untested = (hypotheses.moments.status == DEGENERATE) & np.isnan(above.adjusted)
+    return np.where(untested, side_of(hypotheses), tested)
 
 
 def side_of(hypotheses: Hypotheses) -> NDArray[np.str_]:
@@ -135,6 +142,16 @@ def is_equivalent(
     return np.asarray((equivalence.adjusted <= alpha) | by_mean)
 
 
+def known_bounds(hypotheses: Hypotheses) -> Bounds:
+    """The bounds of the values. Raises UsageError where they are not known."""
+    if hypotheses.bounds is None:
+        raise UsageError(
+            "betting needs the bounds of scores, which are not kept with these; score again, or "
+            "pass another test (--test)"
+        )
+    return hypotheses.bounds
+
+
 def _single(
     hypotheses: Hypotheses, options: TestOptions, alternative: Alternative
 ) -> tuple[FloatArray, FloatArray]:
@@ -143,6 +160,9 @@ def _single(
     if options.test == WILCOXON:
         ranked = wilcoxon_signed_rank(sample, threshold, alternative)
         return ranked.statistic, ranked.p_value
+    if options.test == BETTING:
+        bet = betting_test(sample, threshold, known_bounds(hypotheses), alternative=alternative)
+        return bet.log_e, bet.p_value
     tested = t_test(sample, threshold, alternative=alternative)
     if options.test == T:
         return tested.statistic, tested.p_value

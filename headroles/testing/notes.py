@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from headroles.inference import DEGENERATE, UNTESTABLE
 from headroles.testing.evidence import PValues
 from headroles.testing.hypotheses import Hypotheses, IntArray
-from headroles.testing.options import BOOTSTRAP_T, MAX_T, SIGN_FLIP, TestOptions
+from headroles.testing.options import BETTING, BOOTSTRAP_T, MAX_T, SIGN_FLIP, T, TestOptions
 from headroles.wording import listed
 
 FEW = 20
@@ -30,12 +30,14 @@ def is_skewed(hypotheses: Hypotheses) -> NDArray[np.bool_]:
 
 
 def find_notes(
-    hypotheses: Hypotheses, own: NDArray[np.object_] | None = None
+    hypotheses: Hypotheses, own: NDArray[np.object_] | None = None, test: str = T
 ) -> NDArray[np.object_]:
     """A note on each test (T,), empty where there is nothing to note.
 
-    Why it was not made comes first, then the study's ``own`` notes, then skewness.
+    Why it was not made comes first, then the study's ``own`` notes, then skewness. Tests by
+    betting ask neither for variance nor for a distribution.
     """
+    by_betting = test == BETTING
     moments = hypotheses.moments
     untestable = moments.status == UNTESTABLE
     own = np.full(hypotheses.n_tests, "", dtype=object) if own is None else own
@@ -43,9 +45,12 @@ def find_notes(
         (untestable & (moments.n < 2), "untestable: fewer than two examples"),
         (untestable & (moments.n_clusters < 2), "untestable: fewer than two clusters"),
         (untestable, "untestable: the clusters cancel"),
-        (moments.status == DEGENERATE, "degenerate: zero variance, decided by the mean"),
+        (
+            (moments.status == DEGENERATE) & (not by_betting),
+            "degenerate: zero variance, decided by the mean",
+        ),
         (own != "", own),
-        (is_skewed(hypotheses), SKEWED),
+        (is_skewed(hypotheses) & (not by_betting), SKEWED),
     ]
     notes: NDArray[np.object_] = np.full(hypotheses.n_tests, "", dtype=object)
     for which, note in cases[::-1]:
@@ -60,6 +65,8 @@ def find_warnings(
 
     ``tested`` are those of one direction, or two-sided ones if ``sides`` is 2.
     """
+    if options.test == BETTING:
+        return []
     found = (
         _few(hypotheses, options),
         _skewed(hypotheses),

@@ -10,7 +10,13 @@ from headroles.errors import UsageError
 from headroles.inference import CORRECTIONS
 from headroles.options import Option, Options
 
-T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T = TESTS = ("t", "wilcoxon", "sign_flip", "bootstrap_t")
+T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T, BETTING = TESTS = (
+    "t",
+    "wilcoxon",
+    "sign_flip",
+    "bootstrap_t",
+    "betting",
+)
 MAX_T = "max_t"
 TEST_CORRECTIONS = (*CORRECTIONS, MAX_T)
 TEST_FAMILIES = ("all", "role")
@@ -99,7 +105,9 @@ class TestOptions(ResamplingOptions, LevelOptions):
             "of clusters, which takes scores to be symmetric instead of normal. bootstrap_t: by "
             "resampling clusters. wilcoxon: signed ranks, for clusters='none' only; a test of the "
             "pseudo-median, the center of symmetric scores, not of the mean: a head with skewed "
-            "scores and a mean above the threshold can get 'no'.",
+            "scores and a mean above the threshold can get 'no'. betting: from the bounds of "
+            "scores alone, valid for any number of examples and any distribution; it tests a "
+            "weighted mean: clusters count the same each, examples of wide bounds less.",
             words="the test",
             choices=TESTS,
         ),
@@ -150,6 +158,7 @@ TEST_NAMES = {
     WILCOXON: "Wilcoxon signed-rank tests",
     SIGN_FLIP: "sign-flip tests",
     BOOTSTRAP_T: "bootstrap-t tests",
+    BETTING: "tests by betting",
 }
 """What people call the tests."""
 
