@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import ANSWERS, YES, Sample
+from headroles.inference import ANSWERS, NO, YES, Sample
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS, SCORES
@@ -36,6 +36,7 @@ from headroles.testing import (
     PValues,
     TestOptions,
     answer,
+    certify,
     describe_correction,
     find_intervals,
     find_notes,
@@ -62,6 +63,8 @@ COLUMNS = (
     "p_below_adjusted",
     "answer",
     "assigned",
+    "certified",
+    "certified_mean",
     "evenness",
     "note",
 )
@@ -75,7 +78,10 @@ class RoleTable(Result):
     """The tests of every head on every role, one row each, with what they were computed from.
 
     ``frame`` has the columns of ``COLUMNS``, ordered by role, layer and head. Means, deviations
-    and intervals are in units of the score; what is not defined is NaN.
+    and intervals are in units of the score; what is not defined is NaN. ``certified`` is the answer
+    of betting, which asks for independent examples or documents and nothing else, about
+    ``certified_mean``: in it documents count the same each, and examples less whose score could lie
+    unusually far from the threshold. It is empty for scores whose bounds were not kept.
     """
 
     kind: ClassVar[str] = "role table"
@@ -89,6 +95,7 @@ class RoleTable(Result):
         "assigned",
         "counts",
         "answers",
+        "certified",
         "colocation",
     )
 
@@ -146,6 +153,17 @@ class RoleTable(Result):
         """Number of heads by answer: a row per role, columns yes, no, undecided, untestable."""
         return pd.DataFrame({answer: self.counts(answer)["total"] for answer in ANSWERS})
 
+    def certified(self) -> pd.DataFrame:
+        """Number of heads by certified answer: a row per role, columns yes, no, undecided, ..."""
+        frame = self.frame
+        found = {answer: frame["role"][frame["certified"] == answer] for answer in ANSWERS}
+        return pd.DataFrame(
+            {
+                answer: roles.value_counts().reindex(self.roles, fill_value=0)
+                for answer, roles in found.items()
+            }
+        ).rename_axis("role")
+
     def colocation(self) -> pd.DataFrame:
         """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
         has = self.wide().set_index(["layer", "head"]).astype(int)
@@ -155,6 +173,8 @@ class RoleTable(Result):
         """Answers per role, heads per layer, the strongest heads, what to be careful about."""
         yield self._title()
         yield self._answers_grid()
+        if self._is_certified:
+            yield self._about_certified()
         yield self._strongest_grid()
         yield from self._left_out()
         if untested := int((self.frame["answer"] == "untestable").sum()):
@@ -185,11 +205,35 @@ class RoleTable(Result):
             f"{TEST_NAMES[tests['test']]} of {units}"
         )
 
+    @property
+    def _is_certified(self) -> bool:
+        """Whether there are certified answers: the bounds of the scores were kept."""
+        return bool((self.frame["certified"] != "").any())
+
+    def _about_certified(self) -> str:
+        """How many answers stand whatever the distribution of scores is."""
+        given, certified = self.frame["answer"], self.frame["certified"]
+        counts = ", ".join(
+            f"{int((certified == answer).sum())} of {int((given == answer).sum())} {answer}"
+            for answer in (YES, NO)
+        )
+        against = int(
+            ((given == YES) & (certified == NO) | (given == NO) & (certified == YES)).sum()
+        )
+        return (
+            f"certified (by betting and e-BH, whatever the distribution of scores): {counts}"
+            + f"; {against} against the answer given, by the means of certified_mean"
+            * bool(against)
+            + "\n"
+        )
+
     def _answers_grid(self) -> Grid:
         """For each role the heads with it in each layer, and how many heads got which answer."""
         per_layer, answers = self.counts().drop(columns="total"), self.answers()
         if not answers["untestable"].any():
             answers = answers.drop(columns="untestable")
+        certified = self.certified()[[YES, NO] if self._is_certified else []]
+        certified = certified.add_prefix("certified ")
         sizes = {"examples": self.frame.groupby("role")["n"].max()}
         if self.tests["clustered_by"] != "none":
             sizes["clusters"] = self.frame.groupby("role")["n_clusters"].max()
@@ -199,10 +243,17 @@ class RoleTable(Result):
                 *(str(column.loc[role]) for column in sizes.values()),
                 *(str(n) if n else "." for n in per_layer.loc[role]),
                 *map(str, answers.loc[role]),
+                *map(str, certified.loc[role]),
             )
             for role in self.roles
         ]
-        columns = ("role", *sizes, *map(str, per_layer.columns), *answers.columns)
+        columns = (
+            "role",
+            *sizes,
+            *map(str, per_layer.columns),
+            *answers.columns,
+            *certified.columns,
+        )
         return Grid(columns, tuple(rows), bold=YES)
 
     def _strongest_grid(self) -> Grid:
@@ -228,6 +279,7 @@ class RoleTable(Result):
             "tests": self.tests,
             "heads_per_role": answers["yes"].to_dict(),
             "answers_per_role": answers.to_dict(orient="index"),
+            "certified_per_role": self.certified().to_dict(orient="index"),
             "assigned": to_records(assigned),
         }
 
@@ -306,6 +358,7 @@ def _frame(
 ) -> pd.DataFrame:
     moments, intervals = hypotheses.moments, find_intervals(hypotheses, options)
     answers = answer(hypotheses, above, below, options.alpha)
+    certified = certify(hypotheses, options)
     frame = pd.DataFrame(
         {
             **columns.labels,
@@ -324,6 +377,8 @@ def _frame(
             "p_below_adjusted": below.adjusted,
             "answer": answers.astype(object),
             "assigned": answers == YES,
+            "certified": certified.answers.astype(object),
+            "certified_mean": certified.mean,
             "evenness": _measures(scores, columns),
             "note": find_notes(hypotheses, _window_notes(scores, columns), options.test),
         }

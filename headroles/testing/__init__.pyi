@@ -1,3 +1,9 @@
+from .certified import (
+    Certified as Certified,
+)
+from .certified import (
+    certify as certify,
+)
 from .evidence import (
     PValues as PValues,
 )
