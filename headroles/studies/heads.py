@@ -151,9 +151,17 @@ def general_threshold(scores: HeadScores, asked: float | None) -> float:
 
 
 def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:
-    """What provenance says of the units of tests."""
+    """What provenance says of the units of tests.
+
+    ``effective_clusters`` are as many clusters of one size as those of the role that most have.
+    """
     by = "document" if hypotheses.is_clustered else "none"
-    return {"clustered_by": by, "n_clusters": hypotheses.n_clusters}
+    worth = np.nan_to_num(hypotheses.moments.effective_clusters).max(initial=0)
+    return {
+        "clustered_by": by,
+        "n_clusters": hypotheses.n_clusters,
+        "effective_clusters": round(float(worth), 1),
+    }
 
 
 def roles_in(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ COLUMNS = (
     "role",
     "n",
     "n_clusters",
+    "df",
     "mean",
     "sd",
     "effect_size",
@@ -191,12 +192,18 @@ class RoleTable(Result):
             why = f" ({reason})" if reason else ""
             yield f"left out, as no example has them: {', '.join(roles)}{why}"
 
+    @property
+    def _is_uneven(self) -> bool:
+        """Whether documents differ so much in size that it matters."""
+        return bool(self.tests["effective_clusters"] < 0.9 * self.tests["n_clusters"])
+
     def _title(self) -> str:
         tests = self.tests
         units = (
             f"{tests['n_clusters']} independent examples"
             if tests["clustered_by"] == "none"
             else f"examples clustered by {tests['n_clusters']} documents"
+            + f" (worth {tests['effective_clusters']:.0f} of one size)" * self._is_uneven
         )
         return (
             f"heads per layer with mean {_called(self.provenance)} > {tests['threshold']:g} "
@@ -364,6 +371,7 @@ def _frame(
             **columns.labels,
             "n": moments.n,
             "n_clusters": moments.n_clusters,
+            "df": moments.df,
             "mean": moments.mean,
             "sd": moments.sd,
             "effect_size": hypotheses.effect_size,

@@ -14,7 +14,8 @@ from headroles.testing.options import BETTING, BOOTSTRAP_T, MAX_T, SIGN_FLIP, T,
 from headroles.wording import listed
 
 FEW = 20
-"""With fewer clusters, or examples if they are independent, tests are told to be unreliable."""
+"""With fewer clusters, or examples if they are independent, tests are told to be unreliable.
+Clusters of different sizes count as many as clusters of one size with the same "df"."""
 FEWEST_TO_FLIP = 6
 """Below, sign flips have so few outcomes that hardly any hypothesis can be rejected."""
 ENOUGH_FOR_SKEWNESS = 25
@@ -76,18 +77,24 @@ def find_warnings(
 
 
 def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
-    n_clusters = hypotheses.moments.n_clusters
-    n_units = np.array(
-        [n_clusters[hypotheses.labels == label].max() for label in range(len(hypotheses.names))]
-    )
-    few = np.flatnonzero(n_units < FEW)
+    moments = hypotheses.moments
+    worth = _most_by_label(hypotheses, np.nan_to_num(moments.effective_clusters))
+    n_units = _most_by_label(hypotheses, moments.n_clusters)
+    few = np.flatnonzero(worth < FEW)
     if not len(few):
         return ""
+    uneven = ", or from some so different in size that they are worth fewer"
     return (
         f"the scores of {_named(hypotheses.names, few)} come from fewer than {FEW} "
-        f"{hypotheses.units}: so few make tests unreliable; "
-        f"{_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
+        f"{hypotheses.units}{uneven * bool((n_units[few] >= FEW).any())}: so few make tests "
+        f"unreliable; {_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
     )
+
+
+def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[Any]:
+    """The largest of ``of_tests`` (T,) among the tests of each label."""
+    labels = range(len(hypotheses.names))
+    return np.array([of_tests[hypotheses.labels == label].max() for label in labels])
 
 
 def _named(names: tuple[str, ...], few: IntArray) -> str:

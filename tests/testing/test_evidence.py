@@ -164,8 +164,10 @@ class TestOracles:
         for test in range(asked.hypotheses.n_tests):
             there = ~np.isnan(table[:, test])
             clusters = np.unique(np.array(DOCUMENTS)[there], return_inverse=True)[1]
-            # The small-sample factor of a mean is G / (G - 1), which is that of statsmodels for
-            # one coefficient: G / (G - 1) * (n - 1) / (n - 1).
+            if len(set(np.bincount(clusters))) > 1:
+                continue
+            # The small-sample factor of clusters of one size is G / (G - 1), which is that of
+            # statsmodels for one coefficient: G / (G - 1) * (n - 1) / (n - 1).
             fit = sm.OLS(table[there, test] - 3, np.ones(there.sum())).fit(
                 cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True
             )
@@ -617,6 +619,20 @@ def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> 
     change = find_p_values(hypotheses, TestOptions(), "two-sided")
     assert differs(hypotheses, change, 0.05).tolist() == [False, True]
     assert np.isnan(change.single).tolist() == [True, False]
+
+
+def test_clusters_of_unequal_sizes_are_worth_fewer() -> None:
+    """One document of 60 examples beside 24 of one each."""
+    values = np.random.default_rng(0).normal(3, 1, (84, 1, 2, 1))
+    documents = [f"d{max(0, k - 59)}" for k in range(84)]
+    asked = question(values, documents)
+    assert asked.hypotheses.moments.n_clusters.tolist() == [25, 25]
+    above = find_p_values(asked.hypotheses, asked.options, "greater")
+    (warning,) = find_warnings(asked.hypotheses, asked.options, above)
+    assert "from some so different in size that they are worth fewer: so few make" in warning
+    even = question(values[:50], [f"d{k // 2}" for k in range(50)])
+    above = find_p_values(even.hypotheses, even.options, "greater")
+    assert find_warnings(even.hypotheses, even.options, above) == []
 
 
 class TestBetting:
