@@ -38,6 +38,7 @@ from headroles.testing import (
     answer,
     certify,
     describe_correction,
+    describe_interval,
     find_intervals,
     find_notes,
     find_p_values,
@@ -209,7 +210,8 @@ class RoleTable(Result):
             f"heads per layer with mean {_called(self.provenance)} > {tests['threshold']:g} "
             f"(alpha {tests['alpha']:g}, "
             f"{describe_correction(tests['correction'], tests['family'])})\n"
-            f"{TEST_NAMES[tests['test']]} of {units}"
+            f"{TEST_NAMES[tests['test']]} of {units}, each direction at alpha\n"
+            f"{describe_interval(tests['interval'], tests['alpha'])}"
         )
 
     @property
@@ -300,8 +302,9 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     number of tests by itself. The answer is ``yes`` if the mean is shown to be above (adjusted
     p <= alpha), ``no`` if it is shown to be below, ``undecided`` if the data show neither: not to
     have shown a role is not to have shown that there is none. A role goes to the heads with
-    ``yes``. "Yes" and "no" keep ``alpha`` each: with a correction that controls it, the chance of
-    any wrong answer of either kind is up to 2 * ``alpha``.
+    ``yes``. "Yes" and "no" keep ``alpha`` each. With ``fdr_bh``, ``fdr_by`` and ``bonferroni`` the
+    wrong answers of both kinds together keep it too, unless means lie exactly at the threshold;
+    with ``holm``, ``hochberg`` and ``max_t`` the chance of any wrong answer is up to 2 * ``alpha``.
 
     With few examples or clusters of right-skewed scores, as most are, wrong "no" are more frequent
     than ``alpha`` says and wrong "yes" less: of t-tests, sign flips and max-T alike, and a little
@@ -363,8 +366,8 @@ def _frame(
     below: PValues,
     options: TestOptions,
 ) -> pd.DataFrame:
-    moments, intervals = hypotheses.moments, find_intervals(hypotheses, options)
-    answers = answer(hypotheses, above, below, options.alpha)
+    moments, answers = hypotheses.moments, answer(hypotheses, above, below, options.alpha)
+    intervals = find_intervals(hypotheses, options, answers)
     certified = certify(hypotheses, options)
     frame = pd.DataFrame(
         {

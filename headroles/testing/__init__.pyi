@@ -63,3 +63,6 @@ from .options import (
 from .options import (
     describe_correction as describe_correction,
 )
+from .options import (
+    describe_interval as describe_interval,
+)

@@ -33,7 +33,7 @@ from headroles.inference import (
     wilcoxon_signed_rank,
 )
 from headroles.testing.hypotheses import FloatArray, Hypotheses
-from headroles.testing.options import BETTING, MAX_T, SIGN_FLIP, WILCOXON, T, TestOptions
+from headroles.testing.options import BETTING, FCR, MAX_T, SIGN_FLIP, WILCOXON, T, TestOptions
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,20 @@ def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float
     return PValues(both[0][0], single, adjusted)
 
 
-def find_intervals(hypotheses: Hypotheses, options: TestOptions) -> Intervals:
-    """Confidence intervals of the means, at level 1 - alpha."""
+def find_intervals(
+    hypotheses: Hypotheses, options: TestOptions, answers: NDArray[np.str_] | None = None
+) -> Intervals:
+    """Confidence intervals of the means, at level 1 - alpha.
+
+    Those adjusted for selection need the ``answers`` (T,) that tests are selected by.
+    """
     confidence, sample = 1 - options.alpha, hypotheses.sample
     if options.interval == "t":
         return t_interval(sample, confidence=confidence)
+    if options.interval == FCR:
+        if answers is None:
+            raise UsageError(f"intervals {FCR} are of tests with answers; pass another interval")
+        return _intervals_of_selected(hypotheses, options.alpha, answers)
     find: Callable[..., Intervals] = {
         "simultaneous": simultaneous_intervals,
         "bca": bca_interval,
@@ -103,6 +112,25 @@ def find_intervals(hypotheses: Hypotheses, options: TestOptions) -> Intervals:
             seed=options.seed,
         )
         low[columns], high[columns] = found.ci_low, found.ci_high
+    return Intervals(low, high)
+
+
+def _intervals_of_selected(
+    hypotheses: Hypotheses, alpha: float, answers: NDArray[np.str_]
+) -> Intervals:
+    """Intervals by t of the tests with an answer, at most ``alpha`` of which miss, on average.
+
+    Of m tests of a family R are selected by having got one answer, and have intervals of level
+    1 - R * alpha / m: the false coverage rate of Benjamini and Yekutieli (2005).
+    """
+    low, high = np.full((2, hypotheses.n_tests), np.nan)
+    for columns in hypotheses.columns_by_family:
+        for given in (YES, NO):
+            selected = columns[(answers[columns] == given) & hypotheses.is_tested[columns]]
+            if len(selected):
+                share = len(selected) / hypotheses.is_tested[columns].sum()
+                found = t_interval(hypotheses.sample.take(selected), confidence=1 - alpha * share)
+                low[selected], high[selected] = found.ci_low, found.ci_high
     return Intervals(low, high)
 
 

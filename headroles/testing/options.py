@@ -21,7 +21,8 @@ MAX_T = "max_t"
 TEST_CORRECTIONS = (*CORRECTIONS, MAX_T)
 TEST_FAMILIES = ("all", "role")
 CLUSTERS = ("auto", "document", "none")
-INTERVALS = ("t", "bootstrap_t", "bca", "simultaneous")
+FCR, SIMULTANEOUS = "fcr", "simultaneous"
+INTERVALS = ("t", "bootstrap_t", "bca", FCR, SIMULTANEOUS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +117,9 @@ class TestOptions(ResamplingOptions, LevelOptions):
         str,
         Option(
             "Confidence interval of each mean.",
-            more="simultaneous holds for all means of a family at once, the others for each mean "
-            "by itself.",
+            more="simultaneous holds for all means of a family at once; fcr is for those with one "
+            "answer, adjusted for having been selected by it (false coverage rate), and missing "
+            "for the undecided; the others hold for each mean by itself.",
             words="the interval",
             choices=INTERVALS,
         ),
@@ -132,7 +134,7 @@ class TestOptions(ResamplingOptions, LevelOptions):
                 "the Wilcoxon test takes examples as independent; pass clusters='none' "
                 "(--clusters none) to have it so, or test='sign_flip' (--test sign_flip)"
             )
-        if self.interval == "simultaneous" and self._largest_rank > self.resamples:
+        if self.interval == SIMULTANEOUS and self._largest_rank > self.resamples:
             raise UsageError(
                 f"{self.resamples} resamples are too few for simultaneous intervals of level "
                 f"{1 - self.alpha:g}; pass more with resamples (--resamples)"
@@ -161,6 +163,20 @@ TEST_NAMES = {
     BETTING: "tests by betting",
 }
 """What people call the tests."""
+
+
+_INTERVAL_NAMES = {
+    "t": "t, each for one head by itself",
+    "bootstrap_t": "bootstrap-t, each for one head by itself",
+    "bca": "BCa, each for one head by itself",
+    FCR: "t, adjusted for the selection of heads with the same answer",
+    SIMULTANEOUS: "for all heads and roles of a family at once",
+}
+
+
+def describe_interval(interval: str, alpha: float) -> str:
+    """What confidence intervals hold for, for people."""
+    return f"intervals of {100 * (1 - alpha):g} %: {_INTERVAL_NAMES[interval]}"
 
 
 def describe_correction(correction: str, family: str) -> str:

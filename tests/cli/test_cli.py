@@ -283,6 +283,7 @@ class TestOptions:
             "preset": "published",
             "clustered_by": "none",
             "n_clusters": provenance(out)["examples"],
+            "effective_clusters": provenance(out)["examples"],
             "left_out": [],
             "why_left_out": {},
         }
@@ -590,9 +591,9 @@ class TestJson:
 
     def test_tells_the_assigned_roles(self, classified: Path, tmp_path: Path) -> None:
         folder = HeadScores.load(classified).save(tmp_path / "scored")
-        summary = json.loads(run_well("assign", folder, "--threshold", 1.2, "--json").stdout)
+        summary = json.loads(run_well("assign", folder, "--threshold", 0.8, "--json").stdout)
         table = RoleTable.load(folder)
-        assert summary["tests"]["threshold"] == 1.2
+        assert summary["tests"]["threshold"] == 0.8
         assert sum(summary["heads_per_role"].values()) == len(summary["assigned"]) > 0
         assert summary["answers_per_role"] == table.answers().to_dict(orient="index")
         assert summary["tests"]["warnings"] == list(table.warnings)

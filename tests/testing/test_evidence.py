@@ -669,3 +669,79 @@ class TestBetting:
     def test_without_bounds_it_is_refused(self) -> None:
         with pytest.raises(UsageError, match="betting needs the bounds of scores"):
             outcome_of(question(values_of(), test="betting"))
+
+
+class TestSelection:
+    """Intervals of the tests that got an answer."""
+
+    def test_they_are_t_intervals_of_a_level_for_how_many_were_selected(self) -> None:
+        asked = question(values_of(60), correction="fdr_bh", interval="fcr")
+        hypotheses, options = asked.hypotheses, asked.options
+        above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
+        answers = answer(hypotheses, above, below, options.alpha)
+        found = find_intervals(hypotheses, options, answers)
+        assert set(answers) == {"yes", "no", "undecided"}
+        for test, column in enumerate(columns_of(asked)):
+            if answers[test] == "undecided":
+                assert np.isnan([found.ci_low[test], found.ci_high[test]]).all()
+                continue
+            level = 1 - 0.05 * (answers == answers[test]).sum() / len(answers)
+            expected = stats.ttest_1samp(column, 3).confidence_interval(level)
+            limits = (found.ci_low[test], found.ci_high[test])
+            assert limits == pytest.approx(tuple(expected))
+
+    def test_at_most_alpha_of_the_selected_intervals_miss(self) -> None:
+        """Means a little above the threshold: plain intervals of those selected miss more."""
+        rng = np.random.default_rng(0)
+        rates = {"t": [], "fcr": []}  # type: ignore[var-annotated]
+        for _ in range(60):
+            means = 3 + rng.exponential(0.15, 200)
+            values = rng.normal(means, 1, (25, 200)).reshape(25, 1, 200, 1)
+            for interval, found_rates in rates.items():
+                asked = question(values, interval=interval, clusters="none")
+                hypotheses, options = asked.hypotheses, asked.options
+                above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
+                answers = answer(hypotheses, above, below, options.alpha)
+                found = find_intervals(hypotheses, options, answers)
+                selected = answers == "yes"
+                missed = (found.ci_low > means) | (found.ci_high < means)
+                found_rates.append(missed[selected].sum() / max(1, selected.sum()))
+        assert np.mean(rates["t"]) > 0.1
+        assert np.mean(rates["fcr"]) <= 0.05
+
+    def test_they_need_answers(self) -> None:
+        asked = question(values_of(), interval="fcr")
+        with pytest.raises(UsageError, match="intervals fcr are of tests with answers"):
+            find_intervals(asked.hypotheses, asked.options)
+
+
+def test_both_directions_together_keep_the_false_discovery_rate() -> None:
+    """No mean is at the threshold; half of them are so near that only chance gives an answer."""
+    rng = np.random.default_rng(1)
+    means = 3 + np.repeat([-1.0, -1e-6, 1e-6, 1.0], [50, 50, 50, 50])
+    shares = []
+    for _ in range(150):
+        asked = question(rng.normal(means, 1, (25, 200)).reshape(25, 1, 200, 1))
+        answers = outcome_of(asked).answer
+        wrong = np.where(means > 3, answers == "no", answers == "yes")
+        shares.append(wrong.sum() / max(1, np.isin(answers, ["yes", "no"]).sum()))
+    assert np.mean(shares) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "claim"),
+    [
+        ({"correction": "holm"}, "the correction holm promise"),
+        ({"interval": "simultaneous", "resamples": 99}, "simultaneous intervals promise"),
+    ],
+)
+def test_claims_about_families_of_skewed_scores_are_warned_of(
+    options: dict[str, Any], claim: str
+) -> None:
+    rng = np.random.default_rng(0)
+    skewed = question(rng.gamma(0.2, 1, (100, 1, 2, 1)), **options)
+    above = find_p_values(skewed.hypotheses, skewed.options, "greater")
+    warnings = find_warnings(skewed.hypotheses, skewed.options, above)
+    assert any(claim in warning and "--test betting keeps it" in warning for warning in warnings)
+    even = question(rng.normal(3, 1, (100, 1, 2, 1)), **options)
+    assert find_warnings(even.hypotheses, even.options, above) == []
