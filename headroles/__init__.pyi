@@ -8,12 +8,15 @@ from .sample import sample_treebank as sample_treebank
 from .scoring import HeadScores as HeadScores
 from .scoring import score_heads as score_heads
 from .studies import Classification as Classification
+from .studies import LayerCounts as LayerCounts
 from .studies import PowerPlan as PowerPlan
+from .studies import Replication as Replication
 from .studies import RoleShifts as RoleShifts
 from .studies import RoleTable as RoleTable
 from .studies import assign_roles as assign_roles
 from .studies import classify_heads as classify_heads
 from .studies import compare_roles as compare_roles
 from .studies import plan_examples as plan_examples
+from .studies import replicate_roles as replicate_roles
 
 __version__: str

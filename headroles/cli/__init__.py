@@ -2,7 +2,7 @@
 
 from headroles.cli.app import app, main
 
-from headroles.cli import classify, score, assign, compare, power, export, models, demo  # isort: skip
+from headroles.cli import classify, score, assign, compare, replicate, power, export, models, demo  # isort: skip
 
 __all__ = [
     "app",
@@ -14,5 +14,6 @@ __all__ = [
     "main",
     "models",
     "power",
+    "replicate",
     "score",
 ]

@@ -55,6 +55,7 @@ from .intervals import Intervals as Intervals
 from .one_sample import TTest as TTest
 from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
+from .partial_conjunction import partial_conjunction as partial_conjunction
 from .power import (
     design_effect as design_effect,
 )

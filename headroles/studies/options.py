@@ -11,9 +11,10 @@ from headroles.options import Option, Options, fields_of, split_names
 from headroles.presets import PresetOptions
 from headroles.roles import SCORES
 from headroles.scoring import ScoreOptions
-from headroles.testing import LevelOptions, ResamplingOptions, TestOptions, check_max_t
+from headroles.testing import BETTING, LevelOptions, ResamplingOptions, TestOptions, check_max_t
 
 PAIRED_TESTS = ("t", "sign_flip")
+CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
 ON_MISMATCH = ON_ERROR, _ = ("error", "intersect")
 
 
@@ -87,6 +88,30 @@ class PlanOptions(LevelOptions, ThresholdOptions):
             below=1,
         ),
     ] = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicateOptions(LevelOptions, ThresholdOptions):
+    """What is to be shown of several score sets."""
+
+    title: ClassVar[str] = "Tests"
+
+    over: Annotated[
+        str,
+        Option(
+            "What the score sets are: one model over several corpora, checkpoints of one model, or "
+            "models of several seeds.",
+            more="Heads of models of different seeds are no counterparts: they are counted per "
+            "layer.",
+            words="what is replicated over",
+            choices=OVER,
+        ),
+    ] = CORPORA
+
+    def check(self) -> None:
+        """Refuse a correction that does not come from betting."""
+        super().check()
+        check_max_t(BETTING, self.correction)
 
 
 @dataclass(frozen=True, kw_only=True)

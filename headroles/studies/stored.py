@@ -10,9 +10,16 @@ from headroles.results import Result
 from headroles.scoring import HeadScores
 from headroles.studies.comparison import RoleShifts
 from headroles.studies.planning import PowerPlan
+from headroles.studies.replication import LayerCounts, Replication
 from headroles.studies.role_table import RoleTable
 
-TABLES: tuple[type[Result], ...] = (RoleTable, RoleShifts, PowerPlan)
+TABLES: tuple[type[Result], ...] = (
+    RoleTable,
+    RoleShifts,
+    PowerPlan,
+    Replication,
+    LayerCounts,
+)
 """Every kind of table that a folder can hold."""
 
 

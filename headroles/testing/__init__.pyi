@@ -26,6 +26,9 @@ from .evidence import (
     is_equivalent as is_equivalent,
 )
 from .evidence import (
+    known_bounds as known_bounds,
+)
+from .evidence import (
     side_of as side_of,
 )
 from .hypotheses import ROUNDING as ROUNDING
@@ -41,6 +44,9 @@ from .notes import (
 )
 from .notes import (
     is_skewed as is_skewed,
+)
+from .options import (
+    BETTING as BETTING,
 )
 from .options import (
     MAX_T as MAX_T,

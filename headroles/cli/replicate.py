@@ -1,0 +1,43 @@
+"""``headroles replicate``: in how many corpora, or checkpoints, a head has a role."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import Out
+from headroles.cli.flags import FolderOptions, command
+from headroles.studies import ReplicateOptions
+
+
+@command(app)
+def replicate(
+    scored: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR DIR", help="Folders that score or classify wrote."),
+    ],
+    out: Out,
+    options: ReplicateOptions,
+    output: FolderOptions,
+) -> None:
+    """Test in at least how many of several score sets each head has each role."""
+    from headroles.results import check_place
+    from headroles.scoring import HeadScores
+    from headroles.studies import Replication
+    from headroles.studies import replicate as replicate_roles
+
+    check_place(out, [Replication], output.overwrite)
+    sets = [HeadScores.load(folder) for folder in scored]
+    result = replicate_roles(sets, names_of(scored), options)
+    result.save(out, output.overwrite)
+    console.finish(out, output.json, result.facts(), result.shown())
+
+
+def names_of(folders: list[Path]) -> list[str]:
+    """Last parts of the paths, or whole paths where these are not different."""
+    short = [folder.resolve().name for folder in folders]
+    return short if len(set(short)) == len(short) else [str(folder) for folder in folders]
