@@ -62,9 +62,9 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 def test_public_names() -> None:
     names = (
         "Classification HeadRolesError HeadScores LayerCounts PowerPlan Replication "
-        "Role RoleShifts RoleTable assign_roles "
-        "classify_heads compare_roles demo_model plan_examples read_conllu read_pairs read_text replicate_roles "
-        "sample_treebank score_heads"
+        "Role RoleShifts RoleTable assign_roles classify_heads compare_roles demo_model "
+        "plan_examples read_conllu read_pairs read_text replicate_roles sample_treebank "
+        "score_heads"
     )
     assert sorted(headroles.__all__) == names.split()
 

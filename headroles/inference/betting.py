@@ -35,6 +35,8 @@ from headroles.inference.sample import Sample
 
 STAKES = 0.99 * (0.99 / 0.001) ** (-np.arange(12) / 11)
 """Shares that are staked, side by side."""
+_NOTHING_LEFT = 1e-6
+"""Relative to the reach: a mean of what is to come that is this near to the least is refuted."""
 _SLACK = 0.01
 """Values may lie this share of their range outside of it, as those of half precision do."""
 
@@ -94,6 +96,7 @@ def betting_test(
     *,
     clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
+    n_population: int | None = None,
 ) -> BettingTest:
     """Test the weighted mean of every column against the threshold, by betting.
 
@@ -107,9 +110,13 @@ def betting_test(
         bounds: of the values.
         clusters: as in `Sample.of`.
         alternative: H1, as in `t_test`.
+        n_population: None for a mean over all units there could be. Else that over so many units,
+            from which those of the sample were drawn in the order in which they stand there, each
+            at most once, all orders being equally likely.
 
     Raises:
-        StatisticsError: what `Sample.of` refuses; bounds that do not fit, or that values break.
+        StatisticsError: what `Sample.of` refuses; bounds that do not fit, or that values break; a
+            population smaller than the sample.
 
     >>> one = np.ones((1, 1))
     >>> bounds = Bounds(np.zeros((9, 1)), np.ones((9, 1)), 0 * one[0], one[0], np.array([0]), 1)
@@ -118,20 +125,41 @@ def betting_test(
     """
     check_alternative(alternative)
     found = payoffs_of(Sample.of(values, clusters), threshold, bounds)
-    if alternative == "two-sided":
-        sides = [log_e_value(found, side) for side in (1, -1)]
-        log_e = np.logaddexp(*sides) - np.log(2)
-    else:
-        log_e = log_e_value(found, 1 if alternative == "greater" else -1)
+    sides = {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}[alternative]
+    of_sides = [log_e_value(found, side, n_population) for side in sides]
+    log_e = np.logaddexp.reduce(of_sides, axis=0) - np.log(len(sides))
     log_e = np.where(found.n_units >= 2, log_e, np.nan)
     return BettingTest(found.mean, log_e, np.exp(-np.maximum(log_e, 0)))
 
 
-def log_e_value(found: Payoffs, side: int) -> FloatArray:
-    """Ln E (tests,) of H1: the mean is above the threshold (``side`` 1), or below (-1)."""
+def log_e_value(found: Payoffs, side: int, n_population: int | None = None) -> FloatArray:
+    """Logarithm of E (tests,) that the mean is above the threshold (``side`` 1), or below (-1)."""
     unit = side * found.payoffs / found.reach[0 if side > 0 else 1]
+    if n_population is not None:
+        return _log_e_without_replacement(unit, n_population)
     sums = [np.log1p(stake * unit).sum(axis=0) for stake in STAKES]
     return np.asarray(np.logaddexp.reduce(sums, axis=0) - np.log(len(STAKES)))
+
+
+def _log_e_without_replacement(unit: FloatArray, n_population: int) -> FloatArray:
+    """Logarithm of E of payoffs (units, tests), at least -1, in the order in which they were drawn.
+
+    If those of all units add up to 0 or less, the units still to come have a mean of at most
+    m = -(sum so far) / (number to come), and a stake may be 1 / (1 + m) times as large
+    (Waudby-Smith and Ramdas 2024, section 5). Where m is below -1, H0 cannot be true.
+    """
+    n_drawn = len(unit)
+    if n_drawn > n_population:
+        raise StatisticsError(f"{n_drawn} units were drawn from a population of {n_population}")
+    so_far = np.cumsum(unit, axis=0) - unit
+    to_come = n_population - np.arange(n_drawn)
+    mean = -so_far / to_come[:, None]
+    possible = 1 + mean > _NOTHING_LEFT
+    relative = np.where(possible, (unit - mean) / np.where(possible, 1 + mean, 1), 0)
+    sums = [np.log1p(stake * relative).sum(axis=0) for stake in STAKES]
+    log_e = np.logaddexp.reduce(sums, axis=0) - np.log(len(STAKES))
+    refuted = ~possible.all(axis=0) | (unit.sum(axis=0) > (n_population - n_drawn) + _NOTHING_LEFT)
+    return np.asarray(np.where(refuted, np.inf, log_e))
 
 
 def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
@@ -147,6 +175,8 @@ def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
         payoffs[:, columns] = cluster_sums(weighted, sample.clusters)
         total[:, columns] = cluster_sums(weights, sample.clusters)
         sizes[:, columns] = cluster_sums(there.astype(np.float64), sample.clusters)
+    order = np.argsort(np.unique(sample.clusters, return_index=True)[1])  # as they first appear
+    payoffs, sizes, total = payoffs[order], sizes[order], total[order]
     size = np.maximum(sizes, 1)
     payoffs /= size
     with np.errstate(invalid="ignore"):
@@ -157,7 +187,7 @@ def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
 def _weighted(
     sample: Sample, columns: NDArray[np.intp], kind: int, limits: FloatArray, bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """W (X - m) and w, both (examples, tests), 0 where there is no value; tests of one kind."""
+    """Of tests of one kind w (X - m) and w, both (examples, tests), 0 where there is no value."""
     low, high = bounds.low[:, kind, None], bounds.high[:, kind, None]
     values = sample.values[:, columns].astype(np.float64)
     there = ~np.isnan(values) & ~np.isnan(low)

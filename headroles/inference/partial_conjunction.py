@@ -17,10 +17,8 @@ from headroles.inference._columns import FloatArray
 def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> FloatArray:
     """Logarithms (tests,) of E against the null that fewer than ``at_least`` of k H1 hold.
 
-    Of the k - u + 1 smallest, the average is such a value whatever the dependence, and so is the
-    product where the places are independent; then it is the average of both that is taken, which
-    gives away a factor of 2 and serves where one place has all the evidence, and where all have
-    some.
+    Of the k - u + 1 smallest, that is the product where the places are independent, and the average
+    whatever their dependence.
 
     Args:
         log_e: (k, tests), logarithms of E in each place; NaN where nothing was tested, which is
@@ -41,7 +39,6 @@ def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> F
     if not 1 <= at_least <= n_places:
         raise StatisticsError(f"at_least is {at_least}; it must be from 1 to {n_places}")
     least = np.sort(np.nan_to_num(values, nan=0.0), axis=0)[: n_places - at_least + 1]
-    average = np.logaddexp.reduce(least, axis=0) - np.log(len(least))
-    if not independent:
-        return np.asarray(average)
-    return np.asarray(np.logaddexp(average, least.sum(axis=0)) - np.log(2))
+    if independent:
+        return np.asarray(least.sum(axis=0))
+    return np.asarray(np.logaddexp.reduce(least, axis=0) - np.log(len(least)))

@@ -96,13 +96,19 @@ def score_to_folder(run: ScoringRun, folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def open_scoring(model: Model, corpus: Corpus, options: ScoreOptions) -> Iterator[ScoringRun]:
+def open_scoring(
+    model: Model,
+    corpus: Corpus,
+    options: ScoreOptions,
+    arrange: Callable[[PreparedCorpus], PreparedCorpus] = lambda corpus: corpus,
+) -> Iterator[ScoringRun]:
     """A scoring run that gives its results block by block.
 
-    The corpus is read through, and its relations checked, before the model is loaded. Errors are
-    those of `score_heads`.
+    The corpus is read through, and its relations checked, before the model is loaded; ``arrange``
+    may put its sentences into another order. Errors are those of `score_heads`.
     """
-    with prepared(as_corpus(corpus)) as ready:
+    with prepared(as_corpus(corpus)) as read:
+        ready = arrange(read)
         choose_relations(options, ready.scheme, ready.relations)
         encoder = load_encoder(model, options)
         with open_reader(encoder.model) as reader:
@@ -131,6 +137,12 @@ class ScoringRun:
         self.roles = choose_roles(options, self.relations, self.score)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
         self.provenance = self._open_provenance()
+        self.sentences_done = 0
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Let the block that was given last be the last one."""
+        self._is_stopped = True
 
     def _open_provenance(self) -> dict[str, Any]:
         reader, corpus = self._reader, self._corpus
@@ -151,25 +163,25 @@ class ScoringRun:
             "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
         }
 
-    def blocks(self) -> Iterator[ScoreBlock]:
-        """Scores of all examples in corpus order, some examples at a time."""
+    def blocks(self, window: int = WINDOW_EXAMPLES) -> Iterator[ScoreBlock]:
+        """Scores of all examples in corpus order, at most ``window`` examples at a time."""
         encoder = ExampleEncoder(
             self._encoder.tokenizer, self._encoder.max_tokens, self._encoder.takes_token_types
         )
         examples = make_examples(self._corpus, self._options.pairing)
-        n_scored = n_scores = sentences_done = 0
+        n_scored = n_scores = 0
         seen: set[str] = set()
-        while window := list(islice(examples, WINDOW_EXAMPLES)):
-            encoded = encoder.encode(window, self._skipped)
+        while not self._is_stopped and (some := list(islice(examples, window))):
+            encoded = encoder.encode(some, self._skipped)
             _refuse_repeats(encoded, seen)
             n_scored += len(encoded)
-            sentences = sum(len(example.sentences) for example in window)
+            sentences = sum(len(example.sentences) for example in some)
+            before, self.sentences_done = self.sentences_done, self.sentences_done + sentences
             if encoded:
-                report = partial(self._report, sentences_done, sentences, len(encoded))
+                report = partial(self._report, before, sentences, len(encoded))
                 block = self._score(encoded, report)
                 n_scores += int(np.count_nonzero(~np.isnan(block.values)))
                 yield block
-            sentences_done += sentences
         self._close_provenance(n_scored, n_scores, dict(encoder.counts))
 
     def _close_provenance(self, n_scored: int, n_scores: int, pieces: dict[str, int]) -> None:

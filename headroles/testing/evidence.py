@@ -189,7 +189,13 @@ def _single(
         ranked = wilcoxon_signed_rank(sample, threshold, alternative)
         return ranked.statistic, ranked.p_value
     if options.test == BETTING:
-        bet = betting_test(sample, threshold, known_bounds(hypotheses), alternative=alternative)
+        bet = betting_test(
+            sample,
+            threshold,
+            known_bounds(hypotheses),
+            alternative=alternative,
+            n_population=hypotheses.n_population,
+        )
         return bet.log_e, bet.p_value
     tested = t_test(sample, threshold, alternative=alternative)
     if options.test == T:

@@ -27,6 +27,9 @@ class Hypotheses:
     examples. ``threshold`` (T,) is in units of the values. ``labels`` (T,) number what the tests
     are of, and ``names`` are what messages call these. ``families`` (T,) label what is corrected
     together. ``bounds`` are those of the values, None where they are not known.
+    ``n_population`` is the number of units (clusters, or examples) of which those of the sample
+    were drawn in random order, if the means are those over all of them; None for means over all
+    units there could be.
     """
 
     sample: Sample
@@ -36,6 +39,7 @@ class Hypotheses:
     families: IntArray
     is_clustered: bool
     bounds: Bounds | None = None
+    n_population: int | None = None
 
     @classmethod
     def of(
@@ -50,6 +54,7 @@ class Hypotheses:
         ddof: int = 1,
         size: FloatArray | None = None,
         bounds: Bounds | None = None,
+        n_population: int | None = None,
     ) -> Hypotheses:
         """Hypotheses of values; columns that vary by rounding alone get their mean for all values.
 
@@ -64,6 +69,7 @@ class Hypotheses:
             families=labels if family == "role" else np.zeros_like(labels),
             is_clustered=clusters is not None,
             bounds=bounds,
+            n_population=n_population,
         )
 
     def against(self, threshold: ArrayLike) -> Hypotheses:
