@@ -35,8 +35,8 @@ from headroles.inference.sample import Sample
 
 STAKES = 0.99 * (0.99 / 0.001) ** (-np.arange(12) / 11)
 """Shares that are staked, side by side."""
-_NOTHING_LEFT = 1e-6
-"""Relative to the reach: a mean of what is to come that is this near to the least is refuted."""
+_ROUNDING = 1e-9
+"""Relative to the reach of payoffs: what sums of them may be off by."""
 _SLACK = 0.01
 """Values may lie this share of their range outside of it, as those of half precision do."""
 
@@ -154,11 +154,12 @@ def _log_e_without_replacement(unit: FloatArray, n_population: int) -> FloatArra
     so_far = np.cumsum(unit, axis=0) - unit
     to_come = n_population - np.arange(n_drawn)
     mean = -so_far / to_come[:, None]
-    possible = 1 + mean > _NOTHING_LEFT
-    relative = np.where(possible, (unit - mean) / np.where(possible, 1 + mean, 1), 0)
+    room = 1 + mean
+    relative = np.where(room > _ROUNDING, (unit - mean) / np.maximum(room, _ROUNDING), 0)
     sums = [np.log1p(stake * relative).sum(axis=0) for stake in STAKES]
     log_e = np.logaddexp.reduce(sums, axis=0) - np.log(len(STAKES))
-    refuted = ~possible.all(axis=0) | (unit.sum(axis=0) > (n_population - n_drawn) + _NOTHING_LEFT)
+    left = n_population - n_drawn
+    refuted = (room < -_ROUNDING).any(axis=0) | (unit.sum(axis=0) > left + _ROUNDING)
     return np.asarray(np.where(refuted, np.inf, log_e))
 
 

@@ -81,14 +81,18 @@ def score(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
         return HeadScores.from_blocks(run.blocks(), run.roles, run.score, run.provenance)
 
 
-def score_to_folder(run: ScoringRun, folder: Path) -> dict[str, Any]:
+def score_to_folder(
+    run: ScoringRun, folder: Path, blocks: Iterator[ScoreBlock] | None = None
+) -> dict[str, Any]:
     """Write the scores of ``run`` into an existing folder as they come, and its provenance.
+
+    ``blocks`` are those of the run unless given.
 
     For corpora of any size: memory does not grow with the number of examples. The files are
     those of `HeadScores.save`. Returns the provenance.
     """
     with ScoreWriter(folder, [role.id for role in run.roles]) as writer:
-        for block in run.blocks():
+        for block in blocks or run.blocks():
             writer.write(block)
     files = storage.digests_of(folder, writer.files)
     storage.write_run(folder, run.provenance, {HeadScores.kind: files})
@@ -137,6 +141,7 @@ class ScoringRun:
         self.roles = choose_roles(options, self.relations, self.score)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
         self.provenance = self._open_provenance()
+        self.n_sentences, self.n_documents = corpus.n_sentences, corpus.documents
         self.sentences_done = 0
         self._is_stopped = False
 

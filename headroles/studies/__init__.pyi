@@ -25,6 +25,9 @@ from .options import (
 from .options import (
     ReplicateOptions as ReplicateOptions,
 )
+from .options import (
+    UntilOptions as UntilOptions,
+)
 from .planning import PowerPlan as PowerPlan
 from .planning import plan as plan
 from .planning import plan_examples as plan_examples
@@ -35,3 +38,4 @@ from .replication import replicate_roles as replicate_roles
 from .role_table import RoleTable as RoleTable
 from .role_table import assign as assign
 from .role_table import assign_roles as assign_roles
+from .stopping import Stopping as Stopping

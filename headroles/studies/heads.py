@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,14 @@ from headroles.errors import UsageError
 from headroles.inference import Bounds
 from headroles.roles import Role
 from headroles.scoring import HeadScores
-from headroles.testing import Hypotheses, LevelOptions
+from headroles.studies.options import CORPUS
+from headroles.testing import BETTING, Hypotheses, LevelOptions, T, TestOptions
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
 
+DOCUMENT, EXAMPLE = "document", "example"
+"""Units of a random order."""
 ONE_DOCUMENT = (
     "all examples are of one document, so there are no documents to cluster by; "
     "pass clusters='none' (--clusters none) to take examples as independent"
@@ -109,6 +112,7 @@ def hypotheses_of(
 
     Raises UsageError for examples that cannot be clustered as ``options`` say.
     """
+    stopped = scores.provenance.get("stopped", {})
     return Hypotheses.of(
         columns.values(scores),
         columns.thresholds(scores, threshold),
@@ -118,11 +122,38 @@ def hypotheses_of(
         clusters=clusters_of(scores, options),
         ddof=ddof,
         bounds=columns.bounds(scores),
+        n_population=stopped["units"] if stopped.get("until_of") == CORPUS else None,
     )
 
 
+def stopped_tests(scores: HeadScores, asked: TestOptions) -> TestOptions:
+    """The tests as asked for; by betting, instead of t, of scores that stopped early.
+
+    Raises UsageError for other tests of these: where to stop was decided by looking at the data.
+    """
+    if not scores.provenance.get("stopped"):
+        return asked
+    if asked.test not in (T, BETTING):
+        raise UsageError(
+            "scoring stopped when enough was decided, which only tests by betting allow; "
+            "leave out test (--test), or score the whole corpus"
+        )
+    return replace(asked, test=BETTING)
+
+
 def clusters_of(scores: HeadScores, options: LevelOptions) -> IntArray | None:
-    """Cluster (examples,) of each example, numbered from 0; None if they are independent."""
+    """Cluster (examples,) of each example, numbered from 0; None if they are independent.
+
+    Of scores that stopped early, units are those that the random order was of.
+    """
+    drawn = scores.provenance.get("stopped", {}).get("unit")
+    if drawn and options.clusters == {DOCUMENT: "none", EXAMPLE: "document"}[drawn]:
+        raise UsageError(
+            f"scoring stopped early in a random order of {drawn}s, and tests must take these as "
+            "independent; leave clusters (--clusters) out"
+        )
+    if drawn == EXAMPLE:
+        return None
     documents, codes = np.unique(scores.documents, return_inverse=True)
     if options.clusters == "document" and len(documents) < 2:
         raise UsageError(ONE_DOCUMENT)

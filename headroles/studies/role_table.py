@@ -28,8 +28,9 @@ from headroles.studies.heads import (
     hypotheses_of,
     roles_in,
     scores_of,
+    stopped_tests,
 )
-from headroles.studies.options import AssignOptions
+from headroles.studies.options import CORPUS, AssignOptions
 from headroles.testing import (
     TEST_NAMES,
     Hypotheses,
@@ -211,7 +212,7 @@ class RoleTable(Result):
             f"(alpha {tests['alpha']:g}, "
             f"{describe_correction(tests['correction'], tests['family'])})\n"
             f"{TEST_NAMES[tests['test']]} of {units}, each direction at alpha\n"
-            f"{describe_interval(tests['interval'], tests['alpha'])}"
+            f"{describe_interval(tests['interval'], tests['alpha'])}" + self._where_stopped()
         )
 
     @property
@@ -234,6 +235,17 @@ class RoleTable(Result):
             + f"; {against} against the answer given, by the means of certified_mean"
             * bool(against)
             + "\n"
+        )
+
+    def _where_stopped(self) -> str:
+        """Where scoring stopped early, if it did."""
+        stopped = self.provenance.get("stopped")
+        if not stopped:
+            return ""
+        of = "this corpus" if stopped["until_of"] == CORPUS else "all text like this"
+        return (
+            f"\nstopped after {stopped['sentences']} of {stopped['of_sentences']} sentences, with "
+            f"{stopped['decided']:.1%} of all heads and roles decided for {of}"
         )
 
     def _answers_grid(self) -> Grid:
@@ -333,7 +345,7 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
             f"the published tests are of bias scores, and these are {scores.score.name} scores; "
             "score again with score='bias' (--score bias), or leave the preset out"
         )
-    columns, asked = HeadColumns.of(scores), options.tests
+    columns, asked = HeadColumns.of(scores), stopped_tests(scores, options.tests)
     hypotheses = hypotheses_of(
         scores, columns, asked, options.threshold, ddof=0 if options.is_published else 1
     )

@@ -61,6 +61,9 @@ from .options import (
     ResamplingOptions as ResamplingOptions,
 )
 from .options import (
+    T as T,
+)
+from .options import (
     TestOptions as TestOptions,
 )
 from .options import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -174,3 +174,53 @@ def test_rounding_beyond_a_bound_is_the_bound() -> None:
     values = np.full((10, 1), 1 + 1e-6)
     found = betting_test(values, 0.5, unit_bounds(10))
     np.testing.assert_allclose(found.mean, 1)
+
+
+class TestDrawnFromAPopulation:
+    """Units of a population, drawn in random order, each once."""
+
+    POPULATION = np.array([0.0, 0.1, 0.2, 0.9, 0.6, 0.3])
+
+    @pytest.mark.parametrize("alternative", ["greater", "less"])
+    @pytest.mark.parametrize("n_drawn", [2, 4, 6])
+    def test_the_expectation_over_all_orders_is_one(self, n_drawn: int, alternative: Any) -> None:
+        """H0 at its limit: the threshold is the mean of the population."""
+        orders = np.array(list(permutations(self.POPULATION))).T[:n_drawn]
+        found = betting_test(
+            orders,
+            self.POPULATION.mean(),
+            unit_bounds(n_drawn, orders.shape[1]),
+            alternative=alternative,
+            n_population=6,
+        )
+        assert np.exp(found.log_e).mean() == pytest.approx(1)
+
+    def test_all_of_it_leaves_no_doubt(self) -> None:
+        for threshold, expected in ((0.3, [0, 1]), (0.4, [1, 0])):
+            p = [
+                betting_test(
+                    self.POPULATION[:, None],
+                    threshold,
+                    unit_bounds(6),
+                    alternative=side,
+                    n_population=6,
+                ).p_value[0]
+                for side in ("greater", "less")
+            ]
+            assert p == expected
+
+    def test_looking_at_every_step_keeps_the_level(self) -> None:
+        rng = np.random.default_rng(0)
+        population = rng.beta(0.3, 1.0, 200)
+        orders = np.array([rng.permutation(population) for _ in range(600)]).T
+        smallest = np.ones(600)
+        for n in range(5, 200, 13):
+            found = betting_test(
+                orders[:n], population.mean(), unit_bounds(n, 600), n_population=200
+            )
+            smallest = np.minimum(smallest, found.p_value)
+        assert (smallest <= 0.05).mean() <= 0.05
+
+    def test_more_than_there_are(self) -> None:
+        with pytest.raises(StatisticsError, match="3 units were drawn from a population of 2"):
+            betting_test(np.full((3, 1), 0.5), 0.2, unit_bounds(3), n_population=2)
