@@ -25,15 +25,15 @@ def replicate(
     output: FolderOptions,
 ) -> None:
     """Test in at least how many of several score sets each head has each role."""
-    from headroles.results import check_place
+    from headroles.results import new_folder, write_together
     from headroles.scoring import HeadScores
-    from headroles.studies import Replication
+    from headroles.studies import kind_of
     from headroles.studies import replicate as replicate_roles
 
-    check_place(out, [Replication], output.overwrite)
-    sets = [HeadScores.load(folder) for folder in scored]
-    result = replicate_roles(sets, names_of(scored), options)
-    result.save(out, output.overwrite)
+    with new_folder(out, [kind_of(options)], output.overwrite) as folder:
+        sets = [HeadScores.load(one) for one in scored]
+        result = replicate_roles(sets, names_of(scored), options)
+        write_together(folder, [result])
     console.finish(out, output.json, result.facts(), result.shown())
 
 

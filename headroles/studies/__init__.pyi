@@ -33,6 +33,7 @@ from .planning import plan as plan
 from .planning import plan_examples as plan_examples
 from .replication import LayerCounts as LayerCounts
 from .replication import Replication as Replication
+from .replication import kind_of as kind_of
 from .replication import replicate as replicate
 from .replication import replicate_roles as replicate_roles
 from .role_table import RoleTable as RoleTable

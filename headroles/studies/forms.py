@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from headroles.roles import SCORES
-from headroles.testing import TEST_NAMES
+from headroles.scoring import StoppedForm
+from headroles.testing import INTERVALS, TEST_NAMES
 
 
 class OfScores(msgspec.Struct):
@@ -47,17 +48,41 @@ class TestForm(LevelForm):
 class TestsForm(TestForm):
     """The tests of a role table."""
 
+    interval: str
     clustered_by: str
     n_clusters: int
+    effective_clusters: float
     left_out: list[str]
     warnings: list[str]
     why_left_out: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.interval not in INTERVALS:
+            raise ValueError(f"unknown interval {self.interval!r}")
 
 
 class RoleTableForm(OfScores):
     """As a role table says it."""
 
     tests: TestsForm
+    stopped: StoppedForm | None = None
+
+
+class ReplicatedForm(LevelForm):
+    """What was asked of several score sets."""
+
+    over: str
+    score: str
+    names: list[str]
+    independent: bool
+    left_out: list[str]
+
+
+class ReplicationForm(OfScores):
+    """As both tables of replication say it."""
+
+    replication: ReplicatedForm
 
 
 class MarginForm(TestForm):

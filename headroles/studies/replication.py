@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -16,6 +17,7 @@ from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import Role
 from headroles.scoring import HeadScores
+from headroles.studies.forms import ReplicationForm
 from headroles.studies.heads import (
     FloatArray,
     HeadColumns,
@@ -33,6 +35,8 @@ LAYER_COLUMNS = ("set", "role", "layer", "heads", "with_role")
 
 class _Replicated(Result):
     """What both tables of replication have in common."""
+
+    form: ClassVar[type[msgspec.Struct]] = ReplicationForm
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -218,6 +222,11 @@ def replicate(
         ]
         return LayerCounts(pd.concat(parts, ignore_index=True), provenance)
     return Replication(_frame(tested, asked["independent"], options), provenance)
+
+
+def kind_of(options: ReplicateOptions) -> type[Replication] | type[LayerCounts]:
+    """The kind of table that these options ask for."""
+    return LayerCounts if options.over == SEEDS else Replication
 
 
 def _check_sets(

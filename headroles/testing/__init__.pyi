@@ -49,6 +49,9 @@ from .options import (
     BETTING as BETTING,
 )
 from .options import (
+    INTERVALS as INTERVALS,
+)
+from .options import (
     MAX_T as MAX_T,
 )
 from .options import (
