@@ -24,7 +24,7 @@ def replicate(
     options: ReplicateOptions,
     output: FolderOptions,
 ) -> None:
-    """Test in at least how many of several score sets each head has each role."""
+    """Test in how many of several corpora heads have a role."""
     from headroles.results import new_folder, write_together
     from headroles.scoring import HeadScores
     from headroles.studies import kind_of

@@ -74,6 +74,7 @@ COLUMNS = (
 VALUES = COLUMNS[3:]
 """The columns that a wide table can show."""
 _STRONGEST = 3
+_NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -109,8 +110,11 @@ class RoleTable(Result):
 
     @property
     def assigned(self) -> pd.DataFrame:
-        """The rows of the roles that were assigned, strongest mean first."""
-        rows = self.frame[self.frame["assigned"]]
+        """The rows of the roles that were assigned, strongest mean first.
+
+        Columns that say the same of all of them are left out, and details that the whole table has.
+        """
+        rows = self.frame[self.frame["assigned"]].drop(columns=_NOT_OF_ASSIGNED)
         return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
 
     @property
