@@ -12,9 +12,11 @@ from .studies import Classification as Classification
 from .studies import Collaboration as Collaboration
 from .studies import CollaborativeModel as CollaborativeModel
 from .studies import Examples as Examples
+from .studies import LayerCounts as LayerCounts
 from .studies import PowerPlan as PowerPlan
 from .studies import Quantities as Quantities
 from .studies import Redundancy as Redundancy
+from .studies import Replication as Replication
 from .studies import RoleShifts as RoleShifts
 from .studies import RoleTable as RoleTable
 from .studies import assign_roles as assign_roles
@@ -25,6 +27,7 @@ from .studies import describe_heads as describe_heads
 from .studies import find_best_heads as find_best_heads
 from .studies import find_examples as find_examples
 from .studies import plan_examples as plan_examples
+from .studies import replicate_roles as replicate_roles
 from .studies import report_redundancy as report_redundancy
 
 __version__: str

@@ -66,4 +66,4 @@ def _width(column: pd.Series[Any]) -> int:
 
 
 def _is_number(column: pd.Series[Any]) -> bool:
-    return bool(column.str.fullmatch(r"[-+]?[\d.,e+-]*|<\.001|inf").all())
+    return bool(column.astype(str).str.fullmatch(r"[-+]?[\d.,e+-]*|<\.001|inf").all())

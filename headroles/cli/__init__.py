@@ -3,7 +3,7 @@
 from headroles.cli.app import app, main
 
 from headroles.cli import classify, score, assign, best, describe, examples  # isort: skip
-from headroles.cli import compare, power, collaborate, export, models, demo  # isort: skip
+from headroles.cli import compare, replicate, power, collaborate, export, models, demo  # isort: skip
 
 __all__ = [
     "app",
@@ -19,5 +19,6 @@ __all__ = [
     "main",
     "models",
     "power",
+    "replicate",
     "score",
 ]

@@ -12,6 +12,7 @@ from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import FolderOptions, command
 from headroles.corpus import CorpusOptions
 from headroles.scoring import ScoreOptions
+from headroles.studies import UntilOptions
 
 if TYPE_CHECKING:
     from headroles.results import Shown
@@ -24,6 +25,7 @@ def score(
     out: Out,
     reading: CorpusOptions,
     options: ScoreOptions,
+    until: UntilOptions,
     output: FolderOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
@@ -37,14 +39,21 @@ def score(
         score_to_folder,
         warnings_of_run,
     )
+    from headroles.studies import Stopping
+    from headroles.testing import TestOptions
 
     source = open_corpus(corpus, reading)
     with (
         new_folder(out, [HeadScores], output.overwrite) as folder,
         console.progress_bar("scoring") as on_progress,
-        open_scoring(model, source, replace(options, on_progress=on_progress)) as run,
     ):
-        provenance = score_to_folder(run, folder)
+        options = replace(options, on_progress=on_progress)
+        if until.until is not None:
+            stopping = Stopping(until, TestOptions())
+            provenance = stopping.score_to_folder(model, source, options, folder)
+        else:
+            with open_scoring(model, source, options) as run:
+                provenance = score_to_folder(run, folder)
     warnings = warnings_of_run(provenance)
     facts = {**facts_of_run(provenance), "warnings": warnings}
     console.finish(out, output.json, facts, _shown(describe_run(provenance), warnings))

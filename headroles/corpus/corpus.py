@@ -44,6 +44,7 @@ class PreparedCorpus:
     is a SHA-256 over ids, words, trees and where documents begin. Of treebanks, ``undivided`` is
     the number of sentences whose document is only the file that they are in, and
     ``documents_by_id`` how many documents their ids speak of, 0 if some do not.
+    ``order`` are the places in the spool at which sentences are read, None for all as they came.
     """
 
     source: dict[str, Any]
@@ -57,11 +58,27 @@ class PreparedCorpus:
     relations: Counter[str]
     skipped: Skipped
     spool: IO[str] = field(repr=False)
+    order: tuple[int, ...] | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[Sentence]:
+        if self.order is not None:
+            for offset in self.order:
+                self.spool.seek(offset)
+                yield _from_json(self.spool.readline())
+            return
         self.spool.seek(0)
         for line in self.spool:
             yield _from_json(line)
+
+    def offsets(self) -> Iterator[tuple[int, Sentence]]:
+        """Where each sentence stands in the spool, in corpus order."""
+        self.spool.seek(0)
+        while True:
+            offset = self.spool.tell()
+            line = self.spool.readline()
+            if not line:
+                return
+            yield offset, _from_json(line)
 
     def describe(self) -> dict[str, Any]:
         """The part of the provenance that tells which corpus this is."""

@@ -16,6 +16,15 @@ from ._columns import (
 from ._columns import (
     resolution_of as resolution_of,
 )
+from .betting import (
+    BettingTest as BettingTest,
+)
+from .betting import (
+    Bounds as Bounds,
+)
+from .betting import (
+    betting_test as betting_test,
+)
 from .bootstrap import (
     bca_interval as bca_interval,
 )
@@ -48,6 +57,7 @@ from .labels import label_permutation_test as label_permutation_test
 from .one_sample import TTest as TTest
 from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
+from .partial_conjunction import partial_conjunction as partial_conjunction
 from .power import (
     design_effect as design_effect,
 )

@@ -27,11 +27,11 @@ from headroles.inference._columns import (
     check_alternative,
     check_resamples,
     check_share,
+    check_thresholds,
     cluster_sums,
     renumber,
 )
 from headroles.inference.intervals import Intervals, open_intervals
-from headroles.inference.one_sample import t_test
 from headroles.inference.sample import Sample
 
 _NUMBERS_AT_ONCE = 2**20
@@ -121,11 +121,11 @@ def bootstrap_t_test(
     """
     check_alternative(alternative)
     sample = Sample.of(values, clusters)
-    statistic = t_test(sample, threshold).statistic
+    limits = check_thresholds(threshold, sample.n_tests)
     p_values = np.full(sample.n_tests, np.nan)
     for columns, part in _parts(sample, n_resamples, seed):
         t = part.resampled(_studentised)
-        observed = statistic[columns]
+        observed = (sample.moments.mean - limits)[columns] / part.standard_error
         if alternative == "two-sided":
             reached = np.abs(t) >= np.abs(observed)
         else:
@@ -139,7 +139,8 @@ class _Part:
     """Columns with the same gaps, centred at their means, and how they are to be resampled.
 
     ``sums`` (clusters, tests) are sums by cluster, ``sizes`` (clusters,) numbers of values, and
-    ``standard_error`` (tests,) is that of `t_test`.
+    ``standard_error`` (tests,) is the same for the data as for each resample: G / (G - 1) times the
+    plain robust variance. With clusters of one size it is that of `t_test`.
     """
 
     sums: FloatArray
@@ -205,7 +206,13 @@ def _parts(
             sums = cluster_sums(complete - complete.mean(axis=0), clusters)
             sizes = np.bincount(clusters).astype(np.float64)
             error = moments.standard_error[block]
+            if (sizes != sizes[0]).any():
+                error = _robust_error(sums, len(complete))
             yield block, _Part(sums, sizes, error, n_resamples, start)
+
+
+def _robust_error(sums: FloatArray, n: int) -> FloatArray:
+    return np.asarray(np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum(axis=0)) / n)
 
 
 def _t_limits(part: _Part, levels: FloatArray) -> FloatArray:

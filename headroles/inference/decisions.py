@@ -22,6 +22,10 @@ def decide(p_above: ArrayLike, p_below: ArrayLike, alpha: float = 0.05) -> NDArr
     directions, and each keeps the level of its own correction: family-wise error or false
     discovery rate at most alpha among the "yes", and at most alpha among the "no".
 
+    Of m tests Benjamini-Hochberg keeps alpha * m0 / m in a direction of which m0 H0 are true. A
+    mean that is not at the threshold makes one of its two H0 true, so that both directions together
+    keep alpha, as the directional procedure of Benjamini and Yekutieli (2005) does.
+
     Args:
         p_above: (tests,) adjusted p-values of H1: mean > threshold.
         p_below: (tests,) adjusted p-values of H1: mean < threshold.

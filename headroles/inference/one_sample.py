@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from headroles.inference._columns import (
@@ -45,11 +45,9 @@ def t_test(
 ) -> TTest:
     """Test the mean of every column against the threshold.
 
-    The statistic, (mean - threshold) / SE with the error of `Sample`, is compared with t on G - 1
-    degrees of freedom, G being the number of clusters that have a value in the column. Clusters of
-    one example each give the ordinary t-test. With few clusters (under about 20), or very unequal
-    ones, the robust error is too small on average; ``sign_flip_test`` is then the safer test of
-    symmetric values.
+    The statistic, (mean - threshold) / SE, is compared with t; `Sample` has the error and the
+    degrees of freedom, which account for few clusters and for clusters of different sizes. Clusters
+    of one example each give the ordinary t-test.
 
     Args:
         values: a sample, or what `Sample.of` makes one of, with ``clusters`` and ``ddof``.
@@ -76,7 +74,7 @@ def t_test(
     effect_size[described] = distance[described] / moments.sd[described]
     ok = moments.status == OK
     statistic[ok] = distance[ok] / moments.standard_error[ok]
-    p_value[ok] = p_of_t(statistic[ok], moments.n_clusters[ok] - 1, alternative)
+    p_value[ok] = p_of_t(statistic[ok], moments.df[ok], alternative)
     return TTest(moments, effect_size, statistic, p_value)
 
 
@@ -96,13 +94,13 @@ def t_interval(
     sample = Sample.of(values, clusters, ddof)
     moments, result = sample.moments, open_intervals(sample)
     ok = moments.status == OK
-    factor = stats.t.ppf((1 + confidence) / 2, moments.n_clusters[ok] - 1)
+    factor = stats.t.ppf((1 + confidence) / 2, moments.df[ok])
     reach = factor * moments.standard_error[ok]
     result.ci_low[ok], result.ci_high[ok] = moments.mean[ok] - reach, moments.mean[ok] + reach
     return result
 
 
-def p_of_t(statistic: FloatArray, df: NDArray[np.int64], alternative: Alternative) -> FloatArray:
+def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> FloatArray:
     """p-values of t statistics on ``df`` degrees of freedom."""
     if alternative == "two-sided":
         return np.asarray(2 * stats.t.sf(np.abs(statistic), df))

@@ -74,10 +74,9 @@ def required_examples(
 
     The smallest whole n, of at least two clusters, at which ``power_of`` reaches ``power`` if the
     effect is that of the pilot. With clusters it counts examples in clusters of the pilot's kind:
-    as large on average, and with the same ``design_effect``. Clusters of different sizes are
-    worth fewer degrees of freedom than taken here, and the pilot's effect and design effect are
-    themselves uncertain; an effect that was picked for being large is too large. Read the answer
-    as a lower bound.
+    as different in size, and with the same ``design_effect``. The pilot's effect and design effect
+    are themselves uncertain; an effect that was picked for being large is too large. Read the
+    answer as a lower bound.
 
     Args:
         pilot_values: a sample, or what `Sample.of` makes one of, with ``clusters``.
@@ -106,7 +105,7 @@ def required_examples(
         levels[promising],
         power,
         design_effect(moments)[promising],
-        (moments.n / np.maximum(moments.n_clusters, 1))[promising],
+        (moments.n / moments.effective_clusters)[promising],
     )
     return needed
 

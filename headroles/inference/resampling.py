@@ -169,7 +169,7 @@ def simultaneous_intervals(
     tests = _Tests.of(sample, centre)
     flips = sign_flips(tests.n_clusters, n_resamples, seed)
     columns, critical = tests.columns, _critical_value(tests, flips, confidence)
-    reach = critical * moments.standard_error[columns]
+    reach = critical * tests.standard_error(moments.n[columns])
     result.ci_low[columns] = moments.mean[columns] - reach
     result.ci_high[columns] = moments.mean[columns] + reach
     return result
@@ -179,16 +179,17 @@ def simultaneous_intervals(
 class _Tests:
     """The columns that can be tested, reduced to what sign flips need.
 
-    ``sums`` (clusters, tests) are D_g / sqrt(G Q), 0 where a cluster has no value. The rest
-    speaks of the tests whose clusters differ in size, at the places ``uneven``: ``sized``
-    (clusters, uneven) are n_g D_g / sqrt(G Q), ``cross`` and ``square`` the factors of T A and
-    T^2 in the denominator of r.
+    ``sums`` (clusters, tests) are D_g / sqrt(G Q), 0 where a cluster has no value, and ``scale``
+    (tests,) is sqrt(G Q). The rest speaks of the tests whose clusters differ in size, at the places
+    ``uneven``: ``sized`` (clusters, uneven) are n_g D_g / sqrt(G Q), ``cross`` and ``square`` the
+    factors of T A and T^2 in the denominator of r.
     """
 
     columns: NDArray[np.intp]
     n_columns: int
     n_clusters_of: NDArray[np.int64]
     sums: FloatArray
+    scale: FloatArray
     sizes: FloatArray
     uneven: NDArray[np.intp]
     sized: FloatArray
@@ -208,7 +209,8 @@ class _Tests:
         cls, columns: NDArray[np.intp], n_columns: int, sums: FloatArray, sizes: FloatArray
     ) -> _Tests:
         n_clusters = (sizes > 0).sum(axis=0)
-        unit = sums / np.sqrt(n_clusters * (sums**2).sum(axis=0))
+        scale = np.sqrt(n_clusters * (sums**2).sum(axis=0))
+        unit = sums / scale
         uneven = np.flatnonzero(((sizes > 0) & (sizes != sizes.max(axis=0, initial=0))).any(axis=0))
         some, n_of_some = sizes[:, uneven], n_clusters[uneven]
         n = some.sum(axis=0)
@@ -217,6 +219,7 @@ class _Tests:
             n_columns=n_columns,
             n_clusters_of=n_clusters,
             sums=unit,
+            scale=scale,
             sizes=sizes,
             uneven=uneven,
             sized=some * unit[:, uneven],
@@ -257,6 +260,10 @@ class _Tests:
     def observed(self) -> FloatArray:
         """Give r (tests,) of the data as they are."""
         return np.asarray(self.correlations(np.ones((1, self.n_clusters)))[0])
+
+    def standard_error(self, n: NDArray[np.int64]) -> FloatArray:
+        """The error (tests,) that t of flips is made with, of means of ``n`` values."""
+        return np.asarray(self.scale / np.sqrt(self.n_clusters_of - 1) / n)
 
     def comparable(self, r: FloatArray) -> FloatArray:
         """What orders flips and tests as t does: r itself if all tests have as many clusters."""

@@ -32,7 +32,8 @@ class Moments:
 
     ``n`` counts the values that were there and ``n_clusters`` the clusters that they come from (as
     many as values if there are no clusters). ``sd`` is the deviation of single examples,
-    ``standard_error`` that of the mean, robust to clusters.
+    ``standard_error`` that of the mean, robust to clusters, and ``df`` its degrees of freedom:
+    ``n_clusters`` - 1 where clusters are of one size, and fewer the more their sizes differ.
 
     ``status`` is ``""``; ``"untestable"`` (fewer than two values, fewer than two clusters, or
     clusters that cancel so that nothing is left to estimate an error from); or ``"degenerate"``
@@ -44,7 +45,13 @@ class Moments:
     mean: FloatArray
     sd: FloatArray
     standard_error: FloatArray
+    df: FloatArray
     status: NDArray[np.str_]
+
+    @property
+    def effective_clusters(self) -> FloatArray:
+        """How many clusters of one size (tests,) those there are amount to: ``df`` + 1."""
+        return np.asarray(np.round(self.df + 1, 9))
 
     @classmethod
     def empty(cls, n_tests: int) -> Moments:
@@ -55,6 +62,7 @@ class Moments:
             mean=np.full(n_tests, np.nan),
             sd=np.full(n_tests, np.nan),
             standard_error=np.full(n_tests, np.nan),
+            df=np.full(n_tests, np.nan),
             status=np.full(n_tests, UNTESTABLE, dtype=f"U{len(UNTESTABLE)}"),
         )
 
@@ -143,12 +151,19 @@ class Sample:
     def moments(self) -> Moments:
         """Moments of all columns.
 
-        With clusters the standard error is the cluster-robust one of a mean (Liang and Zeger 1986,
-        with the small-sample factor G / (G - 1)):
+        With clusters the standard error is the cluster-robust one of a mean with the correction
+        CR2 (Bell and McCaffrey 2002), which is free of bias if values are independent:
 
-            SE^2 = G / (G - ddof) * sum over clusters of (sum of the cluster's residuals)^2 / n^2
+            SE^2 = sum over clusters of (sum of the cluster's residuals)^2 / (n^2 (1 - s_g))
 
-        G being the number of clusters that have a value in the column.
+        s_g = n_g / n being the shares of the clusters in the values of the column. Its degrees of
+        freedom are Bell and McCaffrey's, those of the chi-squared distribution of the same mean and
+        variance: with q_g = s_g^2 / (1 - s_g),
+
+            df = 1 / (sum of s_g^2 + (sum of q_g)^2 - sum of q_g^2)
+
+        For G clusters of one size these are the usual G / (G - 1) and G - 1. With ``ddof`` 0 the
+        terms 1 - s_g are left out.
         """
         moments = Moments.empty(self.n_tests)
         resolution = resolution_of(self.values)
@@ -215,6 +230,7 @@ def _describe(
         return moments
     error = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
     moments.standard_error[:] = error
+    moments.df[:] = _degrees_of_freedom(codes)
     # Clusters of one make this the same comparison as that of the deviation above.
     tells = error * np.sqrt(n_clusters) > resolution * np.maximum(size, sd)
     moments.status[varies & tells] = OK
@@ -234,5 +250,16 @@ def _standard_error(
     if n_clusters == n:
         return np.asarray(sd / np.sqrt(n))
     residuals = cluster_sums(data - mean, codes)
-    factor = n_clusters / (n_clusters - ddof)
-    return np.asarray(np.sqrt(factor * (residuals**2).sum(axis=0)) / n)
+    if ddof:
+        residuals /= np.sqrt(1 - np.bincount(codes) / n)[:, None]
+    return np.asarray(np.sqrt((residuals**2).sum(axis=0)) / n)
+
+
+def _degrees_of_freedom(codes: NDArray[np.intp]) -> float:
+    """Those of Bell and McCaffrey, for clusters ``codes`` of the values."""
+    sizes = np.bincount(codes)
+    if (sizes == sizes[0]).all():
+        return len(sizes) - 1.0
+    shares = sizes / sizes.sum()
+    q = shares**2 / (1 - shares)
+    return float(1 / ((shares**2).sum() + q.sum() ** 2 - (q**2).sum()))

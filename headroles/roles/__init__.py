@@ -9,7 +9,7 @@ from headroles.roles.candidates import EVERY, WORDS, Candidates
 from headroles.roles.choice import RoleOptions, choose_roles
 from headroles.roles.fixed_offsets import OFFSETS
 from headroles.roles.marking import marked_words
-from headroles.roles.plan import Plan, plan_roles
+from headroles.roles.plan import Plan, bounds_of, plan_roles
 from headroles.roles.relations import absent_defaults, choose_relations
 from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
 from headroles.roles.scores import BIAS, EXCESS, HIT, SCORES, Score
@@ -33,6 +33,7 @@ __all__ = [
     "Scope",
     "Score",
     "absent_defaults",
+    "bounds_of",
     "choose_relations",
     "choose_roles",
     "marked_words",

@@ -68,6 +68,8 @@ class BeyondOffset(Links):
             # what both sides of a difference have in common falls away
             constants=np.zeros_like(weights.constants),
             counts=weights.counts,
+            lows=-_total_weights(weights, pieces),
+            highs=weights.highs - weights.constants,
             controls=_count_controls(pieces, is_scored, lacks_control),
         )
 
@@ -140,6 +142,13 @@ def _weights_of_cells(
     )
     taken = sums.astype(np.float64).reshape(n_cells, 2, n_roles)
     return divide(taken, controls.totals[:, None, None]).astype(np.float32)
+
+
+def _total_weights(weights: LinkWeights, pieces: Pieces) -> FloatArray:
+    """(B, r): what a contrast takes away at most, with all attention on every control."""
+    totals = np.zeros(weights.counts.shape)
+    np.add.at(totals, (pieces.owners[weights.pairs], weights.roles), weights.weights)
+    return totals.astype(np.float32)
 
 
 def _weights_of_runs(of_cells: FloatArray, runs: _Runs, n_examples: int) -> FloatArray:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroles.encoding import IntArray
 from headroles.roles.batch import Batch, Scope
@@ -64,6 +63,8 @@ class KeySets(SharedSieve):
             constants=np.stack([own.constants for own in found], axis=1),
             counts=np.stack([own.counts for own in found], axis=1),
             among=among_in(scope, self.among),
+            lows=np.stack([own.lows for own in found], axis=1),
+            highs=np.stack([own.highs for own in found], axis=1),
         )
 
 
@@ -94,6 +95,14 @@ class RowWise(SharedSieve):
             constants=np.repeat(rows.constants[:, None], len(alike), axis=1),
             counts=np.repeat(rows.counts[:, None], len(alike), axis=1),
             among=among_in(scope, self.among),
+            lows=np.repeat(rows.lows[:, None], len(alike), axis=1),
+            highs=np.stack(
+                [
+                    rows.highs_times_entropy if sieve.times_entropy else rows.highs
+                    for sieve in alike
+                ],
+                axis=1,
+            ),
         )
 
 
@@ -139,6 +148,8 @@ class Evenness(SharedSieve):
             is_empty=not counts.any(),
             constants=np.zeros((batch.size, 1), dtype=np.float32),
             counts=counts[:, None],
+            lows=np.zeros((batch.size, 1), dtype=np.float32),
+            highs=np.ones((batch.size, 1), dtype=np.float32),
         )
 
 
@@ -159,29 +170,43 @@ class EvennessPart(Part):
 
 @dataclass(frozen=True)
 class RowWeights:
-    """``weights`` (B, N, K) of each row's mass on each key set; constants and counts (B,)."""
+    """``weights`` (B, N, K) of each row's mass on each key set; constants and counts (B,).
+
+    Scores lie between ``lows`` and ``highs`` (B,), or, where each row is times its entropy, below
+    ``highs_times_entropy``: a row of n keys has an entropy of at most ln n.
+    """
 
     weights: FloatArray
     constants: FloatArray
     counts: IntArray
+    lows: FloatArray
+    highs: FloatArray
+    highs_times_entropy: FloatArray
 
 
 def find_row_weights(sieve: SharedSieve, scope: Scope, key_sets: KeySetList) -> RowWeights:
     """Weights under which the masses of all rows add up to the score of an example."""
     batch = scope.batch
     weights = np.zeros((batch.size, batch.width, len(key_sets)))
-    constants: NDArray[np.float64] = np.zeros(batch.size)
+    sums = np.zeros((4, batch.size))
     counts = np.zeros(batch.size, dtype=np.int64)
+    most_entropy = np.log(np.maximum(scope.row_lengths, 1))
     for queries, keys in batch.of(sieve.find):
         rows = scope.row_values(scope.count(keys))
         scored = queries & rows.scored
         if scope.score.of_first_choice:
             scored &= queries_among(batch, sieve.among)
         weights[:, :, key_sets.place(keys)] += rows.slopes * scored
-        constants += (rows.offsets * scored).sum(axis=1)
+        of_rows = (rows.offsets, rows.lows, rows.highs, rows.highs * most_entropy)
+        sums += [(values * scored).sum(axis=1) for values in of_rows]
         counts += scored.sum(axis=1)
+    means = divide(sums, counts).astype(np.float32)
+    constants, lows, highs, highs_times_entropy = means
     return RowWeights(
         weights=divide(weights, counts[:, None, None]).astype(np.float32),
-        constants=divide(constants, counts).astype(np.float32),
+        constants=constants,
         counts=counts,
+        lows=lows,
+        highs=highs,
+        highs_times_entropy=highs_times_entropy,
     )

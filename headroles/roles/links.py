@@ -74,6 +74,8 @@ class Links(Sieve):
             weights=weights.padded(pieces),
             constants=weights.constants,
             counts=weights.counts,
+            lows=weights.lows,
+            highs=weights.highs,
             skipped=+Counter({PIECELESS_ARCS: table.n_lost}),
             among=among_in(scope, WORDS),
             offset_shares=weights.offset_shares(pieces, scope),
@@ -100,8 +102,9 @@ class Pieces:
     ``queries`` and ``keys``; their ``weights`` in the value of the link; and their ``places`` among
     the pairs of their example, of which no example has more than ``most``.
 
-    Of the links in each direction (2, L): the ``constants`` of their values, and whether any of
-    their pairs is within reach (``is_scored``).
+    Of the links in each direction (2, L): the ``constants`` of their values, the ``lows`` and
+    ``highs`` that these lie between, and whether any of their pairs is within reach
+    (``is_scored``).
     """
 
     owners: IntArray
@@ -113,6 +116,8 @@ class Pieces:
     places: IntArray
     most: int
     constants: NDArray[np.float64]
+    lows: NDArray[np.float64]
+    highs: NDArray[np.float64]
     is_scored: BoolArray
 
     def pairs(self, batch: Batch) -> IntArray:
@@ -151,19 +156,23 @@ class PiecesOf:
             places=places,
             most=most,
             constants=np.stack([part.constants for part in parts]),
+            lows=np.stack([part.lows for part in parts]),
+            highs=np.stack([part.highs for part in parts]),
             is_scored=np.stack([part.is_scored for part in parts]),
         )
 
 
 @dataclass(frozen=True)
 class _PiecesAlong:
-    """Pairs of pieces of the links in one direction, as in `Pieces`; (L,) constants, is_scored."""
+    """Pairs of pieces of the links in one direction, as in `Pieces`; (L,) from constants on."""
 
     links: IntArray
     queries: IntArray
     keys: IntArray
     weights: NDArray[np.float64]
     constants: NDArray[np.float64]
+    lows: NDArray[np.float64]
+    highs: NDArray[np.float64]
     is_scored: BoolArray
 
 
@@ -190,13 +199,18 @@ def _pieces_along(
     row_lengths = scope.row_lengths[table.owners[row_link], row_query]
     values = scope.score.row_values(row_lengths, n_keys)
     n_rows = np.bincount(row_link, minlength=len(table))
-    offsets = np.bincount(row_link, weights=values.offsets, minlength=len(table))
+    constants, lows, highs = (
+        divide(np.bincount(row_link, weights=of_rows, minlength=len(table)), n_rows)
+        for of_rows in (values.offsets, values.lows, values.highs)
+    )
     return _PiecesAlong(
         links=link,
         queries=query,
         keys=key,
         weights=values.slopes[row] / n_rows[link],
-        constants=divide(offsets, n_rows),
+        constants=constants,
+        lows=lows,
+        highs=highs,
         is_scored=n_rows > 0,
     )
 
@@ -205,14 +219,16 @@ def _pieces_along(
 class LinkWeights:
     """Weights of pairs in the scores of roles, one entry for each pair that counts for a role.
 
-    ``pairs``, ``roles`` and ``weights`` are (entries,); ``constants`` and ``counts`` (B, r) are
-    those of the roles; ``counted`` (pairs, r) says which entries there are.
+    ``pairs``, ``roles`` and ``weights`` are (entries,); ``constants``, ``lows``, ``highs`` and
+    ``counts`` (B, r) are those of the roles; ``counted`` (pairs, r) says which entries there are.
     """
 
     pairs: IntArray
     roles: IntArray
     weights: NDArray[np.float64]
     constants: FloatArray
+    lows: FloatArray
+    highs: FloatArray
     counts: IntArray
     counted: BoolArray
 
@@ -242,22 +258,28 @@ def find_link_weights(
 ) -> LinkWeights:
     """Weights under which pairs add up to scores; links count where ``is_scored`` (2, L)."""
     chosen = _chosen(sieves, table.n_labels)
-    constants = np.zeros((n_examples, len(sieves)))
+    sums = np.zeros((3, n_examples, len(sieves)))
     counts = np.zeros((n_examples, len(sieves)), dtype=np.int64)
     for direction in DIRECTIONS:
         links = np.flatnonzero(is_scored[direction])
         link, role = np.nonzero(chosen[direction, table.labels[links]])
         scores = (table.owners[links[link]], role)
         np.add.at(counts, scores, 1)
-        np.add.at(constants, scores, pieces.constants[direction, links[link]])
+        for total, of_links in zip(
+            sums, (pieces.constants, pieces.lows, pieces.highs), strict=True
+        ):
+            np.add.at(total, scores, of_links[direction, links[link]])
     counted = chosen[pieces.directions, table.labels[pieces.links]]
     counted &= is_scored[pieces.directions, pieces.links][:, None]
     pair, role = np.nonzero(counted)
+    constants, lows, highs = divide(sums, counts).astype(np.float32)
     return LinkWeights(
         pairs=pair,
         roles=role,
         weights=pieces.weights[pair] / counts[pieces.owners[pair], role],
-        constants=divide(constants, counts).astype(np.float32),
+        constants=constants,
+        lows=lows,
+        highs=highs,
         counts=counts,
         counted=counted,
     )

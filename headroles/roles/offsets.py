@@ -43,13 +43,18 @@ class Offsets(Sieve):
         counts = queries.sum(axis=1)
         weights = divide(inside * (rows.slopes * queries)[..., None], counts[:, None, None])
         pairs = (query * batch.width + key.clip(0, batch.width - 1)).reshape(1, -1)
-        constants = divide((rows.offsets * queries).sum(axis=1), counts)[:, None]
+        constants, lows, highs = (
+            divide((of_rows * queries).sum(axis=1), counts)[:, None].astype(np.float32)
+            for of_rows in (rows.offsets, rows.lows, rows.highs)
+        )
         return OffsetPart(
             pairs=np.repeat(pairs, batch.size, axis=0),
             weights=weights.reshape(batch.size, -1, 1).astype(np.float32),
-            constants=constants.astype(np.float32),
+            constants=constants,
             counts=counts[:, None],
             among=among_in(scope, TOKENS),
+            lows=lows,
+            highs=highs,
         )
 
 

@@ -38,6 +38,22 @@ class Plan:
     offset_shares: FloatArray | None = None
 
     @property
+    def bounds(self) -> FloatArray:
+        """(B, R, 2): the least and the most that a score can be; NaN where nothing is known."""
+        unknown = [np.full(part.counts.shape, np.nan, dtype=np.float32) for part in self.parts]
+        sides = [
+            [given if own is None else own for own, given in zip(of_parts, unknown, strict=True)]
+            for of_parts in (
+                [part.lows for part in self.parts],
+                [part.highs for part in self.parts],
+            )
+        ]
+        bounds = np.stack([np.concatenate(side, axis=1) for side in sides], axis=-1)
+        bounds = bounds[:, self.columns]
+        bounds[self.counts == 0] = np.nan
+        return bounds
+
+    @property
     def skipped(self) -> Counter[str]:
         """What was left out for want of pieces, by reason."""
         return sum((part.skipped for part in self.parts), Counter())
@@ -82,6 +98,14 @@ def _offset_shares(parts: Sequence[Part]) -> FloatArray:
         for part in parts
     ]
     return np.concatenate(known, axis=1)
+
+
+def bounds_of(plans: Sequence[Plan]) -> FloatArray:
+    """(B, R, 2): the least and the most that a score can be under any of the plans of a batch."""
+    of_plans = [plan.bounds for plan in plans]
+    low = np.fmin.reduce([bounds[..., 0] for bounds in of_plans])
+    high = np.fmax.reduce([bounds[..., 1] for bounds in of_plans])
+    return np.stack([low, high], axis=-1)
 
 
 def _sieve(role: Role) -> Sieve:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,16 @@ class RowValues:
     offsets: NDArray[np.float64]
     scored: BoolArray
 
+    @property
+    def lows(self) -> NDArray[np.float64]:
+        """The least that each row can have, whatever the attention."""
+        return self.offsets + np.minimum(self.slopes, 0)
+
+    @property
+    def highs(self) -> NDArray[np.float64]:
+        """The most that each row can have, whatever the attention."""
+        return self.offsets + np.maximum(self.slopes, 0)
+
 
 @dataclass(frozen=True)
 class Score:
@@ -33,6 +44,9 @@ class Score:
     and ``margin`` the smallest difference of means that is taken to matter: a quarter of the way
     from uniform attention to the threshold. A score ``of_first_choice`` reads no attention but
     where its maximum is: see `headroles.roles.candidates`.
+
+    No row of any length has less than ``low`` or more than ``high``. Where that says nothing,
+    tests by betting count an example less that could lie farther than ``cap`` from the threshold.
     """
 
     name: str
@@ -41,6 +55,9 @@ class Score:
     threshold: float
     row_values: Callable[[IntArray, IntArray], RowValues]
     of_first_choice: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    cap: float = 1.0
 
     @property
     def margin(self) -> float:
@@ -72,10 +89,33 @@ def _hit(lengths: IntArray, sizes: IntArray) -> RowValues:
     return RowValues(inside.astype(np.float64), np.zeros(inside.shape), inside)
 
 
-BIAS = Score("bias", "times uniform attention", uniform=1, threshold=3, row_values=_bias)
-EXCESS = Score("excess", "share beyond uniform", uniform=0, threshold=0.1, row_values=_excess)
+BIAS = Score(
+    "bias",
+    "times uniform attention",
+    uniform=1,
+    threshold=3,
+    row_values=_bias,
+    low=0,
+    cap=20,
+)
+EXCESS = Score(
+    "excess",
+    "share beyond uniform",
+    uniform=0,
+    threshold=0.1,
+    row_values=_excess,
+    high=1,
+    cap=1.2,
+)
 HIT = Score(
-    "hit", "share of first choices", uniform=0, threshold=0.5, row_values=_hit, of_first_choice=True
+    "hit",
+    "share of first choices",
+    uniform=0,
+    threshold=0.5,
+    row_values=_hit,
+    of_first_choice=True,
+    low=0,
+    high=1,
 )
 SCORES = {score.name: score for score in (BIAS, EXCESS, HIT)}
 """Every score, by name."""

@@ -98,12 +98,17 @@ class Part(ABC):
     What is read is attention, or first choices ``among`` some candidates in its place: 1 where the
     choice is and 0 elsewhere. ``offset_shares`` (B, r, offsets) is what looking at a fixed offset
     would score, NaN where there is no score; None for roles that have nothing to do with it.
+
+    ``lows`` and ``highs`` (B, r) are what scores lie between whatever the attention, None where
+    nothing is known.
     """
 
     constants: FloatArray
     counts: IntArray
     among: str | None = None
     offset_shares: FloatArray | None = None
+    lows: FloatArray | None = None
+    highs: FloatArray | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
 

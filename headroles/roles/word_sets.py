@@ -38,7 +38,7 @@ class WordSets(Sieve):
         ]
         batch = scope.batch
         weights = np.zeros((batch.size, batch.width, len(found)))
-        constants: NDArray[np.float64] = np.zeros((batch.size, len(alike)))
+        sums: NDArray[np.float64] = np.zeros((3, batch.size, len(alike)))
         counts = np.zeros((batch.size, len(alike)), dtype=np.int64)
         for place, (own, shared) in enumerate(found):
             rows = scope.row_values(_sizes(scope, shared.keys))
@@ -47,14 +47,18 @@ class WordSets(Sieve):
                 scored &= batch.first_pieces
             shares = _shares_of_words(scope, scored)
             weights[:, :, place] = rows.slopes * shares
-            constants[:, own] += (rows.offsets * shares).sum(axis=1)
+            for total, of_rows in zip(sums, (rows.offsets, rows.lows, rows.highs), strict=True):
+                total[:, own] += (of_rows * shares).sum(axis=1)
             counts[:, own] += np.round(shares.sum(axis=1)).astype(np.int64)
         owners = np.array([own for own, _ in found], dtype=np.int64)
+        constants, lows, highs = divide(sums, counts).astype(np.float32)
         return WordSetPart(
             keys=np.stack([shared.keys for _, shared in found], axis=-1).astype(np.float32),
             weights=divide(weights, counts[:, None, owners]).astype(np.float32),
             of_roles=np.eye(len(alike), dtype=np.float32)[owners],
-            constants=divide(constants, counts).astype(np.float32),
+            constants=constants,
+            lows=lows,
+            highs=highs,
             counts=counts,
             among=among_in(scope, WORDS),
         )

@@ -1,3 +1,4 @@
+from .forms import StoppedForm as StoppedForm
 from .options import (
     OnProgress as OnProgress,
 )

@@ -54,6 +54,21 @@ class PiecesForm(msgspec.Struct):
     words_without_known_piece: Count
 
 
+class StoppedForm(msgspec.Struct):
+    """Where scoring stopped early."""
+
+    until_of: str
+    unit: str
+    units: int
+    sentences: int
+    of_sentences: int
+    decided: float
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("document", "example"):
+            raise ValueError(f"unknown unit {self.unit!r}")
+
+
 class ScoresForm(msgspec.Struct):
     """As `HeadScores.record` writes it; provenance beyond that may be missing, if made by hand."""
 
@@ -70,6 +85,7 @@ class ScoresForm(msgspec.Struct):
     absent_relations: list[str] = []
     skipped: dict[str, Count] = {}
     controls: dict[str, Count] = {}
+    stopped: StoppedForm | None = None
 
     def __post_init__(self) -> None:
         if self.score not in SCORES:

@@ -37,6 +37,7 @@ from headroles.roles import (
     Plan,
     Scope,
     absent_defaults,
+    bounds_of,
     choose_relations,
     choose_roles,
     plan_roles,
@@ -81,14 +82,18 @@ def score(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
         return HeadScores.from_blocks(run.blocks(), run.roles, run.score, run.provenance)
 
 
-def score_to_folder(run: ScoringRun, folder: Path) -> dict[str, Any]:
+def score_to_folder(
+    run: ScoringRun, folder: Path, blocks: Iterator[ScoreBlock] | None = None
+) -> dict[str, Any]:
     """Write the scores of ``run`` into an existing folder as they come, and its provenance.
+
+    ``blocks`` are those of the run unless given.
 
     For corpora of any size: memory does not grow with the number of examples. The files are
     those of `HeadScores.save`. Returns the provenance.
     """
     with ScoreWriter(folder, [role.id for role in run.roles]) as writer:
-        for block in run.blocks():
+        for block in blocks or run.blocks():
             writer.write(block)
     files = storage.digests_of(folder, writer.files)
     storage.write_run(folder, run.provenance, {HeadScores.kind: files})
@@ -96,13 +101,19 @@ def score_to_folder(run: ScoringRun, folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def open_scoring(model: Model, corpus: Corpus, options: ScoreOptions) -> Iterator[ScoringRun]:
+def open_scoring(
+    model: Model,
+    corpus: Corpus,
+    options: ScoreOptions,
+    arrange: Callable[[PreparedCorpus], PreparedCorpus] = lambda corpus: corpus,
+) -> Iterator[ScoringRun]:
     """A scoring run that gives its results block by block.
 
-    The corpus is read through, and its relations checked, before the model is loaded. Errors are
-    those of `score_heads`.
+    The corpus is read through, and its relations checked, before the model is loaded; ``arrange``
+    may put its sentences into another order. Errors are those of `score_heads`.
     """
-    with prepared(as_corpus(corpus)) as ready:
+    with prepared(as_corpus(corpus)) as read:
+        ready = arrange(read)
         relations = choose_relations(options, ready.scheme, ready.relations, ready)
         choose_roles(options, relations, SCORES[options.score], ready)
         encoder = load_encoder(model, options)
@@ -132,6 +143,13 @@ class ScoringRun:
         self.roles = choose_roles(options, self.relations, self.score, corpus)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
         self.provenance = self._open_provenance()
+        self.n_sentences, self.n_documents = corpus.n_sentences, corpus.documents
+        self.sentences_done = 0
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Let the block that was given last be the last one."""
+        self._is_stopped = True
 
     def _open_provenance(self) -> dict[str, Any]:
         reader, corpus = self._reader, self._corpus
@@ -152,25 +170,25 @@ class ScoringRun:
             "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
         }
 
-    def blocks(self) -> Iterator[ScoreBlock]:
-        """Scores of all examples in corpus order, some examples at a time."""
+    def blocks(self, window: int = WINDOW_EXAMPLES) -> Iterator[ScoreBlock]:
+        """Scores of all examples in corpus order, at most ``window`` examples at a time."""
         encoder = ExampleEncoder(
             self._encoder.tokenizer, self._encoder.max_tokens, self._encoder.takes_token_types
         )
         examples = make_examples(self._corpus, self._options.pairing)
-        n_scored = n_scores = sentences_done = 0
+        n_scored = n_scores = 0
         seen: set[str] = set()
-        while window := list(islice(examples, WINDOW_EXAMPLES)):
-            encoded = encoder.encode(window, self._skipped)
+        while not self._is_stopped and (some := list(islice(examples, window))):
+            encoded = encoder.encode(some, self._skipped)
             _refuse_repeats(encoded, seen)
             n_scored += len(encoded)
-            sentences = sum(len(example.sentences) for example in window)
+            sentences = sum(len(example.sentences) for example in some)
+            before, self.sentences_done = self.sentences_done, self.sentences_done + sentences
             if encoded:
-                report = partial(self._report, sentences_done, sentences, len(encoded))
+                report = partial(self._report, before, sentences, len(encoded))
                 block = self._score(encoded, report)
                 n_scores += int(np.count_nonzero(~np.isnan(block.values)))
                 yield block
-            sentences_done += sentences
         self._close_provenance(n_scored, n_scores, dict(encoder.counts))
 
     def _close_provenance(self, n_scored: int, n_scores: int, pieces: dict[str, int]) -> None:
@@ -199,13 +217,14 @@ class ScoringRun:
         values = np.empty(shape, dtype=np.float32)
         counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
         shares = np.full((len(examples), len(self.roles), len(OFFSETS)), np.nan, dtype=np.float32)
+        bounds = np.empty((*counts.shape, 2), dtype=np.float32)
         waiting = batches_by_length(examples, self.batch_tokens)[::-1]
         done = 0
         while waiting:
             rows = waiting.pop()
             batch = [examples[row] for row in rows]
             try:
-                values[rows], counts[rows], of_offsets = self._score_batch(batch)
+                values[rows], counts[rows], bounds[rows], of_offsets = self._score_batch(batch)
             except torch.OutOfMemoryError:
                 self._refuse_single(batch)
                 waiting += self._halve(rows)
@@ -223,15 +242,19 @@ class ScoringRun:
             counts=counts,
             digests=[example.digest for example in examples],
             offset_shares=shares if self.score.of_first_choice else None,
+            bounds=bounds,
         )
 
     def _score_batch(
         self, examples: list[EncodedExample]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32] | None]:
-        """Values (B, layers, heads, roles), how much is behind them, and what offsets would hit.
+    ) -> tuple[
+        NDArray[np.float32], NDArray[np.int64], NDArray[np.float32], NDArray[np.float32] | None
+    ]:
+        """Values (B, layers, heads, roles), what is behind them, their bounds, hits of offsets.
 
-        The latter two (B, roles, ...), and what is told to be left out, are those of the layers
-        with the widest reach.
+        How much is behind them (B, roles), what offsets would hit (B, roles, offsets), and what is
+        told to be left out, are those of the layers with the widest reach; values lie between
+        bounds (B, roles, 2) in all layers.
         """
         batch, reaches = Batch(examples), self._reader.reaches
         plans = {
@@ -245,7 +268,7 @@ class ScoringRun:
         self._skipped += widest.skipped
         self._controls += widest.controls
         counts = np.max([plan.counts for plan in plans.values()], axis=0)
-        return values, counts, widest.offset_shares
+        return values, counts, bounds_of(list(plans.values())), widest.offset_shares
 
     def _read(
         self, examples: Sequence[EncodedExample], plans: dict[int | None, Plan]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
 OFFSETS_FILE = "offsets.parquet"
+_BOUNDS = ("low", "high")
+"""Columns of the examples: a list each, of what scores lie between, role by role."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class ScoreBlock:
     ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
     ``lengths`` (E,) is the number of tokens of each example. ``digests`` tell what each example
     was, or are empty where that is not known. ``offset_shares`` are those of `HeadScores`.
+    ``bounds`` (E, roles, 2) are the least and the most that a score could have been, whatever the
+    attention.
     """
 
     ids: list[str]
@@ -47,6 +51,7 @@ class ScoreBlock:
     counts: NDArray[np.int64]
     digests: list[str] = field(default_factory=list)
     offset_shares: NDArray[np.float32] | None = None
+    bounds: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -58,7 +63,9 @@ class HeadScores(Stored):
     a score. Layers and heads count from 0. ``score`` is the kind of score, one of `SCORES`.
 
     ``digests`` (examples,) are those of `EncodedExample`: a comparison joins examples by them.
-    They are empty for scores made by hand.
+    They are empty for scores made by hand. ``bounds`` (examples, roles, 2), float32, are what the
+    scores of an example lie between, whatever the attention: they follow from its sieves alone.
+    NaN where there is no score or nothing is known, None where nothing was kept.
 
     ``offset_shares`` (examples, roles, offsets) is, beside scores of first choices, what always
     looking at each of `headroles.roles.OFFSETS` would score, in words from the query; NaN for roles
@@ -75,6 +82,7 @@ class HeadScores(Stored):
     provenance: dict[str, Any] = field(default_factory=dict)
     digests: tuple[str, ...] = ()
     offset_shares: NDArray[np.float32] | None = None
+    bounds: NDArray[np.float32] | None = None
 
     kind: ClassVar[str] = "scores"
     form: ClassVar[type[msgspec.Struct]] = ScoresForm
@@ -92,6 +100,7 @@ class HeadScores(Stored):
         parts = list(blocks)
         known = all(part.digests for part in parts)
         shares = [part.offset_shares for part in parts if part.offset_shares is not None]
+        bounds = [part.bounds for part in parts if part.bounds is not None]
         return cls(
             score=score,
             ids=tuple(name for part in parts for name in part.ids),
@@ -103,6 +112,7 @@ class HeadScores(Stored):
             provenance=provenance,
             digests=tuple(name for part in parts for name in part.digests) if known else (),
             offset_shares=np.concatenate(shares) if shares else None,
+            bounds=np.concatenate(bounds) if len(bounds) == len(parts) else None,
         )
 
     @property
@@ -171,6 +181,7 @@ class HeadScores(Stored):
             self.counts,
             list(self.digests),
             self.offset_shares,
+            self.bounds,
         )
 
     def column(self, role: str) -> NDArray[np.float32]:
@@ -197,9 +208,10 @@ class HeadScores(Stored):
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> HeadScores:
         """Read back the files; what they hold must be what ``run.json`` says."""
-        examples = storage.read_table(folder / EXAMPLES_FILE).to_pydict()
+        of_examples = storage.read_table(folder / EXAMPLES_FILE)
         table = storage.read_table(folder / SCORES_FILE)
         try:
+            examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
             roles = tuple(map(Role.from_record, provenance["roles"]))
             shape = (len(examples["example"]), provenance["layers"], provenance["heads"])
             if table.num_rows != provenance["scores"]:
@@ -218,6 +230,7 @@ class HeadScores(Stored):
                 provenance=provenance,
                 digests=_known_digests(examples),
                 offset_shares=_read_shares(folder, examples["example"], ids, score),
+                bounds=_known_bounds(of_examples, len(ids)),
             )
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
@@ -313,6 +326,7 @@ def _examples_table(block: ScoreBlock) -> pa.Table:
             "document": block.documents,
             "tokens": pa.array(block.lengths, pa.int32()),
             "digest": pa.array(block.digests or unknown, pa.string()),
+            **{name: _bounds_column(block, side) for side, name in enumerate(_BOUNDS)},
         }
     )
 
@@ -351,6 +365,26 @@ def _read_shares(
         for place, offset in enumerate(OFFSETS):
             shares[example, role, place] = batch.column(_named(offset)).to_numpy()
     return shares
+
+
+def _bounds_column(block: ScoreBlock, side: int) -> pa.Array:
+    """For each example a list of one number per role."""
+    import pyarrow as pa
+
+    n_roles = block.counts.shape[1]
+    if block.bounds is None:
+        return pa.nulls(len(block.ids), pa.list_(pa.float32(), n_roles))
+    flat = pa.array(np.ascontiguousarray(block.bounds[..., side], dtype=np.float32).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, n_roles)
+
+
+def _known_bounds(examples: pa.Table, n_roles: int) -> NDArray[np.float32] | None:
+    """The bounds of all examples; None where some are missing."""
+    columns = [examples.column(name).combine_chunks() for name in _BOUNDS]
+    if any(column.null_count for column in columns):
+        return None
+    sides = [column.flatten().to_numpy().reshape(-1, n_roles) for column in columns]
+    return np.stack(sides, axis=-1).astype(np.float32)
 
 
 def _known_digests(examples: dict[str, list[Any]]) -> tuple[str, ...]:

@@ -14,8 +14,9 @@ from headroles.options import takes
 from headroles.results import Shown, as_html, as_text, save_together
 from headroles.scoring import HeadScores, describe_run, facts_of_run, score
 from headroles.studies.heads import ONE_DOCUMENT
-from headroles.studies.options import ClassifyOptions
+from headroles.studies.options import ClassifyOptions, ThresholdOptions, UntilOptions
 from headroles.studies.role_table import RoleTable, assign
+from headroles.studies.stopping import Stopping
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +64,13 @@ def classify(model: Model, corpus: Corpus, options: ClassifyOptions) -> Classifi
     """`classify_heads` for callers that have their options together."""
     if options.tests.clusters == "document":  # refused before long work
         corpus = _of_several_documents(as_corpus(corpus))
-    scores = score(model, corpus, options)
+    if options.until is None:
+        scores = score(model, corpus, options)
+    else:
+        stopping = Stopping(
+            options.part(UntilOptions), options.tests, options.part(ThresholdOptions)
+        )
+        scores = stopping.score(model, corpus, options)
     return Classification(scores, assign(scores, options))
 
 

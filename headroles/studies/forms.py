@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from headroles.roles import SCORES
+from headroles.scoring import StoppedForm
 from headroles.storage import Count
-from headroles.testing import TEST_NAMES
+from headroles.testing import INTERVALS, TEST_NAMES
 
 
 class OfScores(msgspec.Struct):
@@ -48,19 +49,43 @@ class TestForm(LevelForm):
 class TestsForm(TestForm):
     """The tests of a role table."""
 
+    interval: str
     clustered_by: str
     n_clusters: Count
+    effective_clusters: float
     left_out: list[str]
     warnings: list[str]
     why_left_out: dict[str, str] = {}
     offset_margin: float = 0
     offsets: dict[str, tuple[int, int]] = {}
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.interval not in INTERVALS:
+            raise ValueError(f"unknown interval {self.interval!r}")
+
 
 class RoleTableForm(OfScores):
     """As a role table says it."""
 
     tests: TestsForm
+    stopped: StoppedForm | None = None
+
+
+class ReplicatedForm(LevelForm):
+    """What was asked of several score sets."""
+
+    over: str
+    score: str
+    names: list[str]
+    independent: bool
+    left_out: list[str]
+
+
+class ReplicationForm(OfScores):
+    """As both tables of replication say it."""
+
+    replication: ReplicatedForm
 
 
 class MarginForm(TestForm):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
+from headroles.inference import Bounds
 from headroles.roles import Role
 from headroles.scoring import HeadScores
 from headroles.studies.offsets import rival_of
-from headroles.studies.options import ThresholdOptions
-from headroles.testing import Hypotheses, LevelOptions, UnitOptions
+from headroles.studies.options import CORPUS, ThresholdOptions
+from headroles.testing import BETTING, Hypotheses, LevelOptions, T, TestOptions, UnitOptions
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
 
+DOCUMENT, EXAMPLE = "document", "example"
+"""Units of a random order."""
 ONE_DOCUMENT = (
     "all examples are of one document, so there are no documents to cluster by; "
     "pass clusters='none' (--clusters none) to take examples as independent"
@@ -82,26 +85,44 @@ class HeadColumns:
         """(T,): what the mean of each column is compared with, if not with an offset."""
         return self.by_role([role.threshold(scores.score, asked) for role in self.roles])
 
-    def against_offsets(
-        self, scores: HeadScores, margin: float
-    ) -> tuple[NDArray[np.floating], FloatArray]:
-        """Scores (examples, T) and thresholds (T,) of comparisons with the best fixed offset.
+    def rivals(self, scores: HeadScores) -> tuple[FloatArray, FloatArray]:
+        """For comparisons with the best fixed offset: shifts (examples, R) and means (R,).
 
-        That of each example was chosen on the other half of the documents. What it hits there is
-        taken from the scores, and its mean put back: only differences vary, and the mean is that
-        of the head. Roles that have nothing to do with offsets keep their scores, and NaN for a
-        threshold.
+        The offset of each example was chosen on the other half of the documents. What it hits there
+        is to be taken from the scores, and its mean put back: only differences vary, and the mean
+        is that of the head. Roles that have nothing to do with offsets are not shifted, and have
+        NaN for a mean.
         """
-        values = self.values(scores).astype(np.float64)
-        thresholds = np.full(values.shape[1], np.nan)
+        shifts = np.zeros((scores.n_examples, len(self.roles)))
+        means = np.full(len(self.roles), np.nan)
         for place, role in enumerate(self.ids):
-            rival = rival_of(scores, role)
-            if rival is None:
-                continue
-            own, mean = self.places[0] == place, float(np.nanmean(rival.hits))
-            values[:, own] += mean - rival.hits[:, None]
-            thresholds[own] = mean + margin
-        return values, thresholds
+            if (rival := rival_of(scores, role)) is not None:
+                means[place] = np.nanmean(rival.hits)
+                shifts[:, place] = means[place] - rival.hits
+        return shifts, means
+
+    def bounds(self, scores: HeadScores, shifts: FloatArray | None = None) -> Bounds | None:
+        """What the scores of every role lie between; None where that was not kept.
+
+        A score has a range of its own, which those of some roles leave: contrasts are differences.
+        ``shifts`` (examples, R) are added to scores, and what they are in other examples is not
+        known.
+        """
+        if scores.bounds is None:
+            return None
+        kept = [scores.role_ids.index(name) for name in self.ids]
+        low, high = np.moveaxis(scores.bounds[:, kept].astype(np.float64), -1, 0)
+        score = scores.score
+        moved = np.zeros(low.shape) if shifts is None else shifts
+        is_free = (moved != 0).any(axis=0)
+        return Bounds(
+            low=low + moved,
+            high=high + moved,
+            least=np.where((low < score.low).any(axis=0) | is_free, -np.inf, score.low),
+            most=np.where((high > score.high).any(axis=0) | is_free, np.inf, score.high),
+            kinds=self.places[0],
+            cap=score.cap,
+        )
 
 
 def hypotheses_of(
@@ -121,9 +142,13 @@ def hypotheses_of(
     against = against or ThresholdOptions()
     values: NDArray[np.floating] = columns.values(scores)
     thresholds = columns.thresholds(scores, against.threshold)
+    shifts = None
     if scores.offset_shares is not None and against.threshold is None:
-        values, of_offsets = columns.against_offsets(scores, against.offset_margin)
+        shifts, means = columns.rivals(scores)
+        values = values + shifts[:, columns.places[0]]
+        of_offsets = means[columns.places[0]] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
+    stopped = scores.provenance.get("stopped", {})
     return Hypotheses.of(
         values,
         thresholds,
@@ -132,11 +157,39 @@ def hypotheses_of(
         family=options.family,
         clusters=clusters_of(scores, options),
         ddof=ddof,
+        bounds=columns.bounds(scores, shifts),
+        n_population=stopped["units"] if stopped.get("until_of") == CORPUS else None,
     )
 
 
+def stopped_tests(scores: HeadScores, asked: TestOptions) -> TestOptions:
+    """The tests as asked for; by betting, instead of t, of scores that stopped early.
+
+    Raises UsageError for other tests of these: where to stop was decided by looking at the data.
+    """
+    if not scores.provenance.get("stopped"):
+        return asked
+    if asked.test not in (T, BETTING):
+        raise UsageError(
+            "scoring stopped when enough was decided, which only tests by betting allow; "
+            "leave out test (--test), or score the whole corpus"
+        )
+    return replace(asked, test=BETTING)
+
+
 def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
-    """Cluster (examples,) of each example, numbered from 0; None if they are independent."""
+    """Cluster (examples,) of each example, numbered from 0; None if they are independent.
+
+    Of scores that stopped early, units are those that the random order was of.
+    """
+    drawn = scores.provenance.get("stopped", {}).get("unit")
+    if drawn and options.clusters == {DOCUMENT: "none", EXAMPLE: "document"}[drawn]:
+        raise UsageError(
+            f"scoring stopped early in a random order of {drawn}s, and tests must take these as "
+            "independent; leave clusters (--clusters) out"
+        )
+    if drawn == EXAMPLE:
+        return None
     documents, codes = np.unique(scores.documents, return_inverse=True)
     if options.clusters == "document" and len(documents) < 2:
         raise UsageError(ONE_DOCUMENT)
@@ -165,9 +218,17 @@ def general_threshold(scores: HeadScores, asked: float | None) -> float:
 
 
 def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:
-    """What provenance says of the units of tests."""
+    """What provenance says of the units of tests.
+
+    ``effective_clusters`` are as many clusters of one size as those of the role that most have.
+    """
     by = "document" if hypotheses.is_clustered else "none"
-    return {"clustered_by": by, "n_clusters": hypotheses.n_clusters}
+    worth = np.nan_to_num(hypotheses.moments.effective_clusters).max(initial=0)
+    return {
+        "clustered_by": by,
+        "n_clusters": hypotheses.n_clusters,
+        "effective_clusters": round(float(worth), 1),
+    }
 
 
 def roles_in(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -11,9 +11,11 @@ from headroles.options import Option, Options, fields_of, split_names
 from headroles.presets import PresetOptions
 from headroles.roles import SCORES
 from headroles.scoring import ScoreOptions
-from headroles.testing import LevelOptions, ResamplingOptions, TestOptions, check_max_t
+from headroles.testing import BETTING, LevelOptions, ResamplingOptions, T, TestOptions, check_max_t
 
 PAIRED_TESTS = ("t", "sign_flip")
+CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
+POPULATIONS = CORPUS, _ = ("corpus", "text")
 ON_MISMATCH = ON_ERROR, _ = ("error", "intersect")
 
 
@@ -76,10 +78,59 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifyOptions(AssignOptions, ScoreOptions):
+class UntilOptions(Options):
+    """When scoring stops."""
+
+    title: ClassVar[str] = "Tests"
+
+    until: Annotated[
+        float | None,
+        Option(
+            "Share of all heads and roles to be decided: score in random order, and stop there.",
+            more="Answers are then by betting, which may be looked at as often as one likes.",
+            words="the share to be decided",
+            above=0,
+            below=1,
+        ),
+    ] = None
+    until_of: Annotated[
+        str,
+        Option(
+            "What is to be decided: the means of this corpus, or of all text like it.",
+            more="Of this corpus examples are drawn, of text whole documents if there are several.",
+            words="what is to be decided",
+            choices=POPULATIONS,
+        ),
+    ] = CORPUS
+    shuffle_seed: Annotated[
+        int,
+        Option("Seed of the random order.", words="the seed of the order", least=0),
+    ] = 0
+
+    def check(self) -> None:
+        """Refuse to be told how to stop where nothing says when."""
+        super().check()
+        for one in fields_of(UntilOptions):
+            if self.until is None and getattr(self, one.name) != one.default:
+                raise UsageError(
+                    f"{one.name} ({one.flag}) says how to stop early; pass until (--until) too"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifyOptions(AssignOptions, ScoreOptions, UntilOptions):
     """How heads are scored, and how roles are assigned."""
 
     __test__ = False
+
+    def check(self) -> None:
+        """Only betting may be looked at as often as one likes."""
+        super().check()
+        if self.until is not None and (self.is_published or self.test not in (T, BETTING)):
+            raise UsageError(
+                "only tests by betting hold where scoring stops when enough is decided; leave out "
+                "test (--test) and preset, or until (--until)"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +148,30 @@ class PlanOptions(LevelOptions, ThresholdOptions):
             below=1,
         ),
     ] = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicateOptions(LevelOptions, ThresholdOptions):
+    """What is to be shown of several score sets."""
+
+    title: ClassVar[str] = "Tests"
+
+    over: Annotated[
+        str,
+        Option(
+            "What the score sets are: one model over several corpora, checkpoints of one model, or "
+            "models of several seeds.",
+            more="Heads of models of different seeds are no counterparts: they are counted per "
+            "layer.",
+            words="what is replicated over",
+            choices=OVER,
+        ),
+    ] = CORPORA
+
+    def check(self) -> None:
+        """Refuse a correction that does not come from betting."""
+        super().check()
+        check_max_t(BETTING, self.correction)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -182,6 +182,7 @@ def _frame(columns: HeadColumns, pilot: Hypotheses, options: PlanOptions) -> pd.
             **columns.labels,
             "n": moments.n,
             "n_clusters": moments.n_clusters,
+            "df": moments.df,
             "mean": moments.mean,
             "effect_size": pilot.effect_size,
             "threshold": pilot.threshold,
@@ -244,7 +245,7 @@ def _examples(
         levels,
         power,
         design_effect=rows["design_effect"],
-        cluster_size=n / rows["n_clusters"],
+        cluster_size=n / (rows["df"] + 1),
     )
     return with_score, np.ceil(with_score * n_examples / n)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import ANSWERS, YES, Sample
+from headroles.inference import ANSWERS, NO, YES, Sample
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS, SCORES
@@ -28,16 +28,19 @@ from headroles.studies.heads import (
     hypotheses_of,
     roles_in,
     scores_of,
+    stopped_tests,
 )
 from headroles.studies.offsets import rival_of
-from headroles.studies.options import AssignOptions
+from headroles.studies.options import CORPUS, AssignOptions
 from headroles.testing import (
     TEST_NAMES,
     Hypotheses,
     PValues,
     TestOptions,
     answer,
+    certify,
     describe_correction,
+    describe_interval,
     find_intervals,
     find_notes,
     find_p_values,
@@ -50,6 +53,7 @@ COLUMNS = (
     "role",
     "n",
     "n_clusters",
+    "df",
     "mean",
     "sd",
     "effect_size",
@@ -63,12 +67,15 @@ COLUMNS = (
     "p_below_adjusted",
     "answer",
     "assigned",
+    "certified",
+    "certified_mean",
     "evenness",
     "note",
 )
 VALUES = COLUMNS[3:]
 """The columns that a wide table can show."""
 _STRONGEST = 3
+_NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -76,7 +83,10 @@ class RoleTable(Result):
     """The tests of every head on every role, one row each, with what they were computed from.
 
     ``frame`` has the columns of ``COLUMNS``, ordered by role, layer and head. Means, deviations
-    and intervals are in units of the score; what is not defined is NaN.
+    and intervals are in units of the score; what is not defined is NaN. ``certified`` is the answer
+    of betting, which asks for independent examples or documents and nothing else, about
+    ``certified_mean``: in it documents count the same each, and examples less whose score could lie
+    unusually far from the threshold. It is empty for scores whose bounds were not kept.
     """
 
     kind: ClassVar[str] = "role table"
@@ -90,6 +100,7 @@ class RoleTable(Result):
         "assigned",
         "counts",
         "answers",
+        "certified",
         "colocation",
     )
 
@@ -100,8 +111,11 @@ class RoleTable(Result):
 
     @property
     def assigned(self) -> pd.DataFrame:
-        """The rows of the roles that were assigned, strongest mean first."""
-        rows = self.frame[self.frame["assigned"]]
+        """The rows of the roles that were assigned, strongest mean first.
+
+        Columns that say the same of all of them are left out, and details that the whole table has.
+        """
+        rows = self.frame[self.frame["assigned"]].drop(columns=_NOT_OF_ASSIGNED)
         return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
 
     @property
@@ -157,6 +171,17 @@ class RoleTable(Result):
         """Number of heads by answer: a row per role, columns yes, no, undecided, untestable."""
         return pd.DataFrame({answer: self.counts(answer)["total"] for answer in ANSWERS})
 
+    def certified(self) -> pd.DataFrame:
+        """Number of heads by certified answer: a row per role, columns yes, no, undecided, ..."""
+        frame = self.frame
+        found = {answer: frame["role"][frame["certified"] == answer] for answer in ANSWERS}
+        return pd.DataFrame(
+            {
+                answer: roles.value_counts().reindex(self.roles, fill_value=0)
+                for answer, roles in found.items()
+            }
+        ).rename_axis("role")
+
     def colocation(self) -> pd.DataFrame:
         """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
         has = self.wide().set_index(["layer", "head"]).astype(int)
@@ -166,6 +191,8 @@ class RoleTable(Result):
         """Answers per role, heads per layer, the strongest heads, what to be careful about."""
         yield self._title()
         yield self._answers_grid()
+        if self._is_certified:
+            yield self._about_certified()
         yield self._strongest_grid()
         yield from self._left_out()
         if untested := int((self.frame["answer"] == "untestable").sum()):
@@ -184,12 +211,18 @@ class RoleTable(Result):
             why = f" ({reason})" if reason else ""
             yield f"left out, as no example has them: {', '.join(roles)}{why}"
 
+    @property
+    def _is_uneven(self) -> bool:
+        """Whether documents differ so much in size that it matters."""
+        return bool(self.tests["effective_clusters"] < 0.9 * self.tests["n_clusters"])
+
     def _title(self) -> str:
         tests = self.tests
         units = (
             f"{tests['n_clusters']} independent examples"
             if tests["clustered_by"] == "none"
             else f"examples clustered by {tests['n_clusters']} documents"
+            + f" (worth {tests['effective_clusters']:.0f} of one size)" * self._is_uneven
         )
         beyond = (
             f"; of arcs > best fixed offset + {tests['offset_margin']:g}" if self.rivals else ""
@@ -199,7 +232,41 @@ class RoleTable(Result):
             f"heads per layer with mean {_called(self.provenance)} > {limit} "
             f"(alpha {tests['alpha']:g}, "
             f"{describe_correction(tests['correction'], tests['family'])})\n"
-            f"{TEST_NAMES[tests['test']]} of {units}"
+            f"{TEST_NAMES[tests['test']]} of {units}, each direction at alpha\n"
+            f"{describe_interval(tests['interval'], tests['alpha'])}" + self._where_stopped()
+        )
+
+    @property
+    def _is_certified(self) -> bool:
+        """Whether there are certified answers: the bounds of the scores were kept."""
+        return bool((self.frame["certified"] != "").any())
+
+    def _about_certified(self) -> str:
+        """How many answers stand whatever the distribution of scores is."""
+        given, certified = self.frame["answer"], self.frame["certified"]
+        counts = ", ".join(
+            f"{int((certified == answer).sum())} of {int((given == answer).sum())} {answer}"
+            for answer in (YES, NO)
+        )
+        against = int(
+            ((given == YES) & (certified == NO) | (given == NO) & (certified == YES)).sum()
+        )
+        return (
+            f"certified (by betting and e-BH, whatever the distribution of scores): {counts}"
+            + f"; {against} against the answer given, by the means of certified_mean"
+            * bool(against)
+            + "\n"
+        )
+
+    def _where_stopped(self) -> str:
+        """Where scoring stopped early, if it did."""
+        stopped = self.provenance.get("stopped")
+        if not stopped:
+            return ""
+        of = "this corpus" if stopped["until_of"] == CORPUS else "all text like this"
+        return (
+            f"\nstopped after {stopped['sentences']} of {stopped['of_sentences']} sentences, with "
+            f"{stopped['decided']:.1%} of all heads and roles decided for {of}"
         )
 
     def _answers_grid(self) -> Grid:
@@ -207,6 +274,8 @@ class RoleTable(Result):
         per_layer, answers = self.counts().drop(columns="total"), self.answers()
         if not answers["untestable"].any():
             answers = answers.drop(columns="untestable")
+        certified = self.certified()[[YES, NO] if self._is_certified else []]
+        certified = certified.add_prefix("certified ")
         sizes = {"examples": self.frame.groupby("role")["n"].max()}
         if self.tests["clustered_by"] != "none":
             sizes["clusters"] = self.frame.groupby("role")["n_clusters"].max()
@@ -216,10 +285,17 @@ class RoleTable(Result):
                 *(str(column.loc[role]) for column in sizes.values()),
                 *(str(n) if n else "." for n in per_layer.loc[role]),
                 *map(str, answers.loc[role]),
+                *map(str, certified.loc[role]),
             )
             for role in self.roles
         ]
-        columns = ("role", *sizes, *map(str, per_layer.columns), *answers.columns)
+        columns = (
+            "role",
+            *sizes,
+            *map(str, per_layer.columns),
+            *answers.columns,
+            *certified.columns,
+        )
         return Grid(columns, tuple(rows), bold=YES)
 
     def _strongest_grid(self) -> Grid:
@@ -245,6 +321,7 @@ class RoleTable(Result):
             "tests": self.tests,
             "heads_per_role": answers["yes"].to_dict(),
             "answers_per_role": answers.to_dict(orient="index"),
+            "certified_per_role": self.certified().to_dict(orient="index"),
             "assigned": to_records(assigned),
         }
 
@@ -258,8 +335,9 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     number of tests by itself. The answer is ``yes`` if the mean is shown to be above (adjusted
     p <= alpha), ``no`` if it is shown to be below, ``undecided`` if the data show neither: not to
     have shown a role is not to have shown that there is none. A role goes to the heads with
-    ``yes``. "Yes" and "no" keep ``alpha`` each: with a correction that controls it, the chance of
-    any wrong answer of either kind is up to 2 * ``alpha``.
+    ``yes``. "Yes" and "no" keep ``alpha`` each. With ``fdr_bh``, ``fdr_by`` and ``bonferroni`` the
+    wrong answers of both kinds together keep it too, unless means lie exactly at the threshold;
+    with ``holm``, ``hochberg`` and ``max_t`` the chance of any wrong answer is up to 2 * ``alpha``.
 
     With few examples or clusters of right-skewed scores, as most are, wrong "no" are more frequent
     than ``alpha`` says and wrong "yes" less: of t-tests, sign flips and max-T alike, and a little
@@ -295,7 +373,7 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
             f"the published tests are of bias scores, and these are {scores.score.name} scores; "
             "score again with score='bias' (--score bias), or leave the preset out"
         )
-    columns, asked = HeadColumns.of(scores), options.tests
+    columns, asked = HeadColumns.of(scores), stopped_tests(scores, options.tests)
     if not columns.roles:
         raise UsageError(
             "these scores have no role that could be tested; score roles with --roles, or see what "
@@ -358,13 +436,15 @@ def _frame(
     below: PValues,
     options: TestOptions,
 ) -> pd.DataFrame:
-    moments, intervals = hypotheses.moments, find_intervals(hypotheses, options)
-    answers = answer(hypotheses, above, below, options.alpha)
+    moments, answers = hypotheses.moments, answer(hypotheses, above, below, options.alpha)
+    intervals = find_intervals(hypotheses, options, answers)
+    certified = certify(hypotheses, options)
     frame = pd.DataFrame(
         {
             **columns.labels,
             "n": moments.n,
             "n_clusters": moments.n_clusters,
+            "df": moments.df,
             "mean": moments.mean,
             "sd": moments.sd,
             "effect_size": hypotheses.effect_size,
@@ -378,8 +458,10 @@ def _frame(
             "p_below_adjusted": below.adjusted,
             "answer": answers.astype(object),
             "assigned": answers == YES,
+            "certified": certified.answers.astype(object),
+            "certified_mean": certified.mean,
             "evenness": _measures(scores, columns),
-            "note": find_notes(hypotheses, _window_notes(scores, columns)),
+            "note": find_notes(hypotheses, _window_notes(scores, columns), options.test),
         }
     )
     return frame[list(COLUMNS)]

@@ -14,6 +14,7 @@ from headroles.studies.comparison import RoleShifts
 from headroles.studies.examples import Examples
 from headroles.studies.planning import PowerPlan
 from headroles.studies.quantities import Quantities
+from headroles.studies.replication import LayerCounts, Replication
 from headroles.studies.role_table import RoleTable
 
 TABLES: tuple[type[Result], ...] = (
@@ -25,6 +26,8 @@ TABLES: tuple[type[Result], ...] = (
     Examples,
     Collaboration,
     Redundancy,
+    Replication,
+    LayerCounts,
 )
 """Every kind of table that a folder can hold."""
 

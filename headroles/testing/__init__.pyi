@@ -1,3 +1,9 @@
+from .certified import (
+    Certified as Certified,
+)
+from .certified import (
+    certify as certify,
+)
 from .evidence import (
     PValues as PValues,
 )
@@ -20,6 +26,9 @@ from .evidence import (
     is_equivalent as is_equivalent,
 )
 from .evidence import (
+    known_bounds as known_bounds,
+)
+from .evidence import (
     side_of as side_of,
 )
 from .hypotheses import ROUNDING as ROUNDING
@@ -37,6 +46,12 @@ from .notes import (
     is_skewed as is_skewed,
 )
 from .options import (
+    BETTING as BETTING,
+)
+from .options import (
+    INTERVALS as INTERVALS,
+)
+from .options import (
     MAX_T as MAX_T,
 )
 from .options import (
@@ -49,6 +64,9 @@ from .options import (
     ResamplingOptions as ResamplingOptions,
 )
 from .options import (
+    T as T,
+)
+from .options import (
     TestOptions as TestOptions,
 )
 from .options import (
@@ -59,4 +77,7 @@ from .options import (
 )
 from .options import (
     describe_correction as describe_correction,
+)
+from .options import (
+    describe_interval as describe_interval,
 )

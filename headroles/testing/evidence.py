@@ -8,16 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.errors import UsageError
 from headroles.inference import (
     DEGENERATE,
     NO,
     UNDECIDED,
     YES,
     Alternative,
+    Bounds,
     Intervals,
     Sample,
     adjust_p_values,
     bca_interval,
+    betting_test,
     bootstrap_t_interval,
     bootstrap_t_test,
     decide,
@@ -30,15 +33,15 @@ from headroles.inference import (
     wilcoxon_signed_rank,
 )
 from headroles.testing.hypotheses import FloatArray, Hypotheses
-from headroles.testing.options import MAX_T, SIGN_FLIP, WILCOXON, T, TestOptions
+from headroles.testing.options import BETTING, FCR, MAX_T, SIGN_FLIP, WILCOXON, T, TestOptions
 
 
 @dataclass(frozen=True)
 class PValues:
     """Of tests in one direction, all (T,), NaN where a test was not made.
 
-    ``statistic`` is that of the test asked for: t, or Wilcoxon's sum of ranks. ``adjusted`` are
-    corrected within families.
+    ``statistic`` is that of the test asked for: t, Wilcoxon's sum of ranks, or the logarithm of
+    what betting gives. ``adjusted`` are corrected within families.
     """
 
     statistic: FloatArray
@@ -78,11 +81,20 @@ def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float
     return PValues(both[0][0], single, adjusted)
 
 
-def find_intervals(hypotheses: Hypotheses, options: TestOptions) -> Intervals:
-    """Confidence intervals of the means, at level 1 - alpha."""
+def find_intervals(
+    hypotheses: Hypotheses, options: TestOptions, answers: NDArray[np.str_] | None = None
+) -> Intervals:
+    """Confidence intervals of the means, at level 1 - alpha.
+
+    Those adjusted for selection need the ``answers`` (T,) that tests are selected by.
+    """
     confidence, sample = 1 - options.alpha, hypotheses.sample
     if options.interval == "t":
         return t_interval(sample, confidence=confidence)
+    if options.interval == FCR:
+        if answers is None:
+            raise UsageError(f"intervals {FCR} are of tests with answers; pass another interval")
+        return _intervals_of_selected(hypotheses, options.alpha, answers)
     find: Callable[..., Intervals] = {
         "simultaneous": simultaneous_intervals,
         "bca": bca_interval,
@@ -103,12 +115,35 @@ def find_intervals(hypotheses: Hypotheses, options: TestOptions) -> Intervals:
     return Intervals(low, high)
 
 
+def _intervals_of_selected(
+    hypotheses: Hypotheses, alpha: float, answers: NDArray[np.str_]
+) -> Intervals:
+    """Intervals by t of the tests with an answer, at most ``alpha`` of which miss, on average.
+
+    Of m tests of a family R are selected by having got one answer, and have intervals of level
+    1 - R * alpha / m: the false coverage rate of Benjamini and Yekutieli (2005).
+    """
+    low, high = np.full((2, hypotheses.n_tests), np.nan)
+    for columns in hypotheses.columns_by_family:
+        for given in (YES, NO):
+            selected = columns[(answers[columns] == given) & hypotheses.is_tested[columns]]
+            if len(selected):
+                share = len(selected) / hypotheses.is_tested[columns].sum()
+                found = t_interval(hypotheses.sample.take(selected), confidence=1 - alpha * share)
+                low[selected], high[selected] = found.ci_low, found.ci_high
+    return Intervals(low, high)
+
+
 def answer(
     hypotheses: Hypotheses, above: PValues, below: PValues, alpha: float
 ) -> NDArray[np.str_]:
-    """Whether each mean is above its threshold: `decide`, or the mean where nothing varies."""
+    """Whether each mean is above its threshold: `decide`, or the mean where nothing varies.
+
+    Betting needs no variance: where it tested such a column, the test decides.
+    """
     tested = decide(above.adjusted, below.adjusted, alpha)
-    return np.where(hypotheses.moments.status == DEGENERATE, side_of(hypotheses), tested)
+    untested = (hypotheses.moments.status == DEGENERATE) & np.isnan(above.adjusted)
+    return np.where(untested, side_of(hypotheses), tested)
 
 
 def side_of(hypotheses: Hypotheses) -> NDArray[np.str_]:
@@ -135,6 +170,16 @@ def is_equivalent(
     return np.asarray((equivalence.adjusted <= alpha) | by_mean)
 
 
+def known_bounds(hypotheses: Hypotheses) -> Bounds:
+    """The bounds of the values. Raises UsageError where they are not known."""
+    if hypotheses.bounds is None:
+        raise UsageError(
+            "betting needs the bounds of scores, which are not kept with these; score again, or "
+            "pass another test (--test)"
+        )
+    return hypotheses.bounds
+
+
 def _single(
     hypotheses: Hypotheses, options: TestOptions, alternative: Alternative
 ) -> tuple[FloatArray, FloatArray]:
@@ -143,6 +188,15 @@ def _single(
     if options.test == WILCOXON:
         ranked = wilcoxon_signed_rank(sample, threshold, alternative)
         return ranked.statistic, ranked.p_value
+    if options.test == BETTING:
+        bet = betting_test(
+            sample,
+            threshold,
+            known_bounds(hypotheses),
+            alternative=alternative,
+            n_population=hypotheses.n_population,
+        )
+        return bet.log_e, bet.p_value
     tested = t_test(sample, threshold, alternative=alternative)
     if options.test == T:
         return tested.statistic, tested.p_value

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference import OK, Moments, Sample, t_test
+from headroles.inference import OK, Bounds, Moments, Sample, t_test
 
 ROUNDING = 1e-5
 """What differs by less, in units of the score, is the same: float32 scores of uniform attention
@@ -26,7 +26,10 @@ class Hypotheses:
     ``sample`` has the values (examples, T), NaN where an example has none, and the clusters of the
     examples. ``threshold`` (T,) is in units of the values. ``labels`` (T,) number what the tests
     are of, and ``names`` are what messages call these. ``families`` (T,) label what is corrected
-    together.
+    together. ``bounds`` are those of the values, None where they are not known.
+    ``n_population`` is the number of units (clusters, or examples) of which those of the sample
+    were drawn in random order, if the means are those over all of them; None for means over all
+    units there could be.
     """
 
     sample: Sample
@@ -35,6 +38,8 @@ class Hypotheses:
     names: tuple[str, ...]
     families: IntArray
     is_clustered: bool
+    bounds: Bounds | None = None
+    n_population: int | None = None
 
     @classmethod
     def of(
@@ -48,6 +53,8 @@ class Hypotheses:
         clusters: IntArray | None = None,
         ddof: int = 1,
         size: FloatArray | None = None,
+        bounds: Bounds | None = None,
+        n_population: int | None = None,
     ) -> Hypotheses:
         """Hypotheses of values; columns that vary by rounding alone get their mean for all values.
 
@@ -61,6 +68,8 @@ class Hypotheses:
             names=names,
             families=labels if family == "role" else np.zeros_like(labels),
             is_clustered=clusters is not None,
+            bounds=bounds,
+            n_population=n_population,
         )
 
     def against(self, threshold: ArrayLike) -> Hypotheses:

@@ -10,16 +10,29 @@ from numpy.typing import NDArray
 from headroles.inference import DEGENERATE, UNTESTABLE
 from headroles.testing.evidence import PValues
 from headroles.testing.hypotheses import Hypotheses, IntArray
-from headroles.testing.options import BOOTSTRAP_T, MAX_T, SIGN_FLIP, TestOptions
+from headroles.testing.options import (
+    BETTING,
+    BOOTSTRAP_T,
+    MAX_T,
+    SIGN_FLIP,
+    SIMULTANEOUS,
+    T,
+    TestOptions,
+)
 from headroles.wording import listed
 
 FEW = 20
-"""With fewer clusters, or examples if they are independent, tests are told to be unreliable."""
+"""With fewer clusters, or examples if they are independent, tests are told to be unreliable.
+Clusters of different sizes count as many as clusters of one size with the same "df"."""
 FEWEST_TO_FLIP = 6
 """Below, sign flips have so few outcomes that hardly any hypothesis can be rejected."""
 ENOUGH_FOR_SKEWNESS = 25
 """Times the squared skewness: with fewer examples t is not near its distribution (Cochran's rule;
 what real scores make of it is in docs/calibration.md)."""
+FAMILY_WISE = ("bonferroni", "holm", "hochberg", MAX_T)
+"""Corrections that promise no error at all in a family."""
+SKEWED_FOR_FAMILIES = 2
+"""Beyond, family-wise error did not hold with a thousand examples (docs/calibration.md)."""
 SKEWED = f"skewed: fewer than {ENOUGH_FOR_SKEWNESS} times skewness squared examples"
 
 
@@ -30,12 +43,14 @@ def is_skewed(hypotheses: Hypotheses) -> NDArray[np.bool_]:
 
 
 def find_notes(
-    hypotheses: Hypotheses, own: NDArray[np.object_] | None = None
+    hypotheses: Hypotheses, own: NDArray[np.object_] | None = None, test: str = T
 ) -> NDArray[np.object_]:
     """A note on each test (T,), empty where there is nothing to note.
 
-    Why it was not made comes first, then the study's ``own`` notes, then skewness.
+    Why it was not made comes first, then the study's ``own`` notes, then skewness. Tests by
+    betting ask neither for variance nor for a distribution.
     """
+    by_betting = test == BETTING
     moments = hypotheses.moments
     untestable = moments.status == UNTESTABLE
     own = np.full(hypotheses.n_tests, "", dtype=object) if own is None else own
@@ -43,9 +58,12 @@ def find_notes(
         (untestable & (moments.n < 2), "untestable: fewer than two examples"),
         (untestable & (moments.n_clusters < 2), "untestable: fewer than two clusters"),
         (untestable, "untestable: the clusters cancel"),
-        (moments.status == DEGENERATE, "degenerate: zero variance, decided by the mean"),
+        (
+            (moments.status == DEGENERATE) & (not by_betting),
+            "degenerate: zero variance, decided by the mean",
+        ),
         (own != "", own),
-        (is_skewed(hypotheses), SKEWED),
+        (is_skewed(hypotheses) & (not by_betting), SKEWED),
     ]
     notes: NDArray[np.object_] = np.full(hypotheses.n_tests, "", dtype=object)
     for which, note in cases[::-1]:
@@ -60,7 +78,10 @@ def find_warnings(
 
     ``tested`` are those of one direction, or two-sided ones if ``sides`` is 2.
     """
+    if options.test == BETTING:
+        return []
     found = (
+        _family_wise(hypotheses, options),
         _few(hypotheses, options),
         _skewed(hypotheses),
         _out_of_reach(hypotheses, options, tested, sides),
@@ -68,19 +89,42 @@ def find_warnings(
     return [warning for warning in found if warning]
 
 
-def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
-    n_clusters = hypotheses.moments.n_clusters
-    n_units = np.array(
-        [n_clusters[hypotheses.labels == label].max() for label in range(len(hypotheses.names))]
-    )
-    few = np.flatnonzero(n_units < FEW)
-    if not len(few):
+def _family_wise(hypotheses: Hypotheses, options: TestOptions) -> str:
+    """Claims about whole families ask for the far tail, where skewed means are not near t."""
+    claims = []
+    if options.correction in FAMILY_WISE:
+        claims.append(f"the correction {options.correction}")
+    if options.interval == SIMULTANEOUS:
+        claims.append("simultaneous intervals")
+    skewed = hypotheses.is_tested & (np.abs(hypotheses.sample.skewness) > SKEWED_FOR_FAMILIES)
+    if not claims or not skewed.any():
         return ""
     return (
-        f"the scores of {_named(hypotheses.names, few)} come from fewer than {FEW} "
-        f"{hypotheses.units}: so few make tests unreliable; "
-        f"{_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
+        f"{' and '.join(claims)} promise that nothing at all is wrong, which {options.test} does "
+        f"not keep on skewed scores ({int(skewed.sum())} tests have a skewness beyond "
+        f"{SKEWED_FOR_FAMILIES}); --test betting keeps it"
     )
+
+
+def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
+    moments = hypotheses.moments
+    worth = _most_by_label(hypotheses, np.nan_to_num(moments.effective_clusters))
+    n_units = _most_by_label(hypotheses, moments.n_clusters)
+    few = np.flatnonzero(worth < FEW)
+    if not len(few):
+        return ""
+    uneven = ", or from some so different in size that they are worth fewer"
+    return (
+        f"the scores of {_named(hypotheses.names, few)} come from fewer than {FEW} "
+        f"{hypotheses.units}{uneven * bool((n_units[few] >= FEW).any())}: so few make tests "
+        f"unreliable; {_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
+    )
+
+
+def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[Any]:
+    """The largest of ``of_tests`` (T,) among the tests of each label."""
+    labels = range(len(hypotheses.names))
+    return np.array([of_tests[hypotheses.labels == label].max() for label in labels])
 
 
 def _named(names: tuple[str, ...], few: IntArray) -> str:

@@ -10,12 +10,19 @@ from headroles.errors import UsageError
 from headroles.inference import CORRECTIONS
 from headroles.options import Option, Options
 
-T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T = TESTS = ("t", "wilcoxon", "sign_flip", "bootstrap_t")
+T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T, BETTING = TESTS = (
+    "t",
+    "wilcoxon",
+    "sign_flip",
+    "bootstrap_t",
+    "betting",
+)
 MAX_T = "max_t"
 TEST_CORRECTIONS = (*CORRECTIONS, MAX_T)
 TEST_FAMILIES = ("all", "role")
 CLUSTERS = ("auto", "document", "none")
-INTERVALS = ("t", "bootstrap_t", "bca", "simultaneous")
+FCR, SIMULTANEOUS = "fcr", "simultaneous"
+INTERVALS = ("t", "bootstrap_t", "bca", FCR, SIMULTANEOUS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +114,9 @@ class TestOptions(ResamplingOptions, LevelOptions):
             "of clusters, which takes scores to be symmetric instead of normal. bootstrap_t: by "
             "resampling clusters. wilcoxon: signed ranks, for clusters='none' only; a test of the "
             "pseudo-median, the center of symmetric scores, not of the mean: a head with skewed "
-            "scores and a mean above the threshold can get 'no'.",
+            "scores and a mean above the threshold can get 'no'. betting: from the bounds of "
+            "scores alone, valid for any number of examples and any distribution; it tests a "
+            "weighted mean: clusters count the same each, examples of wide bounds less.",
             words="the test",
             choices=TESTS,
         ),
@@ -116,8 +125,9 @@ class TestOptions(ResamplingOptions, LevelOptions):
         str,
         Option(
             "Confidence interval of each mean.",
-            more="simultaneous holds for all means of a family at once, the others for each mean "
-            "by itself.",
+            more="simultaneous holds for all means of a family at once; fcr is for those with one "
+            "answer, adjusted for having been selected by it (false coverage rate), and missing "
+            "for the undecided; the others hold for each mean by itself.",
             words="the interval",
             choices=INTERVALS,
         ),
@@ -132,7 +142,7 @@ class TestOptions(ResamplingOptions, LevelOptions):
                 "the Wilcoxon test takes examples as independent; pass clusters='none' "
                 "(--clusters none) to have it so, or test='sign_flip' (--test sign_flip)"
             )
-        if self.interval == "simultaneous" and self._largest_rank > self.resamples:
+        if self.interval == SIMULTANEOUS and self._largest_rank > self.resamples:
             raise UsageError(
                 f"{self.resamples} resamples are too few for simultaneous intervals of level "
                 f"{1 - self.alpha:g}; pass more with resamples (--resamples)"
@@ -158,8 +168,23 @@ TEST_NAMES = {
     WILCOXON: "Wilcoxon signed-rank tests",
     SIGN_FLIP: "sign-flip tests",
     BOOTSTRAP_T: "bootstrap-t tests",
+    BETTING: "tests by betting",
 }
 """What people call the tests."""
+
+
+_INTERVAL_NAMES = {
+    "t": "t, each for one head by itself",
+    "bootstrap_t": "bootstrap-t, each for one head by itself",
+    "bca": "BCa, each for one head by itself",
+    FCR: "t, adjusted for the selection of heads with the same answer",
+    SIMULTANEOUS: "for all heads and roles of a family at once",
+}
+
+
+def describe_interval(interval: str, alpha: float) -> str:
+    """What confidence intervals hold for, for people."""
+    return f"intervals of {100 * (1 - alpha):g} %: {_INTERVAL_NAMES[interval]}"
 
 
 def describe_correction(correction: str, family: str) -> str:

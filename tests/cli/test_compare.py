@@ -462,7 +462,7 @@ class TestExport:
             (["--view", "heads"], "the view is 'heads'; it must be one of long, counts"),
             (["--view", "wide"], "the view is 'wide'; it must be one of long, counts"),
             (["--value", "mean"], "--value is what a wide table shows"),
-            (["--format", "xlsx"], "the format is 'xlsx'"),
+            (["--format", "xlsx"], "the format is 'xlsx'; it must be one of"),
         ],
     )
     def test_bad_values(self, results: Path, options: list[str], message: str) -> None:

@@ -8,7 +8,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import linalg, stats
 
 from headroles.errors import StatisticsError
 from headroles.inference import DEGENERATE, OK, UNTESTABLE
@@ -117,13 +117,12 @@ class TestAlternatives:
 
 
 class TestClusters:
-    def test_against_robust_regression_on_a_constant(
-        self, gappy: NDArray[np.float64], clusters: NDArray[np.str_]
-    ) -> None:
-        result = one_sample_t(gappy, 3, clusters=clusters, alternative="two-sided")
-        for test in range(gappy.shape[1]):
-            there = ~np.isnan(gappy[:, test])
-            y, labels = gappy[there, test] - 3, np.unique(clusters[there], return_inverse=True)[1]
+    def test_against_robust_regression_on_a_constant(self, gappy: NDArray[np.float64]) -> None:
+        """Clusters of one size, of which the usual factor G / (G - 1) is the correction."""
+        labels = np.random.default_rng(0).permutation(40) % 8
+        result = one_sample_t(gappy, 3, clusters=labels, alternative="two-sided")
+        for test in np.flatnonzero(~np.isnan(gappy).any(axis=0)):
+            y = gappy[:, test] - 3
             fit = sm.OLS(y, np.ones(len(y))).fit(
                 cov_type="cluster", cov_kwds={"groups": labels}, use_t=True
             )
@@ -133,6 +132,47 @@ class TestClusters:
             assert result.p_value[test] == pytest.approx(fit.pvalues[0], rel=1e-9)
             interval = (result.ci_low[test] - 3, result.ci_high[test] - 3)
             assert interval == pytest.approx(tuple(fit.conf_int()[0]))
+
+    def test_error_and_degrees_of_freedom_from_matrices(
+        self, gappy: NDArray[np.float64], clusters: NDArray[np.str_]
+    ) -> None:
+        """CR2 of Bell and McCaffrey (2002) as it is written, for regression on a constant."""
+        result = one_sample_t(gappy, 3, clusters=clusters)
+        for test in range(gappy.shape[1]):
+            there = ~np.isnan(gappy[:, test])
+            y, labels = gappy[there, test], clusters[there]
+            n = len(y)
+            residual_maker = np.eye(n) - np.full((n, n), 1 / n)
+            vectors = []
+            for name in np.unique(labels):
+                own = np.flatnonzero(labels == name)
+                adjustment = np.linalg.inv(linalg.sqrtm(residual_maker[np.ix_(own, own)]))
+                vectors.append(residual_maker[:, own] @ adjustment @ np.ones(len(own)) / n)
+            p = np.array(vectors)
+            eigenvalues = np.linalg.eigvalsh(p @ p.T)
+            assert result.standard_error[test] == pytest.approx(np.sqrt(((p @ y) ** 2).sum()))
+            df = eigenvalues.sum() ** 2 / (eigenvalues**2).sum()
+            assert result.df[test] == pytest.approx(df)
+            tail = stats.t.sf(result.statistic[test], df)
+            assert result.p_value[test] == pytest.approx(tail)
+            assert df < result.n_clusters[test] - 1
+
+    def test_the_error_is_free_of_bias_for_independent_values(self) -> None:
+        rng = np.random.default_rng(0)
+        clusters = np.repeat(np.arange(5), [1, 2, 3, 8, 20])
+        squared = (
+            one_sample_t(rng.normal(size=(34, 20_000)), 0, clusters=clusters).standard_error ** 2
+        )
+        assert squared.mean() * 34 == pytest.approx(1, abs=3 * squared.std() * 34 / np.sqrt(20_000))
+
+    @pytest.mark.parametrize("n_clusters", [10, 20])
+    def test_level_with_few_unequal_clusters(self, n_clusters: int) -> None:
+        rng = np.random.default_rng(4)
+        clusters = np.repeat(np.arange(n_clusters), rng.geometric(0.15, n_clusters))
+        shape = (n_clusters, 6_000)
+        data = 0.5 * rng.normal(size=shape)[clusters] + rng.normal(size=(len(clusters), 6_000))
+        rate = (one_sample_t(data, 0, clusters=clusters).p_value < 0.05).mean()
+        assert 0.035 < rate < 0.07
 
     @pytest.mark.parametrize("ddof", [0, 1])
     def test_clusters_of_one_are_no_clusters(self, gappy: NDArray[np.float64], ddof: int) -> None:

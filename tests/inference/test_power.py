@@ -117,7 +117,7 @@ def test_required_examples_in_clusters_by_going_through_all(alpha: float) -> Non
     data[::3, 1] = np.nan  # clusters of 3 or 4
     pilot = one_sample_t(data, 0, clusters=clusters)
     n = np.arange(2, 2000)[:, None]
-    size = pilot.n / pilot.n_clusters
+    size = pilot.n / (pilot.df + 1)
     df = np.where(n >= 2 * size, n / size - 1, np.nan)
     shift = pilot.effect_size * np.sqrt(n / design_effect(pilot))
     enough = stats.nct.sf(stats.t.isf(alpha, df), df, shift) >= 0.8

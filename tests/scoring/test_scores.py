@@ -35,6 +35,9 @@ def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3
         values=values,
         counts=counts,
         digests=[f"{n:016x}" for n in numbers],
+        bounds=np.where(counts[..., None] > 0, np.array([0, 60], dtype=np.float32), np.nan).astype(
+            np.float32
+        ),
     )
 
 
@@ -68,6 +71,10 @@ def assert_equal(left: HeadScores, right: HeadScores) -> None:
         one, other = getattr(left, name), getattr(right, name)
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
+    assert left.bounds is not None
+    assert right.bounds is not None
+    assert left.bounds.dtype == right.bounds.dtype == np.float32
+    np.testing.assert_array_equal(left.bounds, right.bounds)
 
 
 def test_save_and_load_give_the_same_scores(tmp_path: Path) -> None:
@@ -103,11 +110,22 @@ def test_roles_come_back_with_all_that_tests_need(tmp_path: Path) -> None:
 def test_blocks_come_one_after_the_other() -> None:
     whole = make_block(0, 6)
     halves = [
-        ScoreBlock(whole.ids[part], whole.documents[part], *arrays, whole.digests[part])
+        ScoreBlock(
+            whole.ids[part],
+            whole.documents[part],
+            *arrays,
+            whole.digests[part],
+            bounds=None if whole.bounds is None else whole.bounds[part],
+        )
         for part in (slice(0, 2), slice(2, 6))
         for arrays in [(whole.lengths[part], whole.values[part], whole.counts[part])]
     ]
     assert_equal(make_scores(*halves), make_scores(whole))
+
+
+def test_scores_made_by_hand_may_lack_bounds(tmp_path: Path) -> None:
+    without = replace(make_scores(), bounds=None)
+    assert HeadScores.load(without.save(tmp_path / "out")).bounds is None
 
 
 def test_digests_are_kept_beside_their_examples(tmp_path: Path) -> None:

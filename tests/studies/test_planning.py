@@ -128,7 +128,7 @@ class TestFalseDiscoveryRate:
                 heads["effect_size"].abs(),
                 level,
                 design_effect=heads["design_effect"],
-                cluster_size=heads["n"] / heads["n_clusters"],
+                cluster_size=heads["n"] / heads["n_clusters"],  # clusters of one size
             )
             decided = (power >= 0.8).sum(axis=1)
             assert (level[:, 0] <= 0.05 * np.maximum(1, 0.8 * decided) / 96 + 1e-12).all()
@@ -319,6 +319,7 @@ def test_columns_provenance_and_display() -> None:
         "clusters": "auto",
         "clustered_by": "document",
         "n_clusters": 10,
+        "effective_clusters": 10.0,
         "examples": 30,
     }
     assert "with power 0.8 each (alpha 0.05, fdr_bh within each role)" in repr(plan)

@@ -346,3 +346,53 @@ def test_the_published_preset_decides_the_test(option: dict[str, str], named: st
     scores = make_scores(np.full((4, 1, 1, 1), 3.5), ["local"], preset="published")
     with pytest.raises(UsageError, match=named):
         assign_roles(scores, preset="published", **option)
+
+
+class TestCertified:
+    """Excess of four heads over 240 examples of 120 documents, between -0.5 and 1."""
+
+    @pytest.fixture
+    def bounded(self) -> HeadScores:
+        means = np.array([[0.02, 0.09], [0.3, 0.6]])
+        values = np.random.default_rng(0).beta(20 * means, 20 * (1 - means), (240, 2, 2))
+        documents = [f"d{k // 2}" for k in range(240)]
+        scores = make_scores(values[..., None], ("local",), documents, "excess")
+        low_high = np.broadcast_to(np.array([-0.5, 1], dtype=np.float32), (240, 1, 2))
+        return replace(scores, bounds=low_high)
+
+    def test_it_is_the_test_by_betting(self, bounded: HeadScores) -> None:
+        table = assign_roles(bounded)
+        by_betting = assign_roles(bounded, test="betting").frame
+        assert table.frame["certified"].tolist() == by_betting["answer"].tolist()
+        assert table.frame["certified"].tolist() == ["no", "undecided", "yes", "yes"]
+        assert table.certified().loc["local"].to_dict() == {
+            "yes": 2,
+            "no": 1,
+            "undecided": 1,
+            "untestable": 0,
+        }
+        assert "certified (by betting and e-BH" in repr(table)
+        assert table.facts()["certified_per_role"]["local"]["yes"] == 2
+
+    def test_documents_count_the_same_each(self, bounded: HeadScores) -> None:
+        uneven = replace(bounded, documents=tuple("ab"[k > 9] + str(k // 60) for k in range(240)))
+        frame = assign_roles(uneven).frame
+        documents = np.array(uneven.documents)
+        of_head = bounded.values[:, 1, 1, 0]
+        means = [of_head[documents == name].mean() for name in np.unique(documents)]
+        found = frame["certified_mean"].tolist()[3]
+        assert found == pytest.approx(np.mean(means))
+        assert found != pytest.approx(frame["mean"].tolist()[3], rel=1e-4)
+
+    def test_scores_without_bounds_have_no_certified_answers(self, bounded: HeadScores) -> None:
+        table = assign_roles(replace(bounded, bounds=None))
+        assert (table.frame["certified"] == "").all()
+        assert table.frame["certified_mean"].isna().all()
+        assert "certified" not in repr(table)
+        with pytest.raises(UsageError, match="betting needs the bounds of scores"):
+            assign_roles(replace(bounded, bounds=None), test="betting")
+
+    def test_it_is_told_where_it_contradicts(self, bounded: HeadScores) -> None:
+        frame = assign_roles(bounded).frame.assign(certified=["yes", "no", "yes", "yes"])
+        table = replace(assign_roles(bounded), frame=frame)
+        assert "1 against the answer given" in repr(table)

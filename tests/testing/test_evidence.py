@@ -18,10 +18,12 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from headroles import assign_roles
+from headroles.errors import UsageError
 from headroles.inference import (
     ANSWERS,
     CORRECTIONS,
     Alternative,
+    Bounds,
     bca_interval,
     simultaneous_intervals,
 )
@@ -39,7 +41,7 @@ from headroles.testing import (
     is_skewed,
 )
 from headroles.testing.notes import FEW
-from headroles.testing.options import TESTS
+from headroles.testing.options import BETTING, TESTS
 from tests.conftest import make_scores
 
 FloatArray = NDArray[np.float64]
@@ -75,9 +77,16 @@ class Question:
 
 
 def question(
-    values: Any, documents: list[str] | None = None, threshold: float = 3.0, **options: Any
+    values: Any,
+    documents: list[str] | None = None,
+    threshold: float = 3.0,
+    bound: float | None = None,
+    **options: Any,
 ) -> Question:
-    """Values (examples, layers, heads, roles), side by side in the order role, layer, head."""
+    """Values (examples, layers, heads, roles), side by side in the order role, layer, head.
+
+    They are known to lie within ``bound`` around 0, if it is given.
+    """
     asked = TestOptions(**options)
     n, *shape, n_roles = np.shape(values)
     clusters = None
@@ -90,8 +99,16 @@ def question(
         names=tuple(f"r{role}" for role in range(n_roles)),
         family=asked.family,
         clusters=clusters,
+        bounds=None if bound is None else bounds_of(n, n_roles, int(np.prod(shape)), bound),
     )
     return Question(hypotheses, asked)
+
+
+def bounds_of(n: int, n_roles: int, n_heads: int, bound: float) -> Bounds:
+    """The same for all examples and roles."""
+    same = np.full((n, n_roles), bound)
+    kinds = np.repeat(np.arange(n_roles), n_heads)
+    return Bounds(-same, same, -same[0], same[0], kinds, cap=2 * bound)
 
 
 def outcome_of(asked: Question) -> SimpleNamespace:
@@ -147,8 +164,10 @@ class TestOracles:
         for test in range(asked.hypotheses.n_tests):
             there = ~np.isnan(table[:, test])
             clusters = np.unique(np.array(DOCUMENTS)[there], return_inverse=True)[1]
-            # The small-sample factor of a mean is G / (G - 1), which is that of statsmodels for
-            # one coefficient: G / (G - 1) * (n - 1) / (n - 1).
+            if len(set(np.bincount(clusters))) > 1:
+                continue
+            # The small-sample factor of clusters of one size is G / (G - 1), which is that of
+            # statsmodels for one coefficient: G / (G - 1) * (n - 1) / (n - 1).
             fit = sm.OLS(table[there, test] - 3, np.ones(there.sum())).fit(
                 cov_type="cluster", cov_kwds={"groups": clusters}, use_t=True
             )
@@ -309,8 +328,8 @@ class TestAnswers:
 
     @pytest.mark.parametrize("test", TESTS)
     def test_mirrored_scores_get_the_opposite_answers(self, test: str) -> None:
-        values = values_of()
-        options = {"test": test, "clusters": "none", "resamples": 999}
+        values = values_of(400 if test == BETTING else 24)  # bounds are far from most values
+        options: Any = {"test": test, "clusters": "none", "resamples": 999, "bound": 20}
         there = outcome_of(question(values, threshold=3, **options))
         back = outcome_of(question(-values, threshold=-3, **options))
         np.testing.assert_allclose(back.p_above, there.p_below)
@@ -334,7 +353,7 @@ class TestAnswers:
         assert outcome_of(question(np.full((5, 1, 1, 1), 2e-5), threshold=0)).answer == "yes"
 
     @pytest.mark.parametrize("documents", [None, DOCUMENTS])
-    @pytest.mark.parametrize("test", TESTS)
+    @pytest.mark.parametrize("test", [test for test in TESTS if test != BETTING])
     def test_rounding_around_zero_does_not_vary(
         self, test: str, documents: list[str] | None
     ) -> None:
@@ -600,3 +619,129 @@ def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> 
     change = find_p_values(hypotheses, TestOptions(), "two-sided")
     assert differs(hypotheses, change, 0.05).tolist() == [False, True]
     assert np.isnan(change.single).tolist() == [True, False]
+
+
+def test_clusters_of_unequal_sizes_are_worth_fewer() -> None:
+    """One document of 60 examples beside 24 of one each."""
+    values = np.random.default_rng(0).normal(3, 1, (84, 1, 2, 1))
+    documents = [f"d{max(0, k - 59)}" for k in range(84)]
+    asked = question(values, documents)
+    assert asked.hypotheses.moments.n_clusters.tolist() == [25, 25]
+    above = find_p_values(asked.hypotheses, asked.options, "greater")
+    (warning,) = find_warnings(asked.hypotheses, asked.options, above)
+    assert "from some so different in size that they are worth fewer: so few make" in warning
+    even = question(values[:50], [f"d{k // 2}" for k in range(50)])
+    above = find_p_values(even.hypotheses, even.options, "greater")
+    assert find_warnings(even.hypotheses, even.options, above) == []
+
+
+class TestBetting:
+    """Values of 0 to 1 and thresholds in between, for 120 examples of 40 documents."""
+
+    def asked(self, **options: Any) -> Question:
+        documents = [f"d{k // 3}" for k in range(120)]
+        means = np.array([0.1, 0.2, 0.5, 0.8])
+        values = np.random.default_rng(0).beta(9 * means, 9 * (1 - means), (120, 1, 4))[..., None]
+        values[:, 0, 0] = 0.1
+        return question(values, documents, 0.5, bound=1, test="betting", **options)
+
+    def test_adjusted_by_benjamini_and_hochberg_it_is_the_procedure_of_e_values(self) -> None:
+        found = outcome_of(self.asked())
+        largest = np.sort(np.exp(found.statistic))[::-1]
+        enough = largest >= 4 / (0.05 * np.arange(1, 5))
+        assert (found.answer == "yes").sum() == np.max(np.arange(1, 5) * enough) == 1
+
+    def test_a_column_without_variance_is_tested(self) -> None:
+        asked = self.asked()
+        assert asked.hypotheses.moments.status[0] == "degenerate"
+        found = outcome_of(asked)
+        assert found.answer.tolist() == ["no", "no", "undecided", "yes"]
+        few = question(np.full((4, 1, 1, 1), 0.1), None, 0.5, bound=1, test="betting")
+        assert outcome_of(few).answer.tolist() == ["undecided"]
+        assert outcome_of(question(few.values[:, :, None, None], None, 0.5)).answer == "no"
+
+    def test_it_needs_neither_notes_nor_warnings(self) -> None:
+        asked = self.asked()
+        above = find_p_values(asked.hypotheses, asked.options, "greater")
+        assert find_warnings(asked.hypotheses, asked.options, above) == []
+        assert find_notes(asked.hypotheses, test="betting").tolist() == [""] * 4
+
+    def test_without_bounds_it_is_refused(self) -> None:
+        with pytest.raises(UsageError, match="betting needs the bounds of scores"):
+            outcome_of(question(values_of(), test="betting"))
+
+
+class TestSelection:
+    """Intervals of the tests that got an answer."""
+
+    def test_they_are_t_intervals_of_a_level_for_how_many_were_selected(self) -> None:
+        asked = question(values_of(60), correction="fdr_bh", interval="fcr")
+        hypotheses, options = asked.hypotheses, asked.options
+        above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
+        answers = answer(hypotheses, above, below, options.alpha)
+        found = find_intervals(hypotheses, options, answers)
+        assert set(answers) == {"yes", "no", "undecided"}
+        for test, column in enumerate(columns_of(asked)):
+            if answers[test] == "undecided":
+                assert np.isnan([found.ci_low[test], found.ci_high[test]]).all()
+                continue
+            level = 1 - 0.05 * (answers == answers[test]).sum() / len(answers)
+            expected = stats.ttest_1samp(column, 3).confidence_interval(level)
+            limits = (found.ci_low[test], found.ci_high[test])
+            assert limits == pytest.approx(tuple(expected))
+
+    def test_at_most_alpha_of_the_selected_intervals_miss(self) -> None:
+        """Means a little above the threshold: plain intervals of those selected miss more."""
+        rng = np.random.default_rng(0)
+        rates = {"t": [], "fcr": []}  # type: ignore[var-annotated]
+        for _ in range(60):
+            means = 3 + rng.exponential(0.15, 200)
+            values = rng.normal(means, 1, (25, 200)).reshape(25, 1, 200, 1)
+            for interval, found_rates in rates.items():
+                asked = question(values, interval=interval, clusters="none")
+                hypotheses, options = asked.hypotheses, asked.options
+                above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
+                answers = answer(hypotheses, above, below, options.alpha)
+                found = find_intervals(hypotheses, options, answers)
+                selected = answers == "yes"
+                missed = (found.ci_low > means) | (found.ci_high < means)
+                found_rates.append(missed[selected].sum() / max(1, selected.sum()))
+        assert np.mean(rates["t"]) > 0.1
+        assert np.mean(rates["fcr"]) <= 0.05
+
+    def test_they_need_answers(self) -> None:
+        asked = question(values_of(), interval="fcr")
+        with pytest.raises(UsageError, match="intervals fcr are of tests with answers"):
+            find_intervals(asked.hypotheses, asked.options)
+
+
+def test_both_directions_together_keep_the_false_discovery_rate() -> None:
+    """No mean is at the threshold; half of them are so near that only chance gives an answer."""
+    rng = np.random.default_rng(1)
+    means = 3 + np.repeat([-1.0, -1e-6, 1e-6, 1.0], [50, 50, 50, 50])
+    shares = []
+    for _ in range(150):
+        asked = question(rng.normal(means, 1, (25, 200)).reshape(25, 1, 200, 1))
+        answers = outcome_of(asked).answer
+        wrong = np.where(means > 3, answers == "no", answers == "yes")
+        shares.append(wrong.sum() / max(1, np.isin(answers, ["yes", "no"]).sum()))
+    assert np.mean(shares) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "claim"),
+    [
+        ({"correction": "holm"}, "the correction holm promise"),
+        ({"interval": "simultaneous", "resamples": 99}, "simultaneous intervals promise"),
+    ],
+)
+def test_claims_about_families_of_skewed_scores_are_warned_of(
+    options: dict[str, Any], claim: str
+) -> None:
+    rng = np.random.default_rng(0)
+    skewed = question(rng.gamma(0.2, 1, (100, 1, 2, 1)), **options)
+    above = find_p_values(skewed.hypotheses, skewed.options, "greater")
+    warnings = find_warnings(skewed.hypotheses, skewed.options, above)
+    assert any(claim in warning and "--test betting keeps it" in warning for warning in warnings)
+    even = question(rng.normal(3, 1, (100, 1, 2, 1)), **options)
+    assert find_warnings(even.hypotheses, even.options, above) == []

@@ -205,6 +205,7 @@ def _select(
         lengths=scores.lengths[rows],
         roles=tuple(roles),
         values=scores.values[rows][..., columns],
+        bounds=None if scores.bounds is None else scores.bounds[rows][:, columns],
         counts=scores.counts[rows][:, columns],
         digests=tuple(scores.digests[row] for row in rows),
         offset_shares=None

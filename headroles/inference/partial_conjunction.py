@@ -1,0 +1,44 @@
+"""Evidence that something holds in at least u of k places, from the evidence in each.
+
+The null hypothesis, of a partial conjunction, is that it holds in fewer than u: that at least
+k - u + 1 of k null hypotheses are true (Benjamini and Heller 2008). Which ones is not known; the
+k - u + 1 with the least evidence speak for all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from headroles.errors import StatisticsError
+from headroles.inference._columns import FloatArray
+
+
+def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> FloatArray:
+    """Logarithms (tests,) of E against the null that fewer than ``at_least`` of k H1 hold.
+
+    Of the k - u + 1 smallest, that is the product where the places are independent, and the average
+    whatever their dependence.
+
+    Args:
+        log_e: (k, tests), logarithms of E in each place; NaN where nothing was tested, which is
+            no evidence, E = 1.
+        at_least: u, from 1 to k.
+        independent: whether the data of the places are.
+
+    Raises:
+        StatisticsError: ``log_e`` is not two-dimensional, or ``at_least`` not from 1 to k.
+
+    >>> partial_conjunction(np.log([[8.0], [2.0], [4.0]]), 2, independent=False).round(3).tolist()
+    [1.099]
+    """
+    values = np.asarray(log_e, dtype=np.float64)
+    if values.ndim != 2:
+        raise StatisticsError(f"log_e has {values.ndim} dimensions instead of (places, tests)")
+    n_places = len(values)
+    if not 1 <= at_least <= n_places:
+        raise StatisticsError(f"at_least is {at_least}; it must be from 1 to {n_places}")
+    least = np.sort(np.nan_to_num(values, nan=0.0), axis=0)[: n_places - at_least + 1]
+    if independent:
+        return np.asarray(least.sum(axis=0))
+    return np.asarray(np.logaddexp.reduce(least, axis=0) - np.log(len(least)))

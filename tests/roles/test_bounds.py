@@ -1,0 +1,87 @@
+"""What scores lie between, whatever the attention."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from headroles.encoding import EncodedExample
+from headroles.roles import SCORES, bounds_of
+from tests.roles.examples import (
+    HAND_SEGMENTS,
+    ROLES,
+    examples,
+    make_example,
+    plan_of,
+    random_attention,
+    roles_of,
+    score_of,
+)
+
+
+def extreme_attention(n: int, seed: int, heads: int = 6) -> NDArray[np.float64]:
+    """(1, heads, n, n): every row gives all it has to one key."""
+    keys = np.random.default_rng(seed).integers(0, n, (1, heads, n))
+    return np.eye(n)[keys]
+
+
+@pytest.mark.parametrize("score", SCORES)
+@given(example=examples(), seed=st.integers(0, 2**32 - 1), reach=st.sampled_from([None, 2, 5]))
+@settings(max_examples=40, deadline=None)
+def test_no_score_leaves_its_bounds(
+    score: str, example: EncodedExample, seed: int, reach: int | None
+) -> None:
+    n = len(example)
+    low, high = np.moveaxis(plan_of([example], score, reach).bounds.astype(float), -1, 0)
+    for attention in (
+        random_attention(n, seed, reach=reach),
+        *([extreme_attention(n, seed)] if reach is None else []),
+    ):
+        values = score_of(attention, [example], score, reach)
+        there = ~np.isnan(values[0, 0])
+        np.testing.assert_array_equal(there, ~np.isnan(low[0]))
+        slack = 1e-5 * (1 + np.abs(high - low))
+        assert (values[..., there] >= (low - slack)[:, None, there]).all()
+        assert (values[..., there] <= (high + slack)[:, None, there]).all()
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_attention_that_stays_in_the_sieve_reaches_the_bound(score: str) -> None:
+    """Seven tokens, all attention to the classifier, then none."""
+    example = make_example(HAND_SEGMENTS)
+    ids = [role.id for role in roles_of(score)]
+    low, high = plan_of([example], score).bounds[0, ids.index("delimiter:cls")]
+    attention = np.zeros((1, 2, 7, 7))
+    attention[:, 0, :, 0] = attention[:, 1, :, 1] = 1
+    values = score_of(attention, [example], score)[0, :, ids.index("delimiter:cls")]
+    assert values == pytest.approx([high, low])
+    expected = {"bias": (0, 7), "excess": (-1 / 6, 1), "hit": (0, 1)}
+    assert (low, high) == pytest.approx(expected[score])
+
+
+def test_entropy_makes_the_bound_of_block_larger() -> None:
+    """Four rows look for two keys, three rows for two: n / |S| is 7 / 2 in each."""
+    bounds = plan_of([make_example(HAND_SEGMENTS)]).bounds[0]
+    assert bounds[ROLES.index("block:ratio")] == pytest.approx([0, 3.5])
+    assert bounds[ROLES.index("block")] == pytest.approx([0, 3.5 * np.log(7)])
+
+
+def test_contrasts_are_bounded_by_both_sieves() -> None:
+    """One arc between words of one piece in five words: 8 keys, of which one is looked for."""
+    example = make_example([-1, 0, 0, 0, 0, 0, -1, -1][:7], None, [1, -1, -1, -1, -1], {0: "r0"})
+    bounds = plan_of([example]).bounds[0]
+    assert bounds[ROLES.index("syntactic:r0:to_governor")] == pytest.approx([0, 7])
+    assert bounds[ROLES.index("syntactic:r0:to_governor:beyond_offset")] == pytest.approx([-7, 7])
+
+
+def test_bounds_of_layers_that_see_less_hold_for_all() -> None:
+    example = make_example(HAND_SEGMENTS)
+    plans = [plan_of([example], "bias", reach) for reach in (None, 2)]
+    both = bounds_of(plans)
+    for plan in plans:
+        there = ~np.isnan(plan.bounds)
+        inside = (both[..., :1] <= plan.bounds) & (plan.bounds <= both[..., 1:])
+        assert inside[there].all()
