@@ -62,8 +62,8 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 def test_public_names() -> None:
     names = (
         "Classification HeadRolesError HeadScores PowerPlan Role RoleShifts RoleTable assign_roles "
-        "classify_heads compare_roles demo_model plan_examples read_conllu read_pairs read_text "
-        "sample_treebank score_heads"
+        "classify_heads compare_roles demo_model load_model plan_examples "
+        "read_conllu read_pairs read_text sample_treebank score_heads"
     )
     assert sorted(headroles.__all__) == names.split()
 

@@ -11,6 +11,12 @@ from .loading import (
     choose_device as choose_device,
 )
 from .loading import (
+    load_config as load_config,
+)
+from .loading import (
     load_encoder as load_encoder,
+)
+from .loading import (
+    load_model as load_model,
 )
 from .options import ModelOptions as ModelOptions

@@ -26,6 +26,7 @@ from headroles.models.families import (
     layer_reaches,
     longest_input,
 )
+from headroles.models.kept_heads import Head, kept_heads, pruned_heads
 
 # A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
 INTERFACE_NAME = "headroles_reader"
@@ -74,10 +75,35 @@ class AttentionReader:
     n_heads: int
     reaches: tuple[int | None, ...]
     """Per layer, how far attention reaches to either side; None where it has no bounds."""
+    kept: tuple[tuple[int, ...], ...]
+    """Per layer, the heads that are there; others were removed from the model."""
 
     def read(self, inputs: Mapping[str, Tensor], on_layer: OnLayer) -> None:
-        """Run the encoder on one batch. ``on_layer`` must not keep the weights it is given."""
-        _run(self.model, inputs, _Pass(on_layer, self.n_layers))
+        """Run the encoder on one batch. ``on_layer`` must not keep the weights it is given.
+
+        Weights of heads that were removed from the model are 0.
+        """
+        if all(len(heads) == self.n_heads for heads in self.kept):
+            put = on_layer
+        else:
+
+            def put(layer: int, weights: Tensor) -> None:
+                batch, _, queries, keys = weights.shape
+                full = weights.new_zeros(batch, self.n_heads, queries, keys)
+                full[:, list(self.kept[layer])] = weights
+                on_layer(layer, full)
+
+        _run(self.model, inputs, _Pass(put, self.n_layers))
+
+    @property
+    def removed(self) -> tuple[Head, ...]:
+        """The heads that were removed from the model, as (layer, head)."""
+        return tuple(
+            (layer, head)
+            for layer, heads in enumerate(self.kept)
+            for head in range(self.n_heads)
+            if head not in heads
+        )
 
 
 @contextmanager
@@ -102,7 +128,8 @@ def open_reader(model: PreTrainedModel) -> Iterator[AttentionReader]:
     with install(base, family), torch.inference_mode():
         n_layers, n_heads = _count_layers_and_heads(base, family)
         reaches = layer_reaches(base.config, n_layers)
-        yield AttentionReader(base, family, n_layers, n_heads, reaches)
+        kept = kept_heads(base.config, n_heads)
+        yield AttentionReader(base, family, n_layers, n_heads, reaches, kept)
 
 
 def _run(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: _Pass) -> None:
@@ -161,7 +188,7 @@ def _attend_and_report(
     """
     if scaling is None:
         scaling = query.shape[-1] ** -0.5
-    groups = query.shape[1] // key.shape[1]
+    groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
     weights = torch.matmul(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
     if attention_mask is not None:
         weights.add_(attention_mask)
@@ -228,7 +255,7 @@ def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int,
             raise ModelError(
                 f"the attention of layer {layer} is not finite; its weights are broken"
             )
-        if weights.triu(1).abs().max() == 0:
+        if weights.numel() and weights.triu(1).abs().max() == 0:
             raise ModelSupportError(
                 f"{family.name}: tokens see only what precedes them (layer {layer}); "
                 "headroles scores encoders"
@@ -240,6 +267,9 @@ def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int,
     trial = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     _run(base, trial, _Pass(note, n_layers=None))
     expected = base.config.num_hidden_layers
+    pruned = pruned_heads(base.config)
+    lost = [len(pruned.get(layer, ())) for layer in range(len(heads))]
+    heads = [left + gone for left, gone in zip(heads, lost, strict=True)]
     if len(heads) != expected or len(set(heads)) > 1:
         raise ModelSupportError(
             f"{family.name}: attention was seen {len(heads)} times in a model of {expected} "
