@@ -46,7 +46,7 @@ R = TypeVar("R")
 G = TypeVar("G", bound="Options")
 G_co = TypeVar("G_co", bound="Options", covariant=True)
 
-TITLES = ("Corpus", "Roles", "Tests", "Comparison", "Model", "Output")
+TITLES = ("Corpus", "Task", "Heads", "Roles", "Tests", "Comparison", "Model", "Output")
 """What options are shown under, in this order; each group of options has one as its title."""
 
 
