@@ -43,9 +43,11 @@ from .decisions import (
     decide as decide,
 )
 from .intervals import Intervals as Intervals
+from .mcnemar import mcnemar_test as mcnemar_test
 from .one_sample import TTest as TTest
 from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
+from .permutation import permutation_test_within as permutation_test_within
 from .power import (
     design_effect as design_effect,
 )

@@ -10,9 +10,17 @@ from headroles.results import Result
 from headroles.scoring import HeadScores
 from headroles.studies.comparison import RoleShifts
 from headroles.studies.planning import PowerPlan
+from headroles.studies.removal import Ablations, Importance, RoleImportance
 from headroles.studies.role_table import RoleTable
 
-TABLES: tuple[type[Result], ...] = (RoleTable, RoleShifts, PowerPlan)
+TABLES: tuple[type[Result], ...] = (
+    RoleTable,
+    RoleShifts,
+    PowerPlan,
+    Importance,
+    Ablations,
+    RoleImportance,
+)
 """Every kind of table that a folder can hold."""
 
 

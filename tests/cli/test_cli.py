@@ -675,7 +675,10 @@ class TestExport:
 def test_help_lists_all_commands_in_the_order_of_work() -> None:
     lines = run_well("-h").stdout.split("Commands:\n")[1].splitlines()
     listed = [line.split()[0] for line in lines]
-    assert listed == "classify score assign compare power export models demo".split()
+    assert listed == (
+        "classify score assign compare power importance ablate by-role prune export "
+        "models demo".split()
+    )
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
