@@ -2,6 +2,7 @@ from .corpus import read_conllu as read_conllu
 from .corpus import read_pairs as read_pairs
 from .corpus import read_text as read_text
 from .errors import HeadRolesError as HeadRolesError
+from .models import load_model as load_model
 from .roles import Role as Role
 from .sample import demo_model as demo_model
 from .sample import sample_treebank as sample_treebank

@@ -46,7 +46,17 @@ R = TypeVar("R")
 G = TypeVar("G", bound="Options")
 G_co = TypeVar("G_co", bound="Options", covariant=True)
 
-TITLES = ("Corpus", "Roles", "Tests", "Comparison", "Factorisation", "Model", "Output")
+TITLES = (
+    "Corpus",
+    "Task",
+    "Heads",
+    "Roles",
+    "Tests",
+    "Comparison",
+    "Factorisation",
+    "Model",
+    "Output",
+)
 """What options are shown under, in this order; each group of options has one as its title."""
 
 

@@ -3,12 +3,15 @@
 from headroles.cli.app import app, main
 
 from headroles.cli import classify, score, assign, best, describe, examples  # isort: skip
-from headroles.cli import compare, replicate, power, collaborate, export, models, demo  # isort: skip
+from headroles.cli import compare, replicate, power, importance, ablate, by_role  # isort: skip
+from headroles.cli import prune, collaborate, export, models, demo  # isort: skip
 
 __all__ = [
+    "ablate",
     "app",
     "assign",
     "best",
+    "by_role",
     "classify",
     "collaborate",
     "compare",
@@ -16,9 +19,11 @@ __all__ = [
     "describe",
     "examples",
     "export",
+    "importance",
     "main",
     "models",
     "power",
+    "prune",
     "replicate",
     "score",
 ]

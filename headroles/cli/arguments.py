@@ -13,6 +13,12 @@ ModelArgument = Annotated[
 CorpusArgument = Annotated[
     list[Path], typer.Argument(metavar="CORPUS", help="CoNLL-U files or folders, or text.")
 ]
+TaskArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TASK", help="Tab-separated labelled text, or plain text for a masked LM."
+    ),
+]
 ScoredArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder that score or classify wrote.")
 ]

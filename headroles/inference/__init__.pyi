@@ -54,10 +54,12 @@ from .decisions import (
 from .intervals import Intervals as Intervals
 from .labels import LabelTest as LabelTest
 from .labels import label_permutation_test as label_permutation_test
+from .mcnemar import mcnemar_test as mcnemar_test
 from .one_sample import TTest as TTest
 from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
 from .partial_conjunction import partial_conjunction as partial_conjunction
+from .permutation import permutation_test_within as permutation_test_within
 from .power import (
     design_effect as design_effect,
 )

@@ -11,7 +11,13 @@ from .loading import (
     choose_device as choose_device,
 )
 from .loading import (
+    load_config as load_config,
+)
+from .loading import (
     load_encoder as load_encoder,
+)
+from .loading import (
+    load_model as load_model,
 )
 from .loading import (
     load_whole as load_whole,

@@ -26,6 +26,7 @@ from headroles.models.families import (
     layer_reaches,
     longest_input,
 )
+from headroles.models.kept_heads import Head, kept_heads, pruned_heads
 from headroles.models.measures import WEIGHTS
 from headroles.models.norms import ValueReader, open_values
 from headroles.models.projections import find_projections
@@ -77,20 +78,41 @@ class AttentionReader:
     n_heads: int
     reaches: tuple[int | None, ...]
     """Per layer, how far attention reaches to either side; None where it has no bounds."""
+    kept: tuple[tuple[int, ...], ...]
+    """Per layer, the heads that are there; others were removed from the model."""
     values: ValueReader | None = None
     """Where norms are read instead of weights."""
 
     def read(self, inputs: Mapping[str, Tensor], on_layer: OnLayer) -> None:
-        """Run the encoder on one batch. ``on_layer`` must not keep the weights it is given."""
-        values = self.values
-        if values is None:
-            _run(self.model, inputs, _Pass(on_layer, self.n_layers))
-            return
+        """Run the encoder on one batch. ``on_layer`` must not keep the weights it is given.
 
-        def on_weights(layer: int, weights: Tensor) -> None:
-            on_layer(layer, values.norms(layer, weights))
+        Weights of heads that were removed from the model are 0.
+        """
 
-        _run(self.model, inputs, _Pass(on_weights, self.n_layers))
+        def put(layer: int, weights: Tensor) -> None:
+            measured = weights if self.values is None else self.values.norms(layer, weights)
+            on_layer(layer, self._at_their_numbers(layer, measured))
+
+        _run(self.model, inputs, _Pass(put, self.n_layers))
+
+    def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
+        """Weights of all heads that there were, from those of the heads that are left."""
+        if len(self.kept[layer]) == self.n_heads:
+            return weights
+        batch, _, queries, keys = weights.shape
+        full = weights.new_zeros(batch, self.n_heads, queries, keys)
+        full[:, list(self.kept[layer])] = weights
+        return full
+
+    @property
+    def removed(self) -> tuple[Head, ...]:
+        """The heads that were removed from the model, as (layer, head)."""
+        return tuple(
+            (layer, head)
+            for layer, heads in enumerate(self.kept)
+            for head in range(self.n_heads)
+            if head not in heads
+        )
 
 
 @contextmanager
@@ -117,11 +139,12 @@ def open_reader(model: PreTrainedModel, measure: str = WEIGHTS) -> Iterator[Atte
     with install(base, family), torch.inference_mode():
         n_layers, n_heads = _count_layers_and_heads(base, family)
         reaches = layer_reaches(base.config, n_layers)
-        reader = AttentionReader(base, family, n_layers, n_heads, reaches)
+        kept = kept_heads(base.config, n_heads)
+        reader = AttentionReader(base, family, n_layers, n_heads, reaches, kept)
         if measure == WEIGHTS:
             yield reader
             return
-        with open_values(find_projections(base, family, n_heads), n_heads) as values:
+        with open_values(find_projections(base, family, n_heads)) as values:
             yield replace(reader, values=values)
 
 
@@ -181,7 +204,7 @@ def _attend_and_report(
     """
     if scaling is None:
         scaling = query.shape[-1] ** -0.5
-    groups = query.shape[1] // key.shape[1]
+    groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
     weights = torch.matmul(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
     if attention_mask is not None:
         weights.add_(attention_mask)
@@ -248,7 +271,7 @@ def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int,
             raise ModelError(
                 f"the attention of layer {layer} is not finite; its weights are broken"
             )
-        if weights.triu(1).abs().max() == 0:
+        if weights.numel() and weights.triu(1).abs().max() == 0:
             raise ModelSupportError(
                 f"{family.name}: tokens see only what precedes them (layer {layer}); "
                 "headroles scores encoders"
@@ -260,6 +283,9 @@ def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int,
     trial = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     _run(base, trial, _Pass(note, n_layers=None))
     expected = base.config.num_hidden_layers
+    pruned = pruned_heads(base.config)
+    lost = [len(pruned.get(layer, ())) for layer in range(len(heads))]
+    heads = [left + gone for left, gone in zip(heads, lost, strict=True)]
     if len(heads) != expected or len(set(heads)) > 1:
         raise ModelSupportError(
             f"{family.name}: attention was seen {len(heads)} times in a model of {expected} "

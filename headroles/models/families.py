@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from headroles.errors import ModelSupportError
 
@@ -38,6 +38,13 @@ class Paths:
     all values; ``heads`` has the query, key and value of one head, then those of the next."""
     query_bias: str = ""
     value_bias: str = ""
+    positions: tuple[str, ...] = ()
+    """Linears beside the keys and queries with rows for every head, where a model has them."""
+
+    @property
+    def attention(self) -> str:
+        """The module whose forward computes attention."""
+        return self.query.rpartition(".")[0]
 
 
 def _inside(attention: str, query: str, key: str, value: str, output: str) -> Paths:
@@ -45,8 +52,8 @@ def _inside(attention: str, query: str, key: str, value: str, output: str) -> Pa
     return Paths(query, key, value, output)
 
 
-def _fused(projection: str, output: str, fused: Literal["thirds", "heads"], **biases: str) -> Paths:
-    return Paths(projection, projection, projection, output, fused, **biases)
+def _fused(projection: str, output: str, fused: Literal["thirds", "heads"], **others: Any) -> Paths:
+    return Paths(projection, projection, projection, output, fused, **others)
 
 
 _ALBERT = "encoder.albert_layer_groups.{group}.albert_layers.0.attention"
@@ -66,6 +73,8 @@ class Family:
     """None for a family that is not listed."""
     dropout: str | None = None
     """Path of the dropout that attention weights go through; None for the attention interface."""
+    position_bias: str = ""
+    """The argument of its attention module that has a bias for every head and pair of positions."""
     note: str = ""
     positions: str = ""
     """What its scores have of positions, beside the product of queries and keys."""
@@ -101,6 +110,7 @@ FAMILIES = {
         "MPNet",
         _inside("encoder.layer.{}.attention.attn", "q", "k", "v", "o"),
         dropout="encoder.layer.{}.attention.attn.dropout",
+        position_bias="position_bias",
         positions="a bias of relative positions",
     ),
     "deberta": Family(
@@ -111,18 +121,19 @@ FAMILIES = {
             "heads",
             query_bias=f"{_SELF}.q_bias",
             value_bias=f"{_SELF}.v_bias",
+            positions=(f"{_SELF}.pos_proj", f"{_SELF}.pos_q_proj"),
         ),
         dropout=f"{_SELF}.dropout",
         positions="terms of relative positions",
     ),
     "deberta-v2": Family(
         "DeBERTa-v2",
-        _inside(
-            "encoder.layer.{}.attention",
-            "self.query_proj",
-            "self.key_proj",
-            "self.value_proj",
-            "output.dense",
+        Paths(
+            f"{_SELF}.query_proj",
+            f"{_SELF}.key_proj",
+            f"{_SELF}.value_proj",
+            "encoder.layer.{}.attention.output.dense",
+            positions=(f"{_SELF}.pos_key_proj", f"{_SELF}.pos_query_proj"),
         ),
         dropout=f"{_SELF}.dropout",
         positions="terms of relative positions",

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import torch
-import transformers
 from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.utils import logging as transformers_logging
 
 from headroles.errors import ModelError, TokenizerError, UsageError
 from headroles.models.collaborative import is_collaborative, load_collaborative
@@ -35,6 +33,8 @@ from headroles.models.folders import (
 )
 from headroles.models.hub import hub_answers
 from headroles.models.options import ModelOptions
+from headroles.models.pruned import as_published, class_of, class_to_load
+from headroles.models.quiet import quiet_transformers
 from headroles.models.tokenizers import (
     doubts_about,
     fit_to_words,
@@ -46,8 +46,19 @@ from headroles.wording import listed
 Model: TypeAlias = str | Path | PreTrainedModel
 """A folder, a hub id, or a loaded model in evaluation mode."""
 
+ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
+"""What a model may have on top of its encoder, where that is needed."""
+_CLASSES = {
+    ENCODER: AutoModel,
+    CLASSIFICATION: AutoModelForSequenceClassification,
+    MASKED_LM: AutoModelForMaskedLM,
+}
 # A checkpoint may lack these: no attention weight depends on them.
-_UNUSED_PARTS = ("pooler.", "position_ids")
+_UNUSED_PARTS = {
+    ENCODER: ("pooler.", "position_ids"),
+    CLASSIFICATION: ("position_ids",),
+    MASKED_LM: ("pooler.", "position_ids"),
+}
 _OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")
 _HUB_ID_PARTS = 2  # owner/name
 
@@ -68,10 +79,14 @@ class LoadedEncoder:
         return self.model.device
 
 
-def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEncoder:
+def load_encoder(
+    model: Model, options: ModelOptions | None = None, head: str = ENCODER
+) -> LoadedEncoder:
     """A checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
 
-    A loaded model is used where it stands, in its own precision; a tokenizer must come with it
+    A model that heads were removed from is read as it is. With ``head`` of ``HEADS`` the model
+    comes with what was trained on top of its encoder, and the tokenizer as it was trained with. A
+    loaded model is used where it stands, in its own precision; a tokenizer must come with it
     unless it knows where it was loaded from. Weights are read from safetensors files only, and
     code from the hub is run only with ``trust_remote_code``.
 
@@ -89,7 +104,7 @@ def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEnc
         unused: list[str] = []
     else:
         source = name = str(model)
-        network, unused = _load_model(name, options)
+        network, unused = _load_model(name, options, head)
         cast(nn.Module, network).to(choose_device(options.device))
     _refuse_broken_weights(network, name)
     tokenizer = _load_tokenizer(options.tokenizer or source, options)
@@ -97,7 +112,7 @@ def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEnc
     limits = (longest_input(network.base_model, network.config), limit_of(tokenizer))
     return LoadedEncoder(
         model=network,
-        tokenizer=fit_to_words(tokenizer),
+        tokenizer=tokenizer if head else fit_to_words(tokenizer),
         max_tokens=min(int(limit) for limit in limits if limit is not None),
         takes_token_types=_takes_token_types(network.config, tokenizer),
         description={
@@ -106,7 +121,7 @@ def load_encoder(model: Model, options: ModelOptions | None = None) -> LoadedEnc
             "class": type(network).__name__,
             "model_type": network.config.model_type,
             "dtype": str(network.dtype).removeprefix("torch."),
-            "weights_sha256": weight_digest(network.base_model),
+            "weights_sha256": weight_digest(network if head else network.base_model),
             "tokenizer": tokenizer.name_or_path,
             "tokenizer_class": type(tokenizer).__name__,
             "warnings": [*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
@@ -125,7 +140,7 @@ def load_whole(
         refuse_unsupported(model.config)
         return model, _load_tokenizer(options.tokenizer or model.config._name_or_path, options)
     name = str(model)
-    network, _ = _load_model(name, options, with_head=True)
+    network = load_model(name, options)
     cast(nn.Module, network).to(choose_device(options.device))
     return network, _load_tokenizer(options.tokenizer or name, options)
 
@@ -166,19 +181,15 @@ def weight_digest(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _load_model(
-    name: str, options: ModelOptions, with_head: bool = False
-) -> tuple[PreTrainedModel, list[str]]:
-    """The encoder, or the model as it was saved, and what to know of weights left unused."""
-    config = _load_config(name, options)
+def _load_model(name: str, options: ModelOptions, head: str) -> tuple[PreTrainedModel, list[str]]:
+    """The model, and what to know of the weights that it does not use."""
+    config = load_config(name, options)
     refuse_unsupported(config)
     if is_collaborative(name):
         return load_collaborative(name, getattr(torch, options.dtype)), []
-    architecture = (config.architectures or [""])[0] if with_head else ""
-    kind: Any = getattr(transformers, architecture, AutoModel)
     try:
-        with _quiet_transformers():
-            network, report = kind.from_pretrained(
+        with quiet_transformers():
+            network, report = class_to_load(_CLASSES[head], config).from_pretrained(
                 name,
                 config=config,
                 **_where(name, options),
@@ -193,17 +204,69 @@ def _load_model(
             f"the weights of {name} cannot be loaded ({_summary(error)}); "
             f"{cure_of_weights(Path(name))}"
         ) from error
-    lacking = sorted(key for key in report["missing_keys"] if not _is_unused(key))
+    lacking = sorted(key for key in report["missing_keys"] if not _is_unused(key, head))
     lacking += sorted(
-        f"{key} of another shape" for key, *_ in report["mismatched_keys"] if not _is_unused(key)
+        f"{key} of another shape"
+        for key, *_ in report["mismatched_keys"]
+        if not _is_unused(key, head)
     )
+    if head and lacking and not any(_is_of_encoder(key, network) for key in lacking):
+        raise ModelError(
+            f"{name} has nothing trained on top of its encoder for {head.replace('_', ' ')} "
+            f"({', '.join(lacking[:3])} would be random), so what its heads are worth for it means "
+            "nothing; fine-tune it on the task first"
+        )
     if lacking:
         raise ModelError(
             f"{name} lacks weights of its encoder ({listed(lacking)}); random ones would be scored "
             "in their place. Check that the weights belong to the configuration"
         )
-    model: PreTrainedModel = network.eval()
+    model = as_published(network)
+    cast(nn.Module, model).eval()
     return model, _unused_layers(report["unexpected_keys"])
+
+
+def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTrainedModel:
+    """The model in ``folder``, of the class that wrote it, with the heads that it was left with.
+
+    For folders that ``headroles prune`` or ``headroles collaborate`` wrote, which
+    ``from_pretrained`` of transformers 5 refuses; others are read as it reads them. The model is
+    in evaluation mode and on the CPU.
+
+    Raises ModelError for a folder that holds no model, or whose weights do not fit.
+    """
+    options = options or ModelOptions()
+    config = load_config(str(folder), options)
+    refuse_unsupported(config)
+    if is_collaborative(str(folder)):
+        return load_collaborative(str(folder), getattr(torch, options.dtype))
+    kind: Any = class_of(config)
+    try:
+        with quiet_transformers():
+            network, report = kind.from_pretrained(
+                folder,
+                config=config,
+                dtype=getattr(torch, options.dtype),
+                use_safetensors=True,
+                trust_remote_code=options.trust_remote_code,
+                output_loading_info=True,
+                **_where(folder, options),
+            )
+    except Exception as error:  # of whatever the configuration made of the model
+        raise ModelError(
+            f"the weights of {folder} cannot be loaded ({_summary(error)}); "
+            f"{cure_of_weights(Path(folder))}"
+        ) from error
+    lacking = sorted(key for key in report["missing_keys"] if not _is_unused(key))
+    if lacking:
+        raise ModelError(f"{folder} lacks weights of its model ({listed(lacking)}); write it again")
+    model = as_published(network)
+    cast(nn.Module, model).eval()
+    return model
+
+
+def _is_of_encoder(key: str, network: PreTrainedModel) -> bool:
+    return key.startswith(f"{network.base_model_prefix}.") and "pooler." not in key
 
 
 def _unused_layers(unexpected: Iterable[str]) -> list[str]:
@@ -217,7 +280,8 @@ def _unused_layers(unexpected: Iterable[str]) -> list[str]:
     ]
 
 
-def _load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
+def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
+    """The configuration of a folder or hub id. Raises ModelError where there is none."""
     folder = Path(name)
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise ModelError(
@@ -270,7 +334,7 @@ def _load_tokenizer(
             "tokenizer.save_pretrained"
         )
     try:
-        with _quiet_transformers():
+        with quiet_transformers():
             tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
                 source, trust_remote_code=options.trust_remote_code, **_where(source, options)
             )
@@ -299,28 +363,11 @@ def _takes_token_types(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerB
     )
 
 
-def _is_unused(key: str) -> bool:
-    return any(part in key for part in _UNUSED_PARTS)
+def _is_unused(key: str, head: str = ENCODER) -> bool:
+    return any(part in key for part in _UNUSED_PARTS[head])
 
 
 def _summary(error: Exception) -> str:
     """The message in one line, without the advice that follows an empty line."""
     message = str(error).strip() or type(error).__name__
     return " ".join(message.split("\n\n")[0].split())
-
-
-@contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """Without progress bars and load reports: what matters of these is checked and raised."""
-    bars, level = (
-        transformers_logging.is_progress_bar_enabled(),
-        transformers_logging.get_verbosity(),
-    )
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    transformers_logging.set_verbosity(logging.ERROR)
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(level)
-        if bars:
-            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -21,9 +21,8 @@ from headroles.models.projections import LayerProjections
 class ValueReader:
     """Keeps what the value projections put out last, until the attention of their layer is read."""
 
-    def __init__(self, layers: Sequence[LayerProjections], n_heads: int) -> None:
+    def __init__(self, layers: Sequence[LayerProjections]) -> None:
         self._layers = layers
-        self._n_heads = n_heads
         self._lengthening = [_triangles(layer) for layer in layers]
         self._put_out: dict[nn.Linear, Tensor] = {}
 
@@ -34,11 +33,11 @@ class ValueReader:
 
     def values(self, layer: int) -> Tensor:
         """(batch, heads, token, head size), in float32: the value vectors, biases included."""
-        value = self._layers[layer].value
+        value, n_heads = self._layers[layer].value, len(self._layers[layer].columns)
         found = self._put_out[value.linear][..., value.rows]
         if value.bias_apart is not None:
             found = found + value.bias_apart.view(value.rows.shape)
-        return _repeated(found.float().movedim(-2, 1), self._n_heads, dim=1)
+        return _repeated(found.float().movedim(-2, 1), n_heads, dim=1)
 
     def lengths(self, layer: int) -> Tensor:
         """(batch, heads, token): ||f(x_j)|| of every head and token."""
@@ -58,9 +57,9 @@ class ValueReader:
 
 
 @contextmanager
-def open_values(layers: Sequence[LayerProjections], n_heads: int) -> Iterator[ValueReader]:
+def open_values(layers: Sequence[LayerProjections]) -> Iterator[ValueReader]:
     """A reader of the value vectors of these layers; leaves the modules as they were found."""
-    reader = ValueReader(layers, n_heads)
+    reader = ValueReader(layers)
     linears = {id(layer.value.linear): layer.value.linear for layer in layers}
     handles = [linear.register_forward_hook(reader.keep) for linear in linears.values()]
     try:

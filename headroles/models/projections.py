@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, Paths, find_at
+from headroles.models.kept_heads import kept_heads
 
 _Found = TypeVar("_Found")
 
@@ -57,6 +58,8 @@ class LayerProjections:
     """Its input is the outputs of all heads, one after the other: where a head is masked."""
     columns: Tensor
     """(heads, head size): the inputs of ``output`` that are each head's."""
+    heads: tuple[int, ...] = ()
+    """Numbers of the heads, which they keep when others are removed."""
 
     @property
     def output_weight(self) -> Tensor:
@@ -69,6 +72,8 @@ def find_projections(
 ) -> tuple[LayerProjections, ...]:
     """The projections of every layer, in the order of layers; ALBERT's layers share theirs.
 
+    ``n_heads`` is what a layer has, or had before heads were removed.
+
     Raises ModelSupportError for a family that is not listed, for modules that are not in their
     places, and for others in their places, such as quantised ones.
     """
@@ -77,22 +82,20 @@ def find_projections(
             f"where {family.name} keeps its queries, keys and values is not known; "
             "run `headroles models` for the families whose projections are"
         )
-    return tuple(
-        _of_layer(base_model, family, layer, n_heads)
-        for layer in range(base_model.config.num_hidden_layers)
-    )
+    kept = kept_heads(base_model.config, n_heads)
+    return tuple(_of_layer(base_model, family, layer, heads) for layer, heads in enumerate(kept))
 
 
 def _of_layer(
-    base_model: PreTrainedModel, family: Family, layer: int, n_heads: int
+    base_model: PreTrainedModel, family: Family, layer: int, heads: tuple[int, ...]
 ) -> LayerProjections:
     paths = cast(Paths, family.paths)
-    find = _Finder(base_model, family, layer)
+    find = PathFinder(base_model, family, layer)
     output = find.linear(paths.output)
-    size, rest = divmod(output.in_features, n_heads)
+    size, rest = divmod(output.in_features, max(len(heads), 1))
     if rest:
         raise ModelSupportError(
-            f"{output.in_features} outputs of heads in layer {layer} are not those of {n_heads} "
+            f"{output.in_features} outputs of heads in layer {layer} are not those of {len(heads)} "
             "heads of one size"
         )
     numbers = torch.arange(output.in_features, device=output.weight.device)
@@ -105,13 +108,16 @@ def _of_layer(
         key,
         replace(value, bias_apart=find.parameter(paths.value_bias)),
         output,
-        numbers.view(n_heads, size),
+        numbers.view(len(heads), size),
+        heads,
     )
 
 
 def _rows(fused: str, part: int, n_rows: int, size: int) -> Tensor:
     """(heads, head size): which of ``n_rows`` are of ``part``: 0 query, 1 key, 2 value."""
     numbers = torch.arange(n_rows)
+    if not n_rows:  # no head is left
+        return numbers.view(0, 0)
     if fused == "thirds":
         return numbers.view(3, -1, size)[part]
     if fused == "heads":
@@ -120,7 +126,7 @@ def _rows(fused: str, part: int, n_rows: int, size: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Finder:
+class PathFinder:
     """Finds what a family keeps for one layer."""
 
     base_model: PreTrainedModel
@@ -128,6 +134,7 @@ class _Finder:
     layer: int
 
     def linear(self, path: str) -> nn.Linear:
+        """The linear at ``path``. Raises ModelSupportError where there is another module."""
         found = self._find(path, self.base_model.get_submodule)
         if type(found) is not nn.Linear:
             raise ModelSupportError(
@@ -137,7 +144,17 @@ class _Finder:
         return found
 
     def parameter(self, path: str) -> nn.Parameter | None:
+        """The parameter at ``path``; None without a path."""
         return self._find(path, self.base_model.get_parameter) if path else None
+
+    def module(self, path: str) -> nn.Module:
+        """The module at ``path``."""
+        return self._find(path, self.base_model.get_submodule)
+
+    def place(self, path: str) -> tuple[nn.Module, str]:
+        """The module that what is at ``path`` belongs to, and its name there."""
+        above, _, name = path.rpartition(".")
+        return self.module(above), name
 
     def _find(self, path: str, find: Callable[[str], _Found]) -> _Found:
         config = self.base_model.config

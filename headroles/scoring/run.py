@@ -167,6 +167,7 @@ class ScoringRun:
             **provenance,
             **describe_scores(self.roles, self.score, reader.n_layers, reader.n_heads),
             "reaches": list(reader.reaches),
+            "removed_heads": [list(head) for head in reader.removed],
             "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
         }
 
@@ -288,6 +289,8 @@ class ScoringRun:
                 f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
                 f"run the model in float32 (it ran in {self._encoder.model.dtype})"
             )
+        for layer, head in self._reader.removed:
+            read[:, layer, head] = np.nan
         columns = next(iter(plans.values())).columns
         return np.asarray(read if columns == tuple(range(len(columns))) else read[..., columns])
 

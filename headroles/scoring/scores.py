@@ -219,6 +219,7 @@ class HeadScores(Stored):
             ids = [role.id for role in roles]
             score = SCORES[provenance["score"]]
             values, counts = _from_long(table, examples["example"], ids, shape)
+            _refuse_empty_heads(values, provenance.get("removed_heads", ()))
             return cls(
                 ids=tuple(examples["example"]),
                 documents=tuple(examples["document"]),
@@ -434,9 +435,14 @@ def _from_long(
         counts[example, role] = batch.column("count").to_numpy()
     if table.num_rows != int((~np.isnan(values)).sum()):
         raise ValueError("scores that stand there twice")
-    if np.isnan(values).all(axis=(0, 3)).any():
-        raise ValueError("heads without any score")
     return values, counts
+
+
+def _refuse_empty_heads(values: NDArray[np.float32], removed: Sequence[Sequence[int]]) -> None:
+    """Raise ValueError for a head without a score that was not removed from the model."""
+    empty = map(list, np.argwhere(np.isnan(values).all(axis=(0, 3))).tolist())
+    if any(head not in removed for head in empty):
+        raise ValueError("heads without any score")
 
 
 def _decode(column: Any, places: dict[str, int]) -> NDArray[np.int64]:

@@ -464,6 +464,9 @@ def _frame(
             "note": find_notes(hypotheses, _window_notes(scores, columns), options.test),
         }
     )
+    for layer, head in scores.provenance.get("removed_heads", ()):
+        gone = (frame["layer"] == layer) & (frame["head"] == head)
+        frame.loc[gone, "note"] = "untestable: the head was removed from the model"
     return frame[list(COLUMNS)]
 
 

@@ -14,6 +14,7 @@ from headroles.studies.comparison import RoleShifts
 from headroles.studies.examples import Examples
 from headroles.studies.planning import PowerPlan
 from headroles.studies.quantities import Quantities
+from headroles.studies.removal import Ablations, Importance, RoleImportance
 from headroles.studies.replication import LayerCounts, Replication
 from headroles.studies.role_table import RoleTable
 
@@ -28,6 +29,9 @@ TABLES: tuple[type[Result], ...] = (
     Redundancy,
     Replication,
     LayerCounts,
+    Importance,
+    Ablations,
+    RoleImportance,
 )
 """Every kind of table that a folder can hold."""
 

@@ -1,0 +1,39 @@
+"""``headroles prune``: a smaller model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import ModelArgument, Out
+from headroles.cli.flags import FolderOptions, command
+from headroles.studies.removal import PruneOptions
+
+
+@command(app)
+def prune(
+    model: ModelArgument,
+    out: Out,
+    options: PruneOptions,
+    output: FolderOptions,
+    task: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TASK]", help="Examples that orders of importance are found with."),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option("--test", help="Examples to measure on.", rich_help_panel="Task"),
+    ] = None,
+) -> None:
+    """Remove heads from MODEL and write what is left.
+
+    The folder is a model for every command, in which heads keep their numbers.
+    """
+    from headroles.studies.removal import prune as prune_heads
+
+    result = prune_heads(model, out, options, task, test, output.overwrite)
+    console.finish(out, output.json, result.facts(), iter(result.shown()))

@@ -1,0 +1,280 @@
+"""Gates: a multiplier for the output of every head, where the output projection takes it up.
+
+The place is the same in every family, and attention may be computed by any function (sdpa). A gate
+of 1 leaves a head as it is. At 0 something else takes the place of its output: nothing (``zero``,
+as if it were removed), its mean output over reference examples (``mean``), or the mean of its
+values over the tokens that it may attend to (``uniform``: attention without any preference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles.errors import UsageError
+from headroles.models.families import Paths, find_at, find_family, layer_reaches
+from headroles.models.projections import LayerProjections, find_projections
+
+ABLATIONS = ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
+
+Change: TypeAlias = Callable[[int, Tensor], Tensor]
+"""Given a layer and the outputs (batch, tokens, heads it has, head size) of its heads, what is to
+take their place."""
+
+
+@dataclass(frozen=True)
+class HeadSites:
+    """Where the outputs of all heads of a model can be read and changed."""
+
+    model: PreTrainedModel
+    layers: tuple[LayerProjections, ...]
+    reaches: tuple[int | None, ...]
+
+    @classmethod
+    def of(cls, model: PreTrainedModel) -> HeadSites:
+        """Of a model of a family whose projections are known.
+
+        Raises ModelSupportError for others.
+        """
+        base, family = cast(PreTrainedModel, model.base_model), find_family(model)
+        layers = find_projections(base, family, base.config.num_attention_heads)
+        return cls(model, layers, layer_reaches(base.config, len(layers)))
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return len(self.layers)
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads that each layer has, or had before some were removed."""
+        return int(self.model.config.num_attention_heads)
+
+    @property
+    def layers_are_shared(self) -> bool:
+        """Whether layers share modules (ALBERT)."""
+        return len({id(layer.output) for layer in self.layers}) < self.n_layers
+
+    @contextmanager
+    def changed(self, change: Change) -> Iterator[None]:
+        """Within, every forward pass of the model has ``change`` applied to the heads' outputs."""
+        of_module: dict[int, list[int]] = {}
+        for number, layer in enumerate(self.layers):
+            of_module.setdefault(id(layer.output), []).append(number)
+        calls: dict[int, int] = {}
+        with ExitStack() as stack:
+
+            def hook(handle: Any) -> None:
+                stack.callback(handle.remove)
+
+            def start(module: nn.Module, given: Any) -> None:
+                calls.clear()  # of a pass that was broken off
+
+            def put(module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+                served, call = of_module[id(module)], calls.get(id(module), 0)
+                calls[id(module)] = call + 1
+                number = served[call % len(served)]
+                outputs, columns = given[0], self.layers[number].columns
+                changed = change(number, outputs.view(*outputs.shape[:-1], len(columns), -1))
+                return (changed.flatten(-2), *given[1:])
+
+            hook(cast(nn.Module, self.model).register_forward_pre_hook(start))
+            for module in {id(layer.output): layer.output for layer in self.layers}.values():
+                if module.in_features:
+                    hook(module.register_forward_pre_hook(put))
+            yield
+
+    @contextmanager
+    def values_read(self, store: Callable[[nn.Module, Tensor], None]) -> Iterator[None]:
+        """Within, ``store`` is given what each value projection puts out, and the module."""
+        with ExitStack() as stack:
+            for module in {id(one.value.linear): one.value.linear for one in self.layers}.values():
+
+                def read(module: nn.Module, given: Any, output: Tensor) -> None:
+                    store(module, output)
+
+                stack.callback(module.register_forward_hook(read).remove)
+            yield
+
+
+@contextmanager
+def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> Iterator[None]:
+    """Within, the outputs of heads are multiplied by ``gates`` (layers, heads).
+
+    ``gates`` may also be (batch, layers, heads), for the examples of a batch one by one. What a
+    closed gate leaves out is made up for by ``ablation``, by nothing if it is None.
+    """
+    made = ablation or Ablation()
+
+    def change(layer: int, outputs: Tensor) -> Tensor:
+        own = gates[..., layer, list(sites.layers[layer].heads)].to(outputs)
+        own = own[..., None] if gates.dim() == 2 else own[:, None, :, None]
+        kept = outputs * own
+        instead = made.instead(sites, layer, outputs)
+        return kept if instead is None else kept + (1 - own) * instead
+
+    with ExitStack() as stack:
+        stack.enter_context(sites.changed(change))
+        if made.kind == UNIFORM:
+            stack.enter_context(sites.values_read(made.note))
+        yield
+
+
+@dataclass
+class Ablation:
+    """What takes the place of the output of a head whose gate is closed.
+
+    ``means``, for ``mean``, are the mean outputs (heads it has, head size) of each layer.
+    ``attention_mask`` (batch, tokens), for ``uniform``, is that of the batch to come.
+    """
+
+    kind: str = ZERO
+    means: Sequence[Tensor] = ()
+    attention_mask: Tensor | None = None
+    _values: dict[int, Tensor] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in ABLATIONS:
+            raise UsageError(
+                f"the ablation is {self.kind!r}; it must be one of {', '.join(ABLATIONS)}"
+            )
+
+    def note(self, module: nn.Module, output: Tensor) -> None:
+        """Keep what a value projection put out until its heads are asked for."""
+        self._values[id(module)] = output
+
+    def instead(self, sites: HeadSites, layer: int, outputs: Tensor) -> Tensor | None:
+        """What stands where a head's output stood, None for nothing."""
+        if self.kind == MEAN:
+            return self.means[layer].to(outputs)
+        if self.kind == UNIFORM:
+            return self._uniform(sites, layer)
+        return None
+
+    def _uniform(self, sites: HeadSites, layer: int) -> Tensor:
+        """(batch, tokens, heads, head size): the mean of the values that a token may attend to."""
+        projection = sites.layers[layer].value
+        output = self._values[id(projection.linear)]
+        values = output[..., projection.rows]
+        if projection.bias_apart is not None:
+            values = values + projection.bias
+        values = values.repeat_interleave(len(sites.layers[layer].heads) // values.shape[2], dim=2)
+        allowed = cast(Tensor, self.attention_mask)[:, None].to(values)  # (batch, 1, key)
+        reach = sites.reaches[layer]
+        if reach is not None:
+            place = torch.arange(allowed.shape[-1], device=allowed.device)
+            allowed = allowed * ((place[:, None] - place).abs() <= reach)
+        shares = allowed / allowed.sum(-1, keepdim=True).clamp_min(1)
+        return torch.einsum("bqk,bkhs->bqhs", shares.expand(-1, values.shape[1], -1), values)
+
+
+class MeanOutputs:
+    """Adds up the outputs of all heads over the real tokens of reference examples."""
+
+    def __init__(self, sites: HeadSites) -> None:
+        self._sites = sites
+        self._sums: dict[int, Tensor] = {}
+        self._tokens = 0
+
+    @contextmanager
+    def of_batch(self, attention_mask: Tensor) -> Iterator[None]:
+        """Within, a forward pass of a batch with this mask (batch, tokens) is added."""
+        self._tokens += int(attention_mask.sum())
+
+        def add(layer: int, outputs: Tensor) -> Tensor:
+            real = attention_mask[..., None, None].to(outputs)
+            total = (outputs * real).sum((0, 1))
+            self._sums[layer] = self._sums.get(layer, torch.zeros_like(total)) + total
+            return outputs
+
+        with self._sites.changed(add):
+            yield
+
+    @property
+    def means(self) -> list[Tensor]:
+        """(heads it has, head size) of each layer; empty for one without heads."""
+        nothing = torch.zeros(0, 1)
+        layers = range(self._sites.n_layers)
+        return [self._sums.get(layer, nothing) / max(self._tokens, 1) for layer in layers]
+
+
+class GateGradients:
+    """The derivative of a loss with respect to a gate for every token of every head.
+
+    The derivative with respect to the gate of a head is their sum over the tokens; of examples
+    whose losses are added up, it is had for each of them from one backward pass.
+    """
+
+    def __init__(self, sites: HeadSites) -> None:
+        self._sites = sites
+        self._gates: dict[int, Tensor] = {}
+
+    @contextmanager
+    def of_pass(self) -> Iterator[None]:
+        """Within, a forward pass has gates of 1 whose derivatives can be had."""
+        self._gates = {}
+
+        def open_gates(layer: int, outputs: Tensor) -> Tensor:
+            gates = torch.ones_like(outputs[..., 0], requires_grad=True)
+            self._gates[layer] = gates
+            return outputs * gates[..., None]
+
+        with self._sites.changed(open_gates):
+            yield
+
+    def of_loss(self, loss: Tensor) -> Tensor:
+        """(batch, tokens, layers, heads) of the loss of that pass; 0 for heads that are gone."""
+        layers = sorted(self._gates)
+        found = torch.autograd.grad(loss, [self._gates[layer] for layer in layers])
+        shape = (*found[0].shape[:2], self._sites.n_layers, self._sites.n_heads)
+        gradients = found[0].new_zeros(shape)
+        for layer, own in zip(layers, found, strict=True):
+            gradients[:, :, layer, list(self._sites.layers[layer].heads)] = own
+        return gradients
+
+
+class LayerOutputs:
+    """What each layer put out in a pass, so that layers below a change need not be run again."""
+
+    def __init__(self, sites: HeadSites) -> None:
+        """Without effect where layers share modules."""
+        base, family = cast(PreTrainedModel, sites.model.base_model), find_family(sites.model)
+        path = cast(Paths, family.paths).output
+        shared = sites.layers_are_shared
+        stem = path[: path.index("{}") + 2] if not shared else ""
+        self._modules = [
+            find_at(base.get_submodule, stem.format(layer), family)
+            for layer in range(0 if shared else sites.n_layers)
+        ]
+        self._outputs: list[Any] = []
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Within, the outputs of all layers of a forward pass are kept."""
+        self._outputs = []
+        with ExitStack() as stack:
+            for module in self._modules:
+
+                def keep(module: nn.Module, given: Any, output: Any) -> None:
+                    self._outputs.append(output)
+
+                stack.callback(module.register_forward_hook(keep).remove)
+            yield
+
+    @contextmanager
+    def reused_below(self, layer: int) -> Iterator[None]:
+        """Within, layers below ``layer`` put out what was kept, and compute nothing."""
+        below = self._modules[:layer]
+        for module, output in zip(below, self._outputs, strict=False):
+            module.forward = lambda *_, _output=output, **__: _output
+        try:
+            yield
+        finally:
+            for module in below:
+                del module.forward

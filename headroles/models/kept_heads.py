@@ -1,0 +1,72 @@
+"""Which heads a model still has: those that were removed are named in its configuration.
+
+``pruned_heads`` is what transformers before version 5 wrote and read: layers as keys (texts, once
+they went through JSON) and the removed heads of each, by their numbers in the model as it was
+trained. Heads keep those numbers in every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from headroles.errors import ModelError, UsageError
+from headroles.wording import listed
+
+Head: TypeAlias = tuple[int, int]
+"""(layer, head), both counted from 0."""
+
+
+def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
+    """The removed heads of each layer that lacks some.
+
+    Raises ModelError for a configuration that names heads which the model cannot have had.
+    """
+    given: Any = getattr(config, "pruned_heads", None) or {}
+    try:
+        found = {int(layer): tuple(sorted(map(int, heads))) for layer, heads in given.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"pruned_heads of the configuration is {given!r}; it must name heads by layer, "
+            'as in {"0": [1, 2]}'
+        ) from error
+    n_layers, n_heads = config.num_hidden_layers, config.num_attention_heads
+    for layer, heads in found.items():
+        if not 0 <= layer < n_layers or any(not 0 <= head < n_heads for head in heads):
+            raise ModelError(
+                f"pruned_heads of the configuration names heads {listed(heads)} of layer {layer}; "
+                f"the model has {n_layers} layers of {n_heads} heads, counted from 0"
+            )
+    return {layer: heads for layer, heads in sorted(found.items()) if heads}
+
+
+def kept_heads(config: Any, n_heads: int) -> tuple[tuple[int, ...], ...]:
+    """For each layer the numbers of the heads that are left of ``n_heads``."""
+    pruned = pruned_heads(config)
+    return tuple(
+        tuple(head for head in range(n_heads) if head not in pruned.get(layer, ()))
+        for layer in range(config.num_hidden_layers)
+    )
+
+
+def by_layer(heads: Iterable[Head]) -> dict[int, list[int]]:
+    """Heads by their layers, in order, each once."""
+    found: dict[int, list[int]] = {}
+    for layer, head in sorted(set(heads)):
+        found.setdefault(layer, []).append(head)
+    return found
+
+
+def check_heads(heads: Iterable[Head], n_layers: int, n_heads: int) -> None:
+    """Raise UsageError for a head that a model of this size does not have."""
+    for layer, head in heads:
+        if not 0 <= layer < n_layers or not 0 <= head < n_heads:
+            raise UsageError(
+                f"there is no head {layer}-{head}; the model has {n_layers} layers of {n_heads} "
+                "heads, counted from 0"
+            )
+
+
+def to_record(pruned: Mapping[int, Iterable[int]]) -> dict[str, list[int]]:
+    """Removed heads as a configuration keeps them."""
+    return {str(layer): sorted(heads) for layer, heads in sorted(pruned.items())}

@@ -1,0 +1,234 @@
+"""Taking heads out of a model: their rows of queries, keys and values, their columns of the output.
+
+What is left computes what the model computed with the outputs of these heads at zero (the bias of
+the output projection stays), and is smaller. Layers may lose all their heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles.errors import ModelSupportError, UsageError
+from headroles.models.families import Family, Paths, find_family
+from headroles.models.kept_heads import (
+    Head,
+    by_layer,
+    check_heads,
+    kept_heads,
+    pruned_heads,
+    to_record,
+)
+from headroles.models.projections import LayerProjections, PathFinder, find_projections
+
+_COUNTS = ("num_attention_heads", "n_heads", "num_heads")
+"""What attention modules call the number of their heads, where they know it."""
+
+
+def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
+    """Take ``heads`` out of ``model``, by the numbers they had when it was trained.
+
+    Heads that are gone already are passed over. The configuration names all that are gone.
+
+    Raises:
+        UsageError: a head that the model never had, or one of a module that layers share (ALBERT)
+            without the same head of the other layers.
+        ModelSupportError: a family whose projections are not known, or heads that the model mixes.
+    """
+    family, config = find_family(model), model.config
+    n_heads = config.num_attention_heads
+    wanted = list(heads)
+    check_heads(wanted, config.num_hidden_layers, n_heads)
+    gone = pruned_heads(config)
+    wanted += [(layer, head) for layer, own in gone.items() for head in own]
+    _cut(cast(PreTrainedModel, model.base_model), family, wanted, n_heads)
+    config.pruned_heads = to_record(by_layer(wanted))
+
+
+def remove_those_of(model: PreTrainedModel, pruned: dict[int, tuple[int, ...]]) -> None:
+    """Take out of a model with all its heads those that a configuration names."""
+    model.config.pruned_heads = {}
+    remove_heads(model, [(layer, head) for layer, own in pruned.items() for head in own])
+
+
+def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
+    """Put zeros in the place of what ``heads`` give to the output: the same function, full size.
+
+    Any program can read such a model. Raises as `remove_heads` does.
+    """
+    base = cast(PreTrainedModel, model.base_model)
+    family, config = find_family(model), model.config
+    wanted = list(heads)
+    check_heads(wanted, config.num_hidden_layers, config.num_attention_heads)
+    projections = find_projections(base, family, config.num_attention_heads)
+    _refuse_part_of_shared(projections, wanted)
+    for layer, own in by_layer(wanted).items():
+        found = projections[layer]
+        columns = found.columns[[found.heads.index(head) for head in own if head in found.heads]]
+        with torch.no_grad():
+            found.output.weight[:, columns.flatten()] = 0
+
+
+def _cut(base: PreTrainedModel, family: Family, wanted: list[Head], n_heads: int) -> None:
+    projections = find_projections(base, family, n_heads)
+    _refuse_part_of_shared(projections, wanted)
+    removed = by_layer(wanted)
+    done: set[int] = set()
+    for layer, found in enumerate(projections):
+        kept = [
+            place for place, head in enumerate(found.heads) if head not in removed.get(layer, ())
+        ]
+        if len(kept) < len(found.heads) and id(found.output) not in done:
+            _cut_layer(PathFinder(base, family, layer), found, kept)
+        done.add(id(found.output))
+
+
+def _refuse_part_of_shared(projections: Sequence[LayerProjections], wanted: list[Head]) -> None:
+    """Raise UsageError unless layers that share a module lose the same heads."""
+    lost = by_layer(wanted)
+    first: dict[int, int] = {}
+    for layer, found in enumerate(projections):
+        other = first.setdefault(id(found.output), layer)
+        if lost.get(layer) != lost.get(other):
+            raise UsageError(
+                f"layers {other} and {layer} share one attention module, so they can only lose the "
+                "same heads; name each head in all layers that share it"
+            )
+
+
+def _cut_layer(find: PathFinder, found: LayerProjections, kept: list[int]) -> None:
+    """Keep of one layer the heads at these places."""
+    paths, attention = (
+        cast(Paths, find.family.paths),
+        find.module(cast(Paths, find.family.paths).attention),
+    )
+    if getattr(attention, "head_logits_proj", None) is not None:
+        raise ModelSupportError(
+            f"{paths.attention.format(find.layer)} mixes the attention of its heads, so that none "
+            "can be taken out alone"
+        )
+    n_before, size = found.columns.shape
+    keys = _keys_of(kept, _groups_of(find, found, kept), n_before // len(found.key.rows))
+    rows = {paths.query: found.query.rows[kept].flatten()}
+    if paths.fused:
+        parts = (found.query.rows, found.key.rows, found.value.rows)
+        rows[paths.query] = torch.cat([part[kept].flatten() for part in parts]).sort().values
+    else:
+        rows[paths.key] = found.key.rows[keys].flatten()
+        rows[paths.value] = found.value.rows[keys].flatten()
+    for path in paths.positions:
+        if hasattr(*find.place(path)):
+            rows[path] = found.columns[kept].flatten()
+    for path, numbers in rows.items():
+        _replace(find, path, _take(find.linear(path), numbers, dim=0))
+    for path in filter(None, (paths.query_bias, paths.value_bias)):
+        values = cast(nn.Parameter, find.parameter(path)).data[found.columns[kept].flatten()]
+        _replace(find, path, nn.Parameter(values))
+    _replace(find, paths.output, _take(found.output, found.columns[kept].flatten(), dim=1))
+    _tell(attention, find.family, kept, size, len(kept) // max(len(keys), 1), n_before)
+
+
+def _groups_of(find: PathFinder, found: LayerProjections, kept: list[int]) -> list[int]:
+    """Which heads had their keys together when the model was trained: a number for each."""
+    config = find.base_model.config
+    n_heads = config.num_attention_heads
+    per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
+    return [found.heads[place] // per_key for place in kept]
+
+
+def _keys_of(kept: list[int], groups: list[int], shared: int) -> list[int]:
+    """Places of the keys for the heads at places ``kept``, of which ``shared`` have one together.
+
+    ``groups`` are those of the heads in the model as it was trained: as few keys are left as heads
+    can still share evenly; otherwise every head gets a copy of its own. What was removed together
+    or in steps comes to the same.
+    """
+    distinct = list(dict.fromkeys(groups))
+    per_group, rest = divmod(len(kept), max(len(distinct), 1))
+    if not rest and groups == [group for group in distinct for _ in range(per_group)]:
+        return [kept[groups.index(group)] // shared for group in distinct]
+    return [head // shared for head in kept]
+
+
+def _take(linear: nn.Linear, numbers: Tensor, dim: int) -> nn.Linear:
+    """``linear`` with the rows (dim 0) or columns (dim 1) of these numbers only."""
+    weight = linear.weight.detach().index_select(dim, numbers)
+    made = nn.Linear(1, 1, bias=linear.bias is not None, device=weight.device, dtype=weight.dtype)
+    made.out_features, made.in_features = weight.shape
+    made.weight = nn.Parameter(weight, requires_grad=linear.weight.requires_grad)
+    if linear.bias is not None:
+        bias = linear.bias.detach()
+        values = bias.clone() if dim == 1 else bias.index_select(0, numbers)
+        made.bias = nn.Parameter(values, requires_grad=linear.bias.requires_grad)
+    return made.train(linear.training)
+
+
+def _replace(find: PathFinder, path: str, value: nn.Module | nn.Parameter) -> None:
+    setattr(*find.place(path), value)
+
+
+def _tell(
+    attention: nn.Module, family: Family, kept: list[int], size: int, groups: int, n_before: int
+) -> None:
+    """Let an attention module know how many heads it has."""
+    settings: dict[str, int] = dict.fromkeys(_COUNTS, len(kept))
+    settings |= {"all_head_size": len(kept) * size, "num_key_value_groups": max(groups, 1)}
+    for name, value in settings.items():
+        if isinstance(getattr(attention, name, None), int):
+            setattr(attention, name, value)
+    if family.position_bias:
+        # A hook of a layer that is cut again adds to the one before it, whose places it counts.
+        attention.register_forward_pre_hook(
+            partial(_take_position_bias, family.position_bias, tuple(kept)), with_kwargs=True
+        )
+    if not kept and family.dropout is not None:
+        attention.forward = partial(_attend_to_nothing, attention, family)
+
+
+def _take_position_bias(
+    name: str,
+    kept: tuple[int, ...],
+    module: nn.Module,
+    given: tuple[Any, ...],
+    named: dict[str, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Leave of the bias (batch, heads, query, key) that all layers get the heads that are left."""
+    place = _PLACE_OF_POSITION_BIAS
+    if named.get(name) is not None:
+        return given, {**named, name: named[name][:, list(kept)]}
+    if len(given) > place and given[place] is not None:
+        return (*given[:place], given[place][:, list(kept)], *given[place + 1 :]), named
+    return given, named
+
+
+_PLACE_OF_POSITION_BIAS = 2
+
+
+def _attend_to_nothing(
+    attention: Any, family: Family, hidden_states: Tensor, *_: Any, **__: Any
+) -> tuple[Tensor, ...]:
+    """The forward of a module without heads, of families whose own cannot do without one."""
+    batch, width = hidden_states.shape[:2]
+    attention.dropout(hidden_states.new_zeros(batch, 0, width, width))
+    nothing = hidden_states.new_zeros(batch, width, 0)
+    inside = cast(Paths, family.paths).output.startswith(cast(Paths, family.paths).attention + ".")
+    if inside:
+        output = getattr(attention, cast(Paths, family.paths).output.rpartition(".")[2])
+        return (output(nothing),)
+    return nothing, None  # type: ignore[return-value]
+
+
+def removed_from(model: PreTrainedModel) -> list[Head]:
+    """The heads that ``model`` lacks, as (layer, head)."""
+    return [(layer, head) for layer, own in pruned_heads(model.config).items() for head in own]
+
+
+def heads_of(model: PreTrainedModel) -> list[Head]:
+    """The heads that ``model`` has, as (layer, head)."""
+    kept = kept_heads(model.config, model.config.num_attention_heads)
+    return [(layer, head) for layer, own in enumerate(kept) for head in own]

@@ -1,0 +1,16 @@
+from .ablation import Ablations as Ablations
+from .ablation import ablate as ablate
+from .ablation import ablate_heads as ablate_heads
+from .by_role import RoleImportance as RoleImportance
+from .by_role import compare_roles_in_task as compare_roles_in_task
+from .by_role import role_importance as role_importance
+from .importance import Importance as Importance
+from .importance import find_importance as find_importance
+from .importance import importance as importance
+from .options import AblateOptions as AblateOptions
+from .options import ImportanceOptions as ImportanceOptions
+from .options import PruneOptions as PruneOptions
+from .options import RoleImportanceOptions as RoleImportanceOptions
+from .pruning import Pruned as Pruned
+from .pruning import prune as prune
+from .pruning import prune_heads as prune_heads

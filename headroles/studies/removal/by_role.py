@@ -1,0 +1,253 @@
+"""Roles and a task -> RoleImportance: whether heads with a role matter more than others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.inference import adjust_p_values, permutation_test_within
+from headroles.models import Model
+from headroles.options import takes
+from headroles.results import Grid, Result, Shown, Warned
+from headroles.studies.removal.importance import values_of
+from headroles.studies.removal.options import RoleImportanceOptions
+from headroles.studies.removal.orders import (
+    Head,
+    check_roles,
+    load_roles,
+    present_heads,
+    rises_of,
+)
+from headroles.tasks import TaskRun, open_run
+from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values
+
+FloatArray = NDArray[np.float64]
+COLUMNS = (
+    "role",
+    "heads",
+    "shared_with",
+    "overlap",
+    "importance_difference",
+    "p_importance",
+    "p_importance_adjusted",
+    "loss_difference",
+    "p_loss",
+    "p_loss_adjusted",
+    "drawn_heads",
+    "removed_loss",
+    "drawn_loss",
+    "removed_difference",
+    "ci_low",
+    "ci_high",
+    "p_removed",
+    "p_removed_adjusted",
+)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RoleImportance(Result):
+    """Whether heads with a role matter more to a task than others of their layers.
+
+    ``frame`` has the columns of ``COLUMNS``, a row for each role that some heads have.
+    ``importance_difference`` and ``loss_difference`` are means over the heads with the role, of
+    their importance and of the rise of the loss without each, less the means of their layers; both
+    are tested by permuting heads within layers. ``removed_difference`` is the loss of the model
+    without all of these heads less its mean over draws of ``drawn_heads`` others of the same layers
+    (a layer gives as many as lack the role), tested over examples, with its interval.
+    ``shared_with`` is the role that most of these heads have too, and ``overlap`` the share of
+    heads with either role that have both: what is found of one may be the doing of the other.
+    """
+
+    kind: ClassVar[str] = "role importance"
+    stem: ClassVar[str] = "role-importance"
+    cure: ClassVar[str] = "make it with: headroles by-role MODEL TASK --out DIR"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+
+    def shown(self) -> Iterator[Shown]:
+        """The differences of all roles with their p-values."""
+        asked, task = self.provenance["compared"], self.provenance["task"]
+        yield (
+            f"heads with a role less others of their layers, {task['examples']} examples of "
+            f"{self.provenance['corpus']['file']}\n"
+            f"importance: {asked['estimator']}; {asked['correction']} over roles\n"
+        )
+        rows = [
+            (
+                str(row.role),
+                str(row.heads),
+                f"{row.importance_difference:+.4f}",
+                f"{row.p_importance_adjusted:.2g}",
+                f"{row.loss_difference:+.4f}",
+                f"{row.p_loss_adjusted:.2g}",
+                f"{row.removed_difference:+.3f}",
+                f"{row.p_removed_adjusted:.2g}",
+                f"{row.shared_with!s} {row.overlap:.2f}" if row.shared_with else "",
+            )
+            for row in self.frame.itertuples()
+        ]
+        names = ("importance", "p", "loss without each", "p ", "without all, less drawn", "p  ")
+        yield Grid(("role", "heads", *names, "shares heads with"), tuple(rows))
+        alike = self.frame[self.frame["overlap"] > 1 / 2]["role"].tolist()
+        if alike:
+            yield Warned(
+                f"more than half of the heads of {len(alike)} roles have another role too "
+                "(column shared_with): which of both matters cannot be told"
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {"compared": self.provenance["compared"], "roles": to_records(self.frame)}
+
+
+@takes(RoleImportanceOptions)
+def compare_roles_in_task(
+    model: Model, task: str | Path, options: RoleImportanceOptions
+) -> RoleImportance:
+    """Test whether heads with a role matter more to a task than other heads of their layers.
+
+    Three answers: by importance (derivatives), by the loss without each head, and by the loss
+    without all heads of a role against draws of as many others of the same layers.
+
+    Args:
+        model: a folder or hub id, with the head that was trained for the task; or a loaded model.
+        task: examples, as `ablate_heads` takes them.
+        options: keyword arguments, described below; ``roles_from`` is needed.
+
+    Raises:
+        UsageError: no roles, or those of a model of another size; else as `ablate_heads`.
+    """
+    return role_importance(model, task, options)
+
+
+def role_importance(
+    model: Model, task: str | Path, options: RoleImportanceOptions
+) -> RoleImportance:
+    """`compare_roles_in_task` for callers that have their options together."""
+    if options.roles_from is None:
+        raise UsageError("name the folder of roles: roles_from (--roles-from DIR)")
+    table = load_roles(options.roles_from)
+    run = open_run(model, task, options)
+    check_roles(table, run)
+    heads = present_heads(run)
+    having = {role: [one for one in table.heads_with(role) if one in heads] for role in table.roles}
+    having = {role: own for role, own in having.items() if own}
+    if not having:
+        raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
+    importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
+    rises = rises_of(run)
+    frame = pd.DataFrame(
+        {
+            "role": list(having),
+            "heads": [len(own) for own in having.values()],
+            **_overlaps(having),
+            **_within(importances, heads, having, options, "importance"),
+            **_within(rises, heads, having, options, "loss"),
+            **_removed(run, heads, having, options),
+        }
+    )
+    provenance = {**run.provenance(options), "compared": options.record()}
+    return RoleImportance(frame[list(COLUMNS)], provenance)
+
+
+def _overlaps(having: Mapping[str, Sequence[Head]]) -> dict[str, list[Any]]:
+    names, overlaps = [], []
+    for role, own in having.items():
+        shares = {
+            other: len(set(own) & set(others)) / len(set(own) | set(others))
+            for other, others in having.items()
+            if other != role
+        }
+        best = max(shares, key=lambda other: shares[other], default="")
+        overlap = shares.get(best, 0.0)
+        names.append(best if overlap else "")
+        overlaps.append(overlap)
+    return {"shared_with": names, "overlap": overlaps}
+
+
+def _correct(p_values: FloatArray, options: RoleImportanceOptions) -> FloatArray:
+    return adjust_p_values(p_values, options.correction, alpha=options.alpha)
+
+
+def _within(
+    values: FloatArray,
+    heads: Sequence[Head],
+    having: Mapping[str, Sequence[Head]],
+    options: RoleImportanceOptions,
+    name: str,
+) -> dict[str, FloatArray]:
+    found = np.array(
+        [
+            permutation_test_within(
+                [values[head] for head in heads],
+                [head in own for head in heads],
+                [layer for layer, _ in heads],
+                options.permutations,
+                options.seed,
+            )
+            for own in having.values()
+        ]
+    )
+    return {
+        f"{name}_difference": found[:, 0],
+        f"p_{name}": found[:, 1],
+        f"p_{name}_adjusted": _correct(found[:, 1], options),
+    }
+
+
+def draw_others(own: Sequence[Head], heads: Sequence[Head], rng: np.random.Generator) -> list[Head]:
+    """As many heads that are not of ``own``, of the same layers, as far as there are so many."""
+    drawn: list[Head] = []
+    for layer in sorted({layer for layer, _ in own}):
+        others = [head for head in heads if head[0] == layer and head not in own]
+        n = min(len(others), sum(one == layer for one, _ in own))
+        drawn += [others[place] for place in rng.permutation(len(others))[:n]]
+    return drawn
+
+
+def _removed(
+    run: TaskRun,
+    heads: Sequence[Head],
+    having: Mapping[str, Sequence[Head]],
+    options: RoleImportanceOptions,
+) -> dict[str, Any]:
+    """The losses without the heads of each role, and without others."""
+    rng = np.random.default_rng(options.seed)
+    sets = [
+        [list(own), *(draw_others(own, heads, rng) for _ in range(options.draws))]
+        for own in having.values()
+    ]
+    gates = torch.ones(len(sets), 1 + options.draws, *run.shape)
+    for role, draws in enumerate(sets):
+        for draw, removed in enumerate(draws):
+            for head in removed:
+                gates[role, draw][head] = 0
+    losses = run.outcomes(gates.flatten(0, 1), on_batch=options.on_progress).losses
+    losses = losses.reshape(len(losses), len(sets), -1)
+    drawn_heads = np.array([len(draws[1]) for draws in sets])
+    differences = losses[:, :, 0] - losses[:, :, 1:].mean(-1)
+    differences[:, drawn_heads == 0] = np.nan  # whole layers have the role
+    tested = Hypotheses.of(
+        differences, 0.0, labels=np.zeros(len(sets), dtype=np.intp), names=("roles",)
+    )
+    asked = TestOptions(alpha=options.alpha, correction="none", clusters="none")
+    p_values = find_p_values(tested, asked, "two-sided").single
+    intervals = find_intervals(tested, asked)
+    return {
+        "drawn_heads": drawn_heads,
+        "removed_loss": losses[:, :, 0].mean(0),
+        "drawn_loss": losses[:, :, 1:].mean((0, 2)),
+        "removed_difference": tested.moments.mean,
+        "ci_low": intervals.ci_low,
+        "ci_high": intervals.ci_high,
+        "p_removed": p_values,
+        "p_removed_adjusted": _correct(p_values, options),
+    }

@@ -1,0 +1,301 @@
+"""A model and a task -> Importance: how the loss depends on a gate at the output of every head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from headroles.formats import to_records
+from headroles.models import Model
+from headroles.options import takes
+from headroles.results import Grid, Result, Shown, Warned
+from headroles.studies.removal.examples import read_examples, write_examples
+from headroles.studies.removal.options import (
+    ABSOLUTE,
+    ESTIMATORS,
+    L2,
+    SIGNED,
+    TAYLOR,
+    TOKEN,
+    ImportanceOptions,
+)
+from headroles.tasks import TaskRun, open_run
+from headroles.tasks.running import Derivatives
+from headroles.testing import Hypotheses, TestOptions, find_intervals
+
+FloatArray = NDArray[np.float64]
+COLUMNS = (
+    "layer",
+    "head",
+    "estimator",
+    "n",
+    "importance",
+    "standard_error",
+    "ci_low",
+    "ci_high",
+    "normalised",
+    "rank",
+)
+EXAMPLES_FILE = "importance-examples.parquet"
+_SPLITS = 50
+_STRONGEST = 5
+_RELIABLE = 0.8
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Importance(Result):
+    """How much the loss of a task depends on each head, by several estimators.
+
+    With d the derivative of an example's loss by the gate of a head (a gate of 1 leaves the head
+    as it is), the estimators are means over examples: ``absolute`` of |d| (Michel et al. 2019,
+    equation 2); ``signed`` of -d, to first order the rise of the loss if the head is removed;
+    ``taylor`` of d^2 (Molchanov et al. 2019); ``token`` adds up absolute values over tokens
+    before anything else and divides by the number of tokens, in the last layer by that of examples
+    (what Michel et al. released; per-token values bound those per example from above).
+
+    ``frame`` has the columns of ``COLUMNS``, ordered by estimator, layer and head. ``importance``
+    is in units of the loss (``taylor`` squared), with its standard error and 95 % interval;
+    ``normalised`` is divided by the Euclidean length of its layer; ``rank`` counts from 1, the most
+    important, in whichever of both was asked for. Heads that were removed are NaN.
+
+    ``derivatives`` are those of every example.
+    """
+
+    derivatives: Derivatives | None = None
+
+    kind: ClassVar[str] = "importance"
+    stem: ClassVar[str] = "importance"
+    cure: ClassVar[str] = "make it with: headroles importance MODEL TASK --out DIR"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "wide")
+
+    def of(self, estimator: str, column: str = "importance") -> FloatArray:
+        """(layers, heads): a column of one estimator."""
+        rows = self.frame[self.frame["estimator"] == estimator]
+        values = rows[column].to_numpy(dtype=np.float64)
+        return values.reshape(self.provenance["layers"], self.provenance["heads"])
+
+    def wide(self, value: str = "importance") -> pd.DataFrame:
+        """One row per head, a column per estimator, holding column ``value``."""
+        wide = self.frame.pivot_table(
+            index=["layer", "head"], columns="estimator", values=value, dropna=False
+        )
+        return wide[list(ESTIMATORS)].rename_axis(columns=None).reset_index()
+
+    def correlations(self) -> pd.DataFrame:
+        """Rank correlations (Spearman) of the estimators with one another, over heads."""
+        return self.wide()[list(ESTIMATORS)].corr("spearman").rename_axis("estimator")
+
+    @property
+    def reliability(self) -> dict[str, dict[str, float]]:
+        """For each estimator ``split_half``, ``full`` and ``examples_needed``."""
+        found: dict[str, dict[str, float]] = self.provenance["reliability"]
+        return found
+
+    def shown(self) -> Iterator[Shown]:
+        """The most important heads of each estimator, and how far its order can be relied on."""
+        task, asked = self.provenance["task"], self.provenance["options"]
+        yield (
+            f"{self.provenance['layers']} layers x {self.provenance['heads']} heads, "
+            f"{task['examples']} examples of {self.provenance['corpus']['file']}\n"
+            f"loss {task['measured']['loss']:.4f}"
+            + "".join(f", {name} {task['measured'][name]:.3f}" for name in task["metrics"])
+            + "\n"
+        )
+        title = "most important heads: layer-head importance (standard error)"
+        columns = ("estimator", "split-half", "all", f"needed for {asked['reliability']:g}", title)
+        rows = tuple(self._row(estimator) for estimator in ESTIMATORS)
+        yield Grid(columns, rows, left=frozenset([title]))
+        yield (
+            "split-half: rank correlation of the order in random halves of the examples; all: that "
+            "expected of all examples; needed: examples for such an order"
+        )
+        if task["cut"]:
+            yield f"{task['cut']} examples were cut to the length that the model takes"
+        weak = [name for name in ESTIMATORS if self.reliability[name]["full"] < _RELIABLE]
+        if weak:
+            yield Warned(
+                f"the order by {', '.join(weak)} would come out differently with other examples "
+                f"(reliability below {_RELIABLE:g}); more examples help"
+            )
+
+    def _row(self, estimator: str) -> tuple[str, ...]:
+        found = self.reliability[estimator]
+        rows = self.frame[self.frame["estimator"] == estimator].nsmallest(_STRONGEST, "rank")
+        heads = [
+            f"{row.layer}-{row.head} {row.importance:.3g} ({row.standard_error:.1g})"
+            for row in rows.itertuples()
+        ]
+        needed = found["examples_needed"]
+        told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
+        reliable = (f"{found[name]:.2f}" for name in ("split_half", "full"))
+        return (estimator, *reliable, told, "  ".join(heads))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        kept = ("task", "layers", "heads", "reliability")
+        heads = to_records(self.frame[["layer", "head", "estimator", "importance", "rank"]])
+        return {**{name: self.provenance[name] for name in kept}, "importance": heads}
+
+    def write_files(self, folder: Path) -> list[str]:
+        """The table, and the derivatives of all examples."""
+        names = super().write_files(folder)
+        if self.derivatives is None:
+            return names
+        one = self.derivatives
+        columns: dict[str, NDArray[Any]] = {
+            "by_gate": one.by_gate,
+            "by_token": one.by_token,
+            "tokens": one.tokens,
+        }
+        write_examples(folder / EXAMPLES_FILE, columns)
+        return [*names, EXAMPLES_FILE]
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Importance:
+        """The table and the derivatives."""
+        table = super().read_files(folder, provenance)
+        found = read_examples(folder / EXAMPLES_FILE)
+        return cls(table.frame, provenance, Derivatives(**found))
+
+
+@takes(ImportanceOptions)
+def find_importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
+    """How much the loss of a task depends on each head of a model that was trained for it.
+
+    One pass forward and one back over the examples of ``task``, a file of labelled text (or plain
+    text for a masked language model), gives the derivative of every example's loss by the gate of
+    every head. Take examples that the model was trained on, or others that you will not test on.
+
+    Importance is not what is lost when heads are removed, above all not of many at once: see
+    `ablate_heads` for single heads and the pruning curves of `prune_heads` for many.
+
+    Args:
+        model: a folder or hub id, with the head that was trained for the task; or a loaded model.
+        task: a tab-separated file of labelled text; plain text for masked language models.
+        options: keyword arguments, described below.
+
+    Raises:
+        CorpusError, UsageError: a task that cannot be read, or labels the model does not know.
+        ModelError, TokenizerError: as `score_heads`; nothing trained on top of the encoder.
+    """
+    return importance(model, task, options)
+
+
+def importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
+    """`find_importance` for callers that have their options together."""
+    run = open_run(model, task, options)
+    return importance_of(run, options)
+
+
+def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
+    """The importance of the heads of a model over a task that are open already."""
+    import torch
+
+    found = run.derivatives(options.on_progress)
+    whole = run.outcomes(torch.ones(1, *run.shape))
+    values = {name: values_of(found, name) for name in ESTIMATORS}
+    gone = _gone(run)
+    provenance = run.provenance(options)
+    provenance["task"]["measured"] = run.measure(whole)
+    provenance["reliability"] = {
+        name: _reliability(one[:, ~gone], options.reliability) for name, one in values.items()
+    }
+    frames = [
+        _frame(name, one, gone, run.shape, options.normalisation) for name, one in values.items()
+    ]
+    return Importance(pd.concat(frames, ignore_index=True), provenance, found)
+
+
+def values_of(derivatives: Derivatives, estimator: str) -> FloatArray:
+    """(examples, layers * heads): what the means over examples are taken of."""
+    if estimator == TOKEN:
+        # The released code divides by tokens, in the last layer by examples, where only the
+        # classifier token has a derivative.
+        by_token = derivatives.by_token.astype(np.float64)
+        by_token[:, :-1] /= derivatives.tokens.mean()
+        return by_token.reshape(len(by_token), -1)
+    by_gate = derivatives.by_gate.astype(np.float64).reshape(len(derivatives.by_gate), -1)
+    made = {ABSOLUTE: np.abs, SIGNED: np.negative, TAYLOR: np.square}
+    values: FloatArray = made[estimator](by_gate)
+    return values
+
+
+def normalise(importances: FloatArray, how: str) -> FloatArray:
+    """Importances (layers, heads), each layer divided by its Euclidean length if ``how`` is l2.
+
+    A layer of zeros stays as it is.
+    """
+    if how != L2:
+        return importances
+    lengths = np.sqrt(np.nansum(importances**2, axis=1, keepdims=True))
+    return np.asarray(importances / np.where(lengths > 0, lengths, 1))
+
+
+def _gone(run: TaskRun) -> NDArray[np.bool_]:
+    gone = np.ones(run.shape, dtype=bool)
+    for layer, found in enumerate(run.sites.layers):
+        gone[layer, list(found.heads)] = False
+    return gone.ravel()
+
+
+def _frame(
+    name: str,
+    values: FloatArray,
+    gone: NDArray[np.bool_],
+    shape: tuple[int, int],
+    normalisation: str,
+) -> pd.DataFrame:
+    tested = Hypotheses.of(
+        np.where(gone, np.nan, values),
+        0.0,
+        labels=np.zeros(values.shape[1], dtype=np.intp),
+        names=(name,),
+    )
+    intervals = find_intervals(tested, TestOptions(clusters="none"))
+    means = tested.moments.mean
+    normalised = normalise(means.reshape(shape), L2).ravel()
+    ranked = normalised if normalisation == L2 else means
+    layer, head = (axis.ravel() for axis in np.indices(shape))
+    return pd.DataFrame(
+        {
+            "layer": layer,
+            "head": head,
+            "estimator": name,
+            "n": tested.moments.n,
+            "importance": means,
+            "standard_error": tested.moments.standard_error,
+            "ci_low": intervals.ci_low,
+            "ci_high": intervals.ci_high,
+            "normalised": normalised,
+            "rank": pd.Series(-ranked).rank(method="first").to_numpy(),
+        }
+    )[list(COLUMNS)]
+
+
+def _reliability(values: FloatArray, wanted: float) -> dict[str, float]:
+    """How much two halves agree on the order of heads, and what all examples make of that.
+
+    ``full`` and ``examples_needed`` follow from the formula of Spearman (1910) and Brown (1910).
+    """
+    if values.shape[1] < 3 or len(values) < 4:
+        return {"split_half": np.nan, "full": np.nan, "examples_needed": np.nan}
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(_SPLITS):
+        order = rng.permutation(len(values))
+        halves = np.array_split(order, 2)
+        found.append(stats.spearmanr(*(values[half].mean(0) for half in halves)).statistic)
+    half = float(np.mean(found))
+    full = 2 * half / (1 + half) if half > -1 else -1.0
+    needed = np.inf
+    if 0 < full < 1:
+        needed = float(np.ceil(len(values) * wanted * (1 - full) / (full * (1 - wanted))))
+    return {"split_half": half, "full": full, "examples_needed": needed}

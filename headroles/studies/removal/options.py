@@ -1,0 +1,242 @@
+"""What can be asked of studies of removed heads: the options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from headroles.errors import UsageError
+from headroles.options import Option, Options, split_names
+from headroles.scoring import OnProgress
+from headroles.tasks import TaskOptions
+from headroles.testing import LevelOptions, TestOptions
+
+ABSOLUTE, SIGNED, TOKEN, TAYLOR = ESTIMATORS = ("absolute", "signed", "token", "taylor")
+BY_TASK = ("importance", "reestimated", "ablation")
+BY_ROLE = ("with_role", "without_role")
+BY_LAYER = ("bottom", "top", "middle", "both_ends", "alternate")
+RANDOM = ("random", "random_per_layer")
+ORDERS = (*BY_TASK, *BY_ROLE, *BY_LAYER, *RANDOM)
+FORMS = ("pruned", "zeroed")
+SETS = ("single", "others", "layers", "roles")
+ABLATIONS = ("zero", "mean", "uniform")
+NONE, L2 = NORMALISATIONS = ("none", "l2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingOptions(Options):
+    """How heads are put in order of importance."""
+
+    title: ClassVar[str] = "Heads"
+
+    normalisation: Annotated[
+        str,
+        Option(
+            "Whether importances are divided by their Euclidean length in each layer.",
+            more="l2 is what Michel et al. (2019) describe; what they released does not do it "
+            "unless asked.",
+            words="the normalisation",
+            choices=NORMALISATIONS,
+        ),
+    ] = NONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(TaskOptions):
+    """How a task is run, by a study that takes time."""
+
+    title: ClassVar[str] = "Task"
+
+    on_progress: Annotated[
+        OnProgress | None,
+        Option("Called with the batches done and of all.", has_flag=False, recorded=False),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportanceOptions(RankingOptions, RunOptions):
+    """How the importance of heads is estimated."""
+
+    title: ClassVar[str] = "Heads"
+
+    reliability: Annotated[
+        float,
+        Option(
+            "Reliability of the order for which the needed examples are told.", above=0, below=1
+        ),
+    ] = 0.9
+
+
+def _heads(given: Any) -> tuple[tuple[int, int], ...]:
+    if not isinstance(given, str) and all(isinstance(one, tuple) for one in given):
+        return tuple((int(layer), int(head)) for layer, head in given)
+    found = []
+    for name in split_names(given):
+        layer, dash, head = name.partition("-")
+        if not (dash and layer.isdecimal() and head.isdecimal()):
+            raise UsageError(f"the head is {name!r}; it must be layer-head, as in 3-11")
+        found.append((int(layer), int(head)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleOptions(Options):
+    """Whose roles are asked about."""
+
+    title: ClassVar[str] = "Heads"
+
+    roles_from: Annotated[
+        str | None,
+        Option(
+            "Folder that classify or assign wrote, of the model before it was fine-tuned or after.",
+            words="the folder of roles",
+            convert=str,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionOptions(RoleOptions, RankingOptions):
+    """Which heads go, and which may not."""
+
+    title: ClassVar[str] = "Heads"
+
+    estimator: Annotated[
+        str,
+        Option("Estimator of importance that orders go by.", choices=ESTIMATORS),
+    ] = ABSOLUTE
+    role: Annotated[
+        str | None,
+        Option("Role whose heads the orders with_role and without_role are about."),
+    ] = None
+    at_least: Annotated[int, Option("Heads that every layer keeps.", least=0)] = 0
+    protect: Annotated[
+        Sequence[tuple[int, int]] | None,
+        Option("Heads that stay, as in 3-11,0-2.", words="the protected heads", convert=_heads),
+    ] = None
+    steps: Annotated[
+        int, Option("Steps in which the order reestimated removes heads.", least=1)
+    ] = 10
+    seed: Annotated[int, Option("Seed of what is random.", words="the seed", least=0)] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneOptions(SelectionOptions, RunOptions):
+    """How a model is pruned."""
+
+    title: ClassVar[str] = "Heads"
+
+    order: Annotated[
+        str,
+        Option(
+            "Which heads go first.",
+            more="importance, reestimated and ablation need a task; with_role and without_role "
+            "need roles; the others need nothing.",
+            words="the order",
+            choices=ORDERS,
+        ),
+    ] = "importance"
+    keep: Annotated[int | None, Option("Number of heads to keep.", least=0)] = None
+    share: Annotated[
+        float | None, Option("Share of the heads to remove, instead of keep.", above=0, below=1)
+    ] = None
+    written_as: Annotated[
+        str,
+        Option(
+            "pruned: without the heads; zeroed: full size with zeros, for any program.",
+            words="the form",
+            choices=FORMS,
+            flag="--as",
+        ),
+    ] = FORMS[0]
+
+    def check(self) -> None:
+        """Either a number of heads or a share of them; a role for orders by role."""
+        super().check()
+        if (self.keep is None) == (self.share is None):
+            raise UsageError(
+                "tell how many heads stay: keep (--keep N), or share (--share S) of those to remove"
+            )
+        check_role(self.order, self)
+
+
+def check_role(order: str, options: SelectionOptions) -> None:
+    """Raise UsageError for an order by role without a role and a folder of roles."""
+    if order in BY_ROLE and (options.role is None or options.roles_from is None):
+        raise UsageError(
+            f"the order {order} needs a role (--role) and a folder with roles (--roles-from)"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AblateOptions(RoleOptions, TestOptions, RunOptions):
+    """What is removed, and how its loss is tested."""
+
+    __test__ = False
+    title: ClassVar[str] = "Heads"
+
+    sets: Annotated[
+        Sequence[str],
+        Option(
+            "What is removed: " + ", ".join(SETS) + "; separated by commas.",
+            more="single: each head; others: all heads of a layer but one; layers: whole layers; "
+            "roles: all heads with a role (needs roles_from).",
+            convert=split_names,
+        ),
+    ] = "single"
+    ablation: Annotated[
+        str,
+        Option(
+            "What takes the place of a head.",
+            more="zero: nothing. mean: its mean output. uniform: the mean of its values, which is "
+            "what the released BERT code of Budhraja et al. (2020) does.",
+            words="the ablation",
+            choices=ABLATIONS,
+        ),
+    ] = "zero"
+    margin: Annotated[
+        float,
+        Option(
+            "Change of the loss that would matter, in nats.",
+            more="To be chosen before the data are seen; a head whose removal is shown to change "
+            "the loss by less can go.",
+            words="the margin",
+            above=0,
+        ),
+    ] = 0.01
+
+    def check(self) -> None:
+        """Sets that there are."""
+        super().check()
+        for name in self.sets:
+            if name not in SETS:
+                raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
+        if "roles" in self.sets and self.roles_from is None:
+            raise UsageError(
+                "sets of heads by role need roles; pass their folder with --roles-from"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleImportanceOptions(RoleOptions, LevelOptions, RunOptions):
+    """How heads with a role are compared with others."""
+
+    title: ClassVar[str] = "Heads"
+
+    estimator: Annotated[
+        str, Option("Estimator of importance that is compared.", choices=ESTIMATORS)
+    ] = ABSOLUTE
+    permutations: Annotated[
+        int, Option("Permutations of heads within layers, for each role.", least=99)
+    ] = 9999
+    draws: Annotated[
+        int, Option("Draws of as many other heads of the same layers, for each role.", least=1)
+    ] = 20
+    seed: Annotated[int, Option("Seed of permutations and draws.", words="the seed", least=0)] = 0
+
+    def check(self) -> None:
+        """Without roles there is nothing to compare."""
+        super().check()
+        if self.correction == "max_t":
+            raise UsageError("the correction max_t comes from sign flips; choose another")

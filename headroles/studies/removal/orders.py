@@ -1,0 +1,199 @@
+"""Which heads go first: orders of importance, by layers, by role, at random."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.studies.removal.importance import normalise, values_of
+from headroles.studies.removal.options import BY_LAYER, BY_ROLE, SelectionOptions
+from headroles.studies.role_table import RoleTable
+from headroles.tasks import TaskRun
+
+Head: TypeAlias = tuple[int, int]
+FloatArray = NDArray[np.float64]
+
+
+def present_heads(run: TaskRun) -> list[Head]:
+    """The heads that a model has, by layer and number."""
+    return heads_in([layer.heads for layer in run.sites.layers])
+
+
+def heads_in(kept: Sequence[Iterable[int]]) -> list[Head]:
+    """(layer, head) of the heads that each layer has."""
+    return [(layer, head) for layer, heads in enumerate(kept) for head in heads]
+
+
+def choose_heads(
+    order: str,
+    n_removed: int,
+    heads: Sequence[Head],
+    options: SelectionOptions,
+    run: TaskRun | None = None,
+) -> list[Head]:
+    """The ``n_removed`` heads, of those that there are, that go first.
+
+    Raises UsageError for an order that lacks what it needs, and where protected heads and those
+    that layers keep do not leave so many.
+    """
+    if order in BY_LAYER:
+        return _walk(_by_layer(order, n_removed, heads, options), n_removed, heads, options)
+    if order == "random":
+        return _walk(_shuffled(heads, options), n_removed, heads, options)
+    if order == "random_per_layer":
+        return _walk(_in_turn(_shuffled(heads, options)), n_removed, heads, options)
+    if order in BY_ROLE:
+        return _walk(_by_role(order, heads, options), n_removed, heads, options)
+    if run is None:
+        raise UsageError(f"the order {order} needs a task; name its file after the model")
+    if order == "ablation":
+        return _walk(sorted_by(rises_of(run), heads), n_removed, heads, options)
+    steps = 1 if order == "importance" else options.steps
+    return _by_importance(run, n_removed, heads, options, steps)
+
+
+def sorted_by(values: FloatArray, heads: Sequence[Head]) -> list[Head]:
+    """Heads by values (layers, heads), the smallest first; ties by layer and number."""
+    return sorted(heads, key=lambda head: (values[head], head))
+
+
+def rises_of(run: TaskRun) -> FloatArray:
+    """(layers, heads): by how much the mean loss rises if a head alone is removed; NaN if gone."""
+    heads = present_heads(run)
+    gates = torch.ones(len(heads) + 1, *run.shape)
+    for place, head in enumerate(heads, start=1):
+        gates[place][head] = 0
+    losses = run.outcomes(gates).losses.mean(0)
+    rises = np.full(run.shape, np.nan)
+    for place, head in enumerate(heads, start=1):
+        rises[head] = losses[place] - losses[0]
+    return rises
+
+
+def _by_importance(
+    run: TaskRun, n_removed: int, heads: Sequence[Head], options: SelectionOptions, steps: int
+) -> list[Head]:
+    """The least important heads, the rest estimated again after each step, without those gone."""
+    removed: list[Head] = []
+    for step in range(1, steps + 1):
+        gates = torch.ones(run.shape)
+        for head in removed:
+            gates[head] = 0
+        found = run.derivatives(gates=gates)
+        means = values_of(found, options.estimator).mean(0).reshape(run.shape)
+        left = [head for head in heads if head not in removed]
+        order = [*removed, *sorted_by(normalise(means, options.normalisation), left)]
+        removed = _walk(order, round(n_removed * step / steps), heads, options)
+    return removed
+
+
+def _walk(
+    order: Iterable[Head], n_removed: int, heads: Sequence[Head], options: SelectionOptions
+) -> list[Head]:
+    """The first heads of an order that may go."""
+    left = Counter(layer for layer, _ in heads)
+    chosen: list[Head] = []
+    for head in order:
+        if len(chosen) == n_removed:
+            break
+        if head not in (options.protect or ()) and left[head[0]] > options.at_least:
+            left[head[0]] -= 1
+            chosen.append(head)
+    if len(chosen) < n_removed:
+        raise UsageError(
+            f"{n_removed} heads cannot be removed: protected ones, those that every layer keeps "
+            f"({options.at_least}) and the order leave {len(chosen)} that may go"
+        )
+    return chosen
+
+
+def _by_layer(
+    order: str, n_removed: int, heads: Sequence[Head], options: SelectionOptions
+) -> list[Head]:
+    """Heads of whole layers; of the last one some at random."""
+    sizes = Counter(layer for layer, _ in heads)
+    n_layers = max(sizes) + 1
+    shuffled = _shuffled(heads, options)
+    for n_chosen in range(n_layers + 1):
+        layers = choose_layers(order, n_layers, n_chosen)
+        if sum(sizes[layer] for layer in layers) >= n_removed:
+            break
+    return [head for layer in layers for head in shuffled if head[0] == layer]
+
+
+def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
+    """``n_chosen`` layers of a group, the ones that are given up last at the end.
+
+    ``bottom`` and ``top`` are the first and the last; ``middle`` starts at (L - k) // 2;
+    ``both_ends`` are ceil(k / 2) from the bottom and floor(k / 2) from the top; of ``alternate`` no
+    two are adjacent, so that they are half of all at most. These are definitions of our own for
+    the strategies that Budhraja et al. (2020) name.
+
+    Raises UsageError for more than half of the layers of ``alternate``.
+    """
+    layers = list(range(n_layers))
+    if order == "bottom":
+        return layers[:n_chosen]
+    if order == "top":
+        return layers[::-1][:n_chosen]
+    if order == "middle":
+        start = (n_layers - n_chosen) // 2
+        middle = (n_layers - 1) / 2
+        return sorted(layers[start : start + n_chosen], key=lambda layer: abs(layer - middle))
+    if order == "both_ends":
+        low, high = layers[: -(-n_chosen // 2)], layers[n_layers - n_chosen // 2 :]
+        return sorted([*low, *high], key=lambda layer: min(layer, n_layers - 1 - layer))
+    if n_chosen > n_layers // 2:
+        raise UsageError(
+            f"{n_chosen} of {n_layers} layers cannot be chosen so that no two are adjacent; remove "
+            "half of the heads at most in the order alternate"
+        )
+    return layers[1::2][:n_chosen]
+
+
+def _by_role(order: str, heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
+    """At random, heads with a role first or last."""
+    table = load_roles(str(options.roles_from), options.role)
+    having = set(table.heads_with(str(options.role)))
+    first = order == "with_role"
+    return sorted(_shuffled(heads, options), key=lambda head: (head in having) != first)
+
+
+def load_roles(folder: str, role: str | None = None) -> RoleTable:
+    """The role table of a folder. Raises UsageError for a role that it does not have."""
+    table = RoleTable.load(Path(folder))
+    if role is not None and role not in table.roles:
+        raise UsageError(f"the role is {role!r}; {folder} has {', '.join(table.roles)}")
+    return table
+
+
+def check_roles(table: RoleTable, run: TaskRun) -> None:
+    """Raise UsageError for roles of a model of another size."""
+    found = (int(table.frame["layer"].max()) + 1, int(table.frame["head"].max()) + 1)
+    if found != run.shape:
+        raise UsageError(
+            f"the roles are of {found[0]} layers x {found[1]} heads, and the model has "
+            f"{run.shape[0]} x {run.shape[1]}; take roles of this model or its origin"
+        )
+
+
+def _shuffled(heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
+    order = np.random.default_rng(options.seed).permutation(len(heads))
+    return [heads[place] for place in order]
+
+
+def _in_turn(heads: Sequence[Head]) -> list[Head]:
+    """One head of every layer, then another of every layer, and so on."""
+    turns: Counter[int] = Counter()
+    numbered = []
+    for head in heads:
+        numbered.append((turns[head[0]], head))
+        turns[head[0]] += 1
+    return [head for _, head in sorted(numbered, key=lambda pair: pair[0])]

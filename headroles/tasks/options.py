@@ -1,0 +1,79 @@
+"""How a task is read: the options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from headroles.models import ModelOptions
+from headroles.options import Option, split_names
+
+AUTO, CLASSIFICATION, REGRESSION, MASKED_LM = OBJECTIVES = (
+    "auto",
+    "classification",
+    "regression",
+    "masked_lm",
+)
+
+
+def _columns(given: Any) -> tuple[str | int, ...]:
+    names = split_names((given,) if isinstance(given, int) else given)
+    return tuple(int(name) if name.isdecimal() else name for name in names)
+
+
+def _column(given: Any) -> str | int:
+    return int(given) if str(given).isdecimal() else str(given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions(ModelOptions):
+    """How a task is read and run."""
+
+    title: ClassVar[str] = "Task"
+
+    text_columns: Annotated[
+        Sequence[str | int] | None,
+        Option(
+            "Columns with the text, by header name or from 0: one, or two for pairs.",
+            more="None finds those of GLUE files by their names.",
+            words="the text columns",
+            convert=_columns,
+        ),
+    ] = None
+    label_column: Annotated[
+        str | None,
+        Option(
+            "Column with the label, by header name or from 0.",
+            more="None finds those of GLUE files by their names.",
+            words="the label column",
+            convert=_column,
+        ),
+    ] = None
+    header: Annotated[bool, Option("Whether the file has a header line.")] = True
+    objective: Annotated[
+        str,
+        Option(
+            "What the model was trained for; auto: as its configuration says.",
+            more="masked_lm takes plain text, one text a line.",
+            words="the objective",
+            choices=OBJECTIVES,
+        ),
+    ] = AUTO
+    examples: Annotated[
+        int | None,
+        Option(
+            "Most examples to take, chosen at random, always the same ones.",
+            words="the number of examples",
+            least=2,
+        ),
+    ] = None
+    masked_share: Annotated[
+        float, Option("Share of the tokens that masked_lm masks.", above=0, below=1)
+    ] = 0.15
+    max_tokens: Annotated[
+        int | None, Option("Cut texts to so many tokens; left out: what the model takes.", least=8)
+    ] = None
+    batch_size: Annotated[
+        int, Option("Examples of a batch.", words="the batch size", least=1, recorded=False)
+    ] = 32

@@ -1,0 +1,175 @@
+"""Labelled text from tab-separated files, GLUE's as they are, and plain text to be masked."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headroles.corpus.files import CorpusFile
+from headroles.errors import CorpusError, UsageError
+from headroles.tasks.options import TaskOptions
+
+_TEXTS = (
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("premise", "hypothesis"),
+    ("#1 String", "#2 String"),
+    ("sentence",),
+    ("text",),
+)
+_LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Texts with labels as the file has them; masked language models have none.
+
+    ``lines`` (examples,) are the numbers of their lines, from 1, by which examples are called.
+    """
+
+    file: str
+    texts: tuple[tuple[str, ...], ...]
+    labels: tuple[str, ...]
+    lines: tuple[int, ...]
+    digest: str
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def take(self, places: Sequence[int]) -> Task:
+        """The examples at these places."""
+        return Task(
+            self.file,
+            tuple(self.texts[place] for place in places),
+            tuple(self.labels[place] for place in places) if self.labels else (),
+            tuple(self.lines[place] for place in places),
+            self.digest,
+        )
+
+    def numbers(self) -> list[float]:
+        """The labels as numbers. Raises CorpusError, with the line, for one that is none."""
+        return [
+            self._number(line, label) for line, label in zip(self.lines, self.labels, strict=True)
+        ]
+
+    def _number(self, line: int, label: str) -> float:
+        try:
+            value = float(label)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise CorpusError(
+                f"{self.file}, line {line}: the label is {label!r}; a model for regression needs "
+                "numbers (name their column with --label-column)"
+            )
+        return value
+
+    def describe(self) -> dict[str, Any]:
+        """What provenance says of it."""
+        return {"file": self.file, "examples": len(self), "sha256": self.digest}
+
+
+def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> Task:
+    """The examples of ``file``, at most as many as ``options`` say, in the order of the file.
+
+    Labelled text is tab-separated, quotation marks being ordinary characters; text to be masked is
+    one text a line, empty lines passed over.
+
+    Raises:
+        CorpusError: a file that cannot be read, lacks a column or has a line of other columns.
+        UsageError: columns that are not named where they cannot be guessed.
+    """
+    path = Path(file)
+    if not path.is_file():
+        raise CorpusError(f"there is no file {path}; name a file of the task's examples")
+    rows = list(_labelled(path, options) if labelled else _plain(path))
+    if len(rows) < 2:
+        raise CorpusError(f"{path} holds {len(rows)} examples; two are the least")
+    task = Task(
+        str(path),
+        tuple(texts for _, texts, _ in rows),
+        tuple(label for _, _, label in rows) if labelled else (),
+        tuple(line for line, _, _ in rows),
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+    )
+    if options.examples is None or options.examples >= len(task):
+        return task
+    chosen = np.random.default_rng(0).permutation(len(task))[: options.examples]
+    return task.take(sorted(chosen.tolist()))
+
+
+def _lines(file: Path) -> Iterator[str]:
+    return CorpusFile(file, str(file), file.stem).lines()
+
+
+def _plain(file: Path) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    for number, line in enumerate(_lines(file), start=1):
+        if line.strip():
+            yield number, (" ".join(line.split()),), ""
+
+
+def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str, ...], str]]:
+    lines = enumerate((line.split("\t") for line in _lines(file)), start=1)
+    names = next(lines)[1] if options.header else []
+    texts: tuple[int, ...] = ()
+    label = width = 0
+    for number, cells in lines:
+        if not width:
+            width = len(names or cells)
+            texts = tuple(_place(file, one, names, width) for one in _texts(file, options, names))
+            label = _place(file, _label(file, options, names), names, width)
+        if cells == [""]:
+            continue
+        if len(cells) != width:
+            raise CorpusError(
+                f"{file}, line {number}: {len(cells)} tab-separated columns instead of {width}; "
+                "correct the line, or pass --no-header if the first line is no header"
+            )
+        yield number, tuple(" ".join(cells[one].split()) for one in texts), cells[label].strip()
+
+
+def _texts(file: Path, options: TaskOptions, names: Sequence[str]) -> Sequence[str | int]:
+    if options.text_columns is not None:
+        if not 1 <= len(options.text_columns) <= 2:
+            raise UsageError(
+                f"{len(options.text_columns)} text columns were named; name one, or two for pairs"
+            )
+        return options.text_columns
+    for known in _TEXTS:
+        if set(known) <= set(names):
+            return known
+    raise UsageError(
+        f"which columns of {file} hold the text is not known; name them with --text-columns"
+        + (f" (it has: {', '.join(names)})" if names else "")
+    )
+
+
+def _label(file: Path, options: TaskOptions, names: Sequence[str]) -> str | int:
+    if options.label_column is not None:
+        return options.label_column
+    for known in _LABELS:
+        if known in names:
+            return known
+    raise UsageError(
+        f"which column of {file} holds the label is not known; name it with --label-column"
+        + (f" (it has: {', '.join(names)})" if names else "")
+    )
+
+
+def _place(file: Path, column: str | int, names: Sequence[str], width: int) -> int:
+    if isinstance(column, str):
+        if not names:
+            raise UsageError(f"column {column!r} is a name, but {file} was said to have no header")
+        if column not in names:
+            raise CorpusError(f"{file} has no column {column!r}; it has: {', '.join(names)}")
+        return names.index(column)
+    if column >= width:
+        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0")
+    return column

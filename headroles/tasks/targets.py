@@ -1,0 +1,55 @@
+"""What the model is to say of each example: classes, numbers or masked tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.errors import CorpusError, UsageError
+from headroles.tasks.options import AUTO, CLASSIFICATION, MASKED_LM, REGRESSION
+from headroles.tasks.reading import Task
+from headroles.wording import listed
+
+
+def objective_of(asked: str, config: Any) -> str:
+    """What the model was trained for, as asked for or as its configuration says."""
+    if asked != AUTO:
+        return asked
+    if (config.architectures or [""])[0].endswith("ForMaskedLM"):
+        return MASKED_LM
+    kind = getattr(config, "problem_type", None)
+    if kind == "multi_label_classification":
+        raise UsageError("a model of several labels for one text is not supported")
+    return REGRESSION if kind == REGRESSION or config.num_labels == 1 else CLASSIFICATION
+
+
+def find_targets(task: Task, objective: str, config: Any) -> NDArray[np.float64]:
+    """(examples,): the class of each, its number, or NaN where tokens are masked.
+
+    A label is the name that the model has for a class, or the number of one.
+
+    Raises CorpusError for labels that the model does not know, that are no numbers where it needs
+    some, and for a single class.
+    """
+    if objective == MASKED_LM:
+        return np.full(len(task), np.nan)
+    if objective == REGRESSION:
+        return np.array(task.numbers())
+    names = {str(name).lower(): number for name, number in (config.label2id or {}).items()}
+    known = {str(number): number for number in range(config.num_labels)} | names
+    for line, label in zip(task.lines, task.labels, strict=True):
+        if label.lower() not in known:
+            raise CorpusError(
+                f"{task.file}, line {line}: the model does not know the label {label!r}; it knows "
+                f"{listed(sorted(known), 8)}. Name the column of labels with --label-column, or "
+                "give the model a label2id"
+            )
+    targets = np.array([known[label.lower()] for label in task.labels], dtype=np.float64)
+    if len(np.unique(targets)) < 2:
+        raise CorpusError(
+            f"all {len(task)} examples of {task.file} have the label {task.labels[0]!r}; give "
+            "examples of two classes at least"
+        )
+    return targets

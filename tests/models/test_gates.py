@@ -1,0 +1,210 @@
+"""Gates of every family, against heads at zero, equal attention and finite differences."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from headroles.errors import UsageError
+from headroles.models.gates import (
+    Ablation,
+    GateGradients,
+    HeadSites,
+    LayerOutputs,
+    MeanOutputs,
+    gated,
+)
+from headroles.models.surgery import remove_heads, zero_heads
+from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
+from tests.models.test_surgery import INPUTS, SOME, make_rich, of_family, outputs
+
+MASK = INPUTS["attention_mask"]
+# Attention is not equal where queries are 0, as positions have a say of their own.
+WITH_POSITION_BIAS = ("mpnet", "deberta", "deberta-v2")
+# These normalise in single precision, whatever the precision of the model.
+IN_FLOAT32 = ("modernbert", "deberta", "splinter", "eurobert")
+
+
+def closed(heads: list[tuple[int, int]]) -> Tensor:
+    gates = torch.ones(LAYERS, HEADS)
+    for layer, head in heads:
+        gates[layer, head] = 0
+    return gates
+
+
+def loss_of(model: PreTrainedModel) -> Tensor:
+    """(batch,): of each example a number that all its real tokens take part in."""
+    states = model(**INPUTS).last_hidden_state
+    return (torch.tanh(states).sum(-1) * MASK).sum(-1)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+class TestEveryFamily:
+    def test_open_gates_change_nothing(self, kind: str) -> None:
+        model = make_rich(kind)
+        before = outputs(model)
+        with gated(HeadSites.of(model), closed([])):
+            assert torch.equal(outputs(model), before)
+        assert torch.equal(outputs(model), before)
+
+    def test_closed_gates_are_heads_at_zero(self, kind: str) -> None:
+        heads = of_family(kind, SOME)
+        model, zeroed = make_rich(kind), make_rich(kind)
+        zero_heads(zeroed, heads)
+        with gated(HeadSites.of(model), closed(heads)):
+            torch.testing.assert_close(outputs(model), outputs(zeroed), rtol=0, atol=1e-8)
+
+    def test_a_pruned_model_is_gated_by_the_same_numbers(self, kind: str) -> None:
+        gone, then = of_family(kind, [(0, 0), (1, 2)]), of_family(kind, [(1, 3)])
+        pruned, zeroed = make_rich(kind), make_rich(kind)
+        remove_heads(pruned, gone)
+        zero_heads(zeroed, gone + then)
+        with gated(HeadSites.of(pruned), closed(then)):
+            torch.testing.assert_close(outputs(pruned), outputs(zeroed), rtol=0, atol=1e-5)
+
+    def test_uniform_is_attention_without_queries(self, kind: str) -> None:
+        if kind in WITH_POSITION_BIAS:
+            pytest.skip("positions have a say of their own in attention")
+        model, equal = make_rich(kind), make_rich(kind)
+        heads = of_family(kind, [(1, 2), (2, 0)])
+        sites = HeadSites.of(equal)
+        with torch.no_grad():
+            for layer, head in heads:
+                query = sites.layers[layer].query
+                query.linear.weight[query.rows[head]] = 0
+                if query.linear.bias is not None:
+                    query.linear.bias[query.rows[head]] = 0
+        with gated(HeadSites.of(model), closed(heads), Ablation("uniform", attention_mask=MASK)):
+            torch.testing.assert_close(outputs(model), outputs(equal), rtol=1e-6, atol=1e-6)
+
+    def test_uniform_of_all_heads_forgets_what_words_go_together(self, kind: str) -> None:
+        model = make_rich(kind)
+        with gated(HeadSites.of(model), closed([(0, 0)]), Ablation("uniform", attention_mask=MASK)):
+            assert torch.isfinite(outputs(model)).all()
+
+    def test_gradients_are_those_of_finite_differences(self, kind: str) -> None:
+        model = make_rich(kind)
+        model.requires_grad_(False)
+        sites = HeadSites.of(model)
+        gradients = GateGradients(sites)
+        with gradients.of_pass():
+            found = gradients.of_loss(loss_of(model).sum()).sum(1)
+        rough = kind in IN_FLOAT32
+        step, expected = 1e-2 if rough else 1e-5, torch.zeros_like(found)
+        for layer in range(LAYERS):
+            for head in (0, 3):
+                sides = []
+                for sign in (1, -1):
+                    gates = torch.ones(LAYERS, HEADS).double()
+                    gates[layer, head] += sign * step
+                    with gated(sites, gates), torch.no_grad():
+                        sides.append(loss_of(model))
+                expected[:, layer, head] = (sides[0] - sides[1]) / (2 * step)
+        tolerance = {"rtol": 2e-2, "atol": 5e-2} if rough else {"rtol": 1e-6, "atol": 1e-6}
+        torch.testing.assert_close(found[:, :, [0, 3]], expected[:, :, [0, 3]], **tolerance)
+
+    def test_layers_below_a_change_need_not_be_run(self, kind: str) -> None:
+        model = make_rich(kind)
+        sites = HeadSites.of(model)
+        kept = LayerOutputs(sites)
+        with kept.kept():
+            before = outputs(model)
+        heads = of_family(kind, [(2, 1)])
+        with gated(sites, closed(heads)):
+            expected = outputs(model)
+            computed: list[int] = []
+            handles = [
+                layer.value.linear.register_forward_hook(lambda *_: computed.append(1))
+                for layer in {id(layer.output): layer for layer in sites.layers}.values()
+            ]
+            with kept.reused_below(2):
+                assert torch.equal(outputs(model), expected)
+        assert len(computed) == (LAYERS if kind == "albert" else 1)
+        for handle in handles:
+            handle.remove()
+        assert torch.equal(outputs(model), before)
+
+
+def test_gates_of_examples_one_by_one() -> None:
+    model = make_rich("bert")
+    sites = HeadSites.of(model)
+    gates = torch.stack([closed([(1, 1)]), closed([])])
+    with gated(sites, gates), torch.no_grad():
+        both = model(**INPUTS).last_hidden_state
+    with gated(sites, gates[0]), torch.no_grad():
+        first = model(**INPUTS).last_hidden_state[0]
+    with torch.no_grad():
+        second = model(**INPUTS).last_hidden_state[1]
+    torch.testing.assert_close(both, torch.stack([first, second]))
+
+
+def test_mean_outputs_are_those_of_real_tokens() -> None:
+    model = make_rich("bert")
+    sites = HeadSites.of(model)
+    seen: list[Tensor] = []
+    means = MeanOutputs(sites)
+
+    def see(layer: int, outputs: Tensor) -> Tensor:
+        seen.append(outputs[MASK.bool()].mean(0))
+        return outputs
+
+    with sites.changed(see):
+        outputs(model)
+    for rows in (slice(0, 1), slice(1, 2)):
+        batch = {name: values[rows] for name, values in INPUTS.items()}
+        with means.of_batch(batch["attention_mask"]), torch.no_grad():
+            model(**batch)
+    for mean, expected in zip(means.means, seen, strict=True):
+        torch.testing.assert_close(mean, expected)
+    instead = [torch.zeros_like(mean) for mean in means.means]
+    instead[1][2] = means.means[1][2]
+
+    def put(layer: int, outputs: Tensor) -> Tensor:
+        changed = outputs.clone()
+        if layer == 1:
+            changed[:, :, 2] = means.means[1][2]
+        return changed
+
+    with sites.changed(put):
+        expected = outputs(model)
+    with gated(sites, closed([(1, 2)]), Ablation("mean", means=means.means)):
+        torch.testing.assert_close(outputs(model), expected)
+
+
+def test_uniform_by_hand() -> None:
+    """Values [[1,0],[0,2],[3,1]] with equal attention: [4/3, 1], whatever the scores are."""
+    model = make_rich("bert")
+    sites = HeadSites.of(model)
+    projection = sites.layers[0].value
+    output = torch.zeros(1, 3, projection.linear.out_features).double()
+    output[0, :, projection.rows[1, :2]] = torch.tensor([[1.0, 0], [0, 2], [3, 1]]).double()
+    ablation = Ablation("uniform", attention_mask=torch.ones(1, 3))
+    ablation.note(projection.linear, output)
+    found = ablation.instead(sites, 0, output)
+    assert found is not None
+    assert found[0, 2, 1, :2].tolist() == pytest.approx([4 / 3, 1])
+
+
+def test_unknown_ablations_are_refused() -> None:
+    with pytest.raises(UsageError, match="the ablation is 'noise'; it must be one of zero, mean"):
+        Ablation("noise")
+
+
+def test_a_pass_that_was_broken_off_leaves_no_trace() -> None:
+    model = make_model("albert")
+    sites = HeadSites.of(model)
+    seen: list[int] = []
+
+    def see(layer: int, outputs: Tensor) -> Tensor:
+        seen.append(layer)
+        if len(seen) == 2:
+            raise RuntimeError("stop")
+        return outputs
+
+    with sites.changed(see):
+        with pytest.raises(RuntimeError, match="stop"):
+            outputs(model)
+        outputs(model)
+    assert seen == [0, 1, 0, 1, 2]

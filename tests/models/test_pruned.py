@@ -1,0 +1,149 @@
+"""Models that heads were removed from, written and read again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
+
+from headroles import HeadScores, assign_roles, load_model, read_conllu, score_heads
+from headroles.errors import ModelError, ModelSupportError
+from headroles.models.loading import load_encoder
+from headroles.models.pruned import save_model
+from headroles.models.surgery import remove_heads, removed_from
+from tests.conftest import make_bert, make_tokenizer
+from tests.models.families import CONFIGS, make_model
+from tests.models.test_surgery import INPUTS, SOME, of_family, outputs
+from tests.tasks.conftest import make_task_model
+
+
+def make_classifier() -> PreTrainedModel:
+    return make_task_model()
+
+
+@pytest.fixture
+def pruned_folder(tmp_path: Path) -> Path:
+    model = make_classifier()
+    remove_heads(model, SOME)
+    return save_model(model, make_tokenizer(), tmp_path / "pruned")
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+class TestEveryFamily:
+    def test_is_read_as_it_was(self, kind: str, tmp_path: Path) -> None:
+        model = make_model(kind, attention="sdpa")
+        heads = of_family(kind, [*SOME, *[(1, head) for head in range(4)]])
+        remove_heads(model, heads)
+        save_model(model, make_tokenizer(), tmp_path / "pruned")
+        read = load_model(tmp_path / "pruned")
+        assert type(read) is type(model)
+        torch.testing.assert_close(outputs(read), outputs(model), rtol=1e-6, atol=1e-6)
+        assert removed_from(read) == removed_from(model) == sorted(set(heads))
+
+    def test_zeroed_folders_are_for_everybody(self, kind: str, tmp_path: Path) -> None:
+        removed, full = make_model(kind), make_model(kind)
+        heads = of_family(kind, SOME)
+        remove_heads(removed, heads)
+        save_model(full, make_tokenizer(), tmp_path / "zeroed", zeroed=heads)
+        read = type(full).from_pretrained(tmp_path / "zeroed")
+        size = outputs(removed).abs().max()
+        torch.testing.assert_close(outputs(read), outputs(removed), rtol=0, atol=1e-5 * float(size))
+
+
+def test_what_is_on_top_comes_along(pruned_folder: Path) -> None:
+    model = make_classifier()
+    remove_heads(model, SOME)
+    with torch.no_grad():
+        expected = model(**INPUTS).logits
+        assert torch.equal(load_model(pruned_folder)(**INPUTS).logits, expected)
+        read = load_encoder(pruned_folder, head="classification").model
+        assert torch.equal(read(**INPUTS).logits, expected)
+    config = json.loads((pruned_folder / "config.json").read_text())
+    assert config["pruned_heads"] == {"0": [1], "1": [0, 3], "2": [2]}
+    assert config["architectures"] == ["BertForSequenceClassification"]
+
+
+def test_transformers_does_not_read_it_by_itself(pruned_folder: Path) -> None:
+    """Should a version of it do so again, our own way would not be needed."""
+    with pytest.raises(RuntimeError, match="mismatch"):
+        AutoModelForSequenceClassification.from_pretrained(pruned_folder)
+
+
+def test_in_a_process_of_its_own(pruned_folder: Path) -> None:
+    script = (
+        "import sys, torch, headroles;"
+        "m = headroles.load_model(sys.argv[1]);"
+        "print(m(input_ids=torch.arange(8, 20)[None]).logits.tolist())"
+    )
+    command = [sys.executable, "-c", script, str(pruned_folder)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    model = make_classifier()
+    remove_heads(model, SOME)
+    with torch.no_grad():
+        expected = model(input_ids=torch.arange(8, 20)[None]).logits
+    assert torch.tensor(json.loads(run.stdout)) == pytest.approx(expected.numpy(), abs=1e-6)
+
+
+def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None:
+    model, corpus = make_bert(), read_conllu(treebank)
+    full = score_heads(model, corpus, tokenizer=make_tokenizer())
+    remove_heads(model, [*SOME, *[(1, head) for head in range(4)]])
+    save_model(model, make_tokenizer(), tmp_path / "pruned")
+    pruned = score_heads(tmp_path / "pruned", corpus)
+    gone = {(0, 1), (1, 0), (1, 1), (1, 2), (1, 3), (2, 2)}
+    for layer, head in np.ndindex(3, 4):
+        assert np.isnan(pruned.values[:, layer, head]).all() == ((layer, head) in gone)
+    # Below the first head that is gone everything is as it was.
+    kept = pruned.values[:, 0, [0, 2, 3]]
+    assert kept == pytest.approx(full.values[:, 0, [0, 2, 3]], nan_ok=True, abs=1e-5)
+    pruned.save(tmp_path / "scores")
+    table = assign_roles(HeadScores.load(tmp_path / "scores"))
+    notes = table.frame.query("layer == 2 and head == 2")["note"]
+    assert set(notes) == {"untestable: the head was removed from the model"}
+
+
+def test_a_broken_folder_is_refused(pruned_folder: Path, tmp_path: Path) -> None:
+    file = pruned_folder / "model.safetensors"
+    weights = load_file(file)
+    left_out = {k: v for k, v in weights.items() if "layer.1.attention.self.query" not in k}
+    save_file(left_out, file, metadata={"format": "pt"})
+    for read in (load_model, lambda folder: load_encoder(folder, head="classification")):
+        with pytest.raises(ModelError, match="lacks weights of its"):
+            read(pruned_folder)
+    save_file(weights, file, metadata={"format": "pt"})
+    config = json.loads((pruned_folder / "config.json").read_text())
+    config["pruned_heads"]["0"] = []
+    (pruned_folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=r"cannot be loaded|another shape"):
+        load_model(pruned_folder)
+
+
+def test_a_head_that_was_never_trained_is_refused(tmp_path: Path) -> None:
+    make_model("bert").save_pretrained(tmp_path)
+    make_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match=r"nothing trained on top.*classifier.*fine-tune it"):
+        load_encoder(tmp_path, head="classification")
+
+
+def test_zeros_need_the_whole_model(pruned_folder: Path, tmp_path: Path) -> None:
+    model = load_model(pruned_folder)
+    with pytest.raises(ModelError, match="all of its heads; this one lacks 4"):
+        save_model(model, make_tokenizer(), tmp_path / "x", zeroed=[(0, 0)])
+
+
+def test_a_class_that_nobody_knows(pruned_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(pruned_folder, tmp_path / "copy")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTea"]}))
+    with pytest.raises(ModelSupportError, match="written by BertForTea"):
+        load_model(folder)
+    assert not hasattr(transformers, "BertForTea")

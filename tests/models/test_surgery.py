@@ -1,0 +1,113 @@
+"""Models without some of their heads, of every family, against the same heads at zero."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from headroles.errors import ModelError, UsageError
+from headroles.models.kept_heads import kept_heads, pruned_heads
+from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
+from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
+
+INPUTS = {
+    "input_ids": torch.arange(8, 32).view(2, 12),
+    "attention_mask": torch.tensor([[1] * 12, [1] * 9 + [0] * 3]),
+}
+SOME = [(0, 1), (1, 0), (1, 3), (2, 2)]
+A_LAYER = [(1, head) for head in range(HEADS)]
+EVENLY = [(layer, head) for layer in range(LAYERS) for head in (0, 2)]
+
+
+def of_family(kind: str, heads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """These heads, or for shared layers the same numbers in all of them."""
+    if kind != "albert":
+        return heads
+    return [(layer, head) for layer in range(LAYERS) for head in {head for _, head in heads}]
+
+
+def outputs(model: PreTrainedModel) -> Tensor:
+    with torch.no_grad():
+        return model(**INPUTS).last_hidden_state[INPUTS["attention_mask"].bool()]
+
+
+def make_rich(kind: str) -> PreTrainedModel:
+    """A model whose biases are not zero, so that a lost one would show; in double precision, as
+    the numbers of MobileBERT grow to 1e5."""
+    model = make_model(kind).double()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "bias" in name:
+                parameter.normal_(std=0.3)
+    return model
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+class TestEveryFamily:
+    @pytest.mark.parametrize("heads", [SOME, A_LAYER, EVENLY, SOME + A_LAYER])
+    def test_removed_is_zeroed(self, kind: str, heads: list[tuple[int, int]]) -> None:
+        heads = of_family(kind, heads)
+        full, zeroed, removed = make_rich(kind), make_rich(kind), make_rich(kind)
+        zero_heads(zeroed, heads)
+        remove_heads(removed, heads)
+        assert not torch.allclose(outputs(full), outputs(zeroed), atol=1e-3)
+        torch.testing.assert_close(outputs(removed), outputs(zeroed), rtol=0, atol=1e-5)
+        n_weights, n_left = (sum(p.numel() for p in m.parameters()) for m in (full, removed))
+        assert n_left < n_weights
+
+    def test_in_steps_is_at_once(self, kind: str) -> None:
+        first, then = of_family(kind, [(1, 2), (2, 0)]), of_family(kind, [(1, 0), (2, 1)])
+        stepwise, once = make_rich(kind), make_rich(kind)
+        for heads in (first, then):
+            remove_heads(stepwise, heads)
+        remove_heads(once, first + then)
+        torch.testing.assert_close(outputs(stepwise), outputs(once), rtol=0, atol=1e-5)
+        shapes, same = ({k: v.shape for k, v in m.state_dict().items()} for m in (stepwise, once))
+        assert shapes == same
+        assert stepwise.config.pruned_heads == once.config.pruned_heads
+
+    def test_gradients_reach_what_is_left(self, kind: str) -> None:
+        model = make_rich(kind)
+        remove_heads(model, of_family(kind, SOME))
+        model(**INPUTS).last_hidden_state.sum().backward()
+        assert all(p.grad is not None for n, p in model.named_parameters() if "query" in n)
+
+
+def test_nothing_removed_is_nothing_changed() -> None:
+    model = make_model("bert")
+    before = outputs(model)
+    remove_heads(model, [])
+    assert torch.equal(outputs(model), before)
+    assert len(heads_of(model)) == LAYERS * HEADS
+
+
+def test_heads_keep_their_numbers() -> None:
+    model = make_model("bert")
+    remove_heads(model, [(0, 0), (2, 3)])
+    remove_heads(model, [(0, 2), (0, 0)])
+    assert model.config.pruned_heads == {"0": [0, 2], "2": [3]}
+    assert removed_from(model) == [(0, 0), (0, 2), (2, 3)]
+    assert kept_heads(model.config, HEADS) == ((1, 3), (0, 1, 2, 3), (0, 1, 2))
+
+
+@pytest.mark.parametrize("head", [(3, 0), (0, 4), (-1, 0), (0, -1)])
+def test_heads_that_are_not_there(head: tuple[int, int]) -> None:
+    for remove in (remove_heads, zero_heads):
+        with pytest.raises(UsageError, match=r"no head .* 3 layers of 4 heads"):
+            remove(make_model("bert"), [head])
+
+
+def test_shared_layers_lose_the_same_heads() -> None:
+    for remove in (remove_heads, zero_heads):
+        with pytest.raises(UsageError, match="layers 0 and 1 share one attention module"):
+            remove(make_model("albert"), [(1, 2)])
+
+
+@pytest.mark.parametrize("given", [{"0": [4]}, {"3": [0]}, {"x": [0]}, [1], {"0": "a"}])
+def test_configurations_that_cannot_be_meant(given: object) -> None:
+    config = make_model("bert").config
+    config.pruned_heads = given
+    with pytest.raises(ModelError, match="pruned_heads of the configuration"):
+        pruned_heads(config)

@@ -1,0 +1,128 @@
+"""Importance by several estimators, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from headroles.cli import app
+from headroles.studies.removal import Importance, find_importance
+from headroles.studies.removal.importance import normalise, values_of
+from headroles.tasks.running import Derivatives
+from tests.tasks.conftest import make_task_model, save
+
+# Products of head outputs and their derivatives: sample, head, token.
+PRODUCTS = np.array([[[0.3, -0.1, 0.2], [-0.2, 0.1, 0.1]], [[-0.4, 0.1, 0.0], [0.1, 0.1, 0.1]]])
+
+
+def by_hand() -> Derivatives:
+    """The products in an inner layer and in the last one."""
+    by_gate, by_token = PRODUCTS.sum(-1), np.abs(PRODUCTS).sum(-1)
+    return Derivatives(
+        np.stack([by_gate, by_gate], axis=1).astype(np.float32),
+        np.stack([by_token, by_token], axis=1).astype(np.float32),
+        np.array([3, 3]),
+    )
+
+
+@pytest.fixture(scope="module")
+def found(classifier: Path, labelled: Path) -> Importance:
+    return find_importance(classifier, labelled)
+
+
+def test_published_and_released_estimators() -> None:
+    absolute = values_of(by_hand(), "absolute").mean(0)
+    assert absolute == pytest.approx([0.35, 0.15, 0.35, 0.15])
+    token = values_of(by_hand(), "token").mean(0)
+    # Inner layers are divided by the tokens, the last by the examples.
+    assert token == pytest.approx([0.183333, 0.116667, 0.55, 0.35], abs=1e-6)
+    assert values_of(by_hand(), "signed").mean(0)[:2] == pytest.approx([-0.05, -0.15])
+    assert values_of(by_hand(), "taylor").mean(0)[:2] == pytest.approx([0.125, 0.045])
+
+
+def test_gradients_that_are_not_reset_are_another_estimator() -> None:
+    """What run_bertology does, batches of one: the sum of all gradients so far, again and again."""
+    accumulated = np.abs(np.cumsum(PRODUCTS.sum(-1), axis=0)).sum(0) / PRODUCTS[:, 0].size
+    assert accumulated == pytest.approx([0.083333, 0.05], abs=1e-6)
+    per_example = values_of(by_hand(), "absolute").sum(0)[:2] / PRODUCTS[:, 0].size
+    assert accumulated != pytest.approx(per_example)
+
+
+def test_normalisation_changes_the_order() -> None:
+    raw = np.array([[0.6, 0.8, 0.0], [3, 4, 12]])
+    normalised = normalise(raw, "l2")
+    assert normalised[1] == pytest.approx([0.230769, 0.307692, 0.923077], abs=1e-6)
+    order = [
+        tuple(map(int, np.unravel_index(k, (2, 3)))) for k in np.argsort(normalised, axis=None)
+    ]
+    assert order == [(0, 2), (1, 0), (1, 1), (0, 0), (0, 1), (1, 2)]
+    assert (normalise(np.zeros((1, 3)), "l2") == 0).all()
+
+
+def test_every_head_by_every_estimator(found: Importance) -> None:
+    assert len(found) == 4 * 12
+    values = values_of(found.derivatives, "signed")
+    assert found.of("signed").ravel() == pytest.approx(values.mean(0))
+    errors = values.std(0, ddof=1) / np.sqrt(8)
+    assert found.of("signed", "standard_error").ravel() == pytest.approx(errors)
+    ranks = found.of("absolute", "rank").ravel()
+    assert sorted(ranks) == list(range(1, 13))
+    assert found.of("absolute").ravel()[ranks.argmin()] == found.of("absolute").max()
+    assert (found.of("token")[:-1] >= 0).all()
+
+
+def test_reliability_follows_spearman_and_brown(found: Importance) -> None:
+    for one in found.reliability.values():
+        half, full = one["split_half"], one["full"]
+        assert full == pytest.approx(2 * half / (1 + half))
+        if 0 < full < 1:
+            needed = 8 * 0.9 * (1 - full) / (full * 0.1)
+            assert one["examples_needed"] == np.ceil(needed)
+
+
+def test_ranks_by_what_was_asked_for(classifier: Path, labelled: Path) -> None:
+    found = find_importance(classifier, labelled, normalisation="l2")
+    order = np.argsort(-found.of("absolute", "normalised").ravel(), kind="stable")
+    assert (found.of("absolute", "rank").ravel()[order] == np.arange(1, 13)).all()
+
+
+def test_saves_and_loads(found: Importance, tmp_path: Path) -> None:
+    found.save(tmp_path / "out")
+    loaded = Importance.load(tmp_path / "out")
+    assert loaded.frame.equals(found.frame)
+    assert np.array_equal(loaded.derivatives.by_gate, found.derivatives.by_gate)
+    assert np.array_equal(loaded.derivatives.tokens, found.derivatives.tokens)
+    assert repr(loaded) == repr(found)
+
+
+def test_heads_that_are_gone_have_none(labelled: Path, tmp_path: Path) -> None:
+    from headroles.models.surgery import remove_heads
+
+    model = make_task_model()
+    remove_heads(model, [(1, 2), *[(2, head) for head in range(4)]])
+    found = find_importance(save(model, tmp_path / "pruned"), labelled)
+    gone = np.isnan(found.of("absolute"))
+    assert np.argwhere(gone).tolist() == [[1, 2], [2, 0], [2, 1], [2, 2], [2, 3]]
+    assert np.nanmax(found.of("absolute", "rank")) == 7
+
+
+def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["importance", str(classifier), str(labelled), "--out", str(out)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "3 layers x 4 heads, 8 examples" in result.stdout
+    assert len(Importance.load(out)) == 48
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 1
+    assert "is not empty" in again.stderr
+
+
+def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
+    found = find_importance(masked_lm, plain)
+    assert found.provenance["task"]["objective"] == "masked_lm"
+    assert found.provenance["task"]["metrics"] == []
+    assert "loss" in repr(found)

@@ -1,0 +1,179 @@
+"""Orders by hand, and models that were pruned by the command."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import Result
+from typer.testing import CliRunner
+
+from headroles import RoleTable, classify_heads, load_model, read_conllu
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.models.surgery import removed_from
+from headroles.studies.removal import PruneOptions
+from headroles.studies.removal.orders import choose_heads, choose_layers, rises_of
+from headroles.tasks import TaskOptions, open_run
+
+HEADS = [(layer, head) for layer in range(6) for head in range(4)]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def chosen(order: str, n_removed: int, **options: object) -> list[tuple[int, int]]:
+    return choose_heads(order, n_removed, HEADS, PruneOptions(keep=1, **options))
+
+
+@pytest.mark.parametrize(
+    ("order", "n_chosen", "layers"),
+    [
+        ("bottom", 4, {0, 1, 2, 3}),
+        ("top", 4, {8, 9, 10, 11}),
+        ("middle", 4, {4, 5, 6, 7}),
+        ("middle", 2, {5, 6}),
+        ("middle", 6, {3, 4, 5, 6, 7, 8}),
+        ("both_ends", 4, {0, 1, 10, 11}),
+        ("both_ends", 2, {0, 11}),
+        ("both_ends", 6, {0, 1, 2, 9, 10, 11}),
+        ("alternate", 4, {1, 3, 5, 7}),
+    ],
+)
+def test_layers(order: str, n_chosen: int, layers: set[int]) -> None:
+    assert set(choose_layers(order, 12, n_chosen)) == layers
+
+
+def test_layers_that_would_be_adjacent() -> None:
+    with pytest.raises(UsageError, match="7 of 12 layers cannot be chosen"):
+        choose_layers("alternate", 12, 7)
+
+
+@pytest.mark.parametrize("order", ["bottom", "top", "middle", "both_ends"])
+def test_the_last_layer_of_a_group_goes_in_part(order: str) -> None:
+    counts = Counter(layer for layer, _ in chosen(order, 10))
+    assert sorted(counts.values()) == [2, 4, 4]
+    assert counts[{"bottom": 2, "top": 3, "middle": 1, "both_ends": 1}[order]] == 2
+
+
+def test_at_random() -> None:
+    assert chosen("random", 9) == chosen("random", 9) != chosen("random", 9, seed=1)
+    assert chosen("random", 5) == chosen("random", 9)[:5]
+    per_layer = Counter(layer for layer, _ in chosen("random_per_layer", 13))
+    assert sorted(per_layer.values()) == [2, 2, 2, 2, 2, 3]
+
+
+def test_what_stays() -> None:
+    left = set(HEADS) - set(chosen("random", 18, at_least=1))
+    assert {layer for layer, _ in left} == set(range(6))
+    assert (0, 1) not in chosen("bottom", 22, protect="0-1, 3-2")
+    with pytest.raises(UsageError, match=r"23 heads cannot be removed: .* leave 22 that may go"):
+        chosen("random", 23, protect="0-1,3-2")
+
+
+def test_importance_goes_from_the_least(classifier: Path, labelled: Path) -> None:
+    opened = open_run(classifier, labelled, TaskOptions())
+    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    options = PruneOptions(keep=1, steps=3)
+    means = np.abs(opened.derivatives().by_gate).mean(0)
+    expected = sorted(heads, key=lambda head: means[head])[:6]
+    assert choose_heads("importance", 6, heads, options, opened) == expected
+    again = choose_heads("reestimated", 6, heads, options, opened)
+    assert again[:2] == expected[:2]
+    gates = torch.ones(3, 4)
+    for head in expected[:2]:
+        gates[head] = 0
+    means = np.abs(opened.derivatives(gates=gates).by_gate).mean(0)
+    left = [head for head in heads if head not in expected[:2]]
+    assert again[2:4] == sorted(left, key=lambda head: means[head])[:2]
+    rises = rises_of(opened)
+    assert choose_heads("ablation", 1, heads, options, opened) == [
+        tuple(np.unravel_index(rises.argmin(), rises.shape))
+    ]
+
+
+def test_by_role(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    classify_heads(bert_folder, read_conllu(sample), threshold=1.0).save(tmp_path / "roles")
+    table = RoleTable.load(tmp_path / "roles")
+    role = max(table.roles, key=lambda one: len(table.heads_with(one)))
+    having = set(table.heads_with(role))
+    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    assert 0 < len(having) < 12
+    options = PruneOptions(keep=1, order="with_role", role=role, roles_from=tmp_path / "roles")
+    assert set(choose_heads("with_role", len(having), heads, options)) == having
+    others = choose_heads("without_role", 12 - len(having), heads, options)
+    assert not having & set(others)
+    options = PruneOptions(keep=1, order="with_role", role="x", roles_from=tmp_path / "roles")
+    with pytest.raises(UsageError, match="the role is 'x'"):
+        choose_heads("with_role", 2, heads, options)
+
+
+class TestCommand:
+    def test_what_is_left_does_what_the_masked_model_does(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        out, again = tmp_path / "small", tmp_path / "smaller"
+        result = run(
+            "prune", classifier, labelled, "--keep", 7, "--test", labelled, "--out", out, "--json"
+        )
+        assert result.exit_code == 0, result.output
+        facts = json.loads(result.stdout)
+        assert len(facts["removed"]) == 5
+        assert [list(head) for head in removed_from(load_model(out))] == facts["removed"]
+        full = open_run(classifier, labelled, TaskOptions())
+        gates = torch.ones(1, 3, 4)
+        for layer, head in facts["removed"]:
+            gates[0, layer, head] = 0
+        small = open_run(out, labelled, TaskOptions())
+        masked = full.outcomes(gates).losses
+        assert small.outcomes(torch.ones(1, 3, 4)).losses == pytest.approx(masked, abs=1e-5)
+        assert facts["after"]["loss"] == pytest.approx(masked.mean(), abs=1e-5)
+        # It is a model like any other: it can be pruned again, by the old numbers.
+        result = run("prune", out, "--order", "bottom", "--keep", 4, "--out", again)
+        assert result.exit_code == 0, result.output
+        assert "3 of 7 heads removed (bottom)" in result.stdout
+        assert len(removed_from(load_model(again))) == 8
+
+    def test_zeroed(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
+        from transformers import AutoModelForSequenceClassification
+
+        for form in ("pruned", "zeroed"):
+            order = ("--order", "random", "--share", 0.5, "--as", form)
+            result = run("prune", classifier, *order, "--out", tmp_path / form)
+            assert result.exit_code == 0, result.output
+        inputs = {"input_ids": torch.arange(8, 20)[None]}
+        with torch.no_grad():
+            zeroed = AutoModelForSequenceClassification.from_pretrained(tmp_path / "zeroed")
+            expected = load_model(tmp_path / "pruned")(**inputs).logits
+            torch.testing.assert_close(zeroed(**inputs).logits, expected, rtol=0, atol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--keep", 3], "the order importance needs a task"),
+            ([], "tell how many heads stay"),
+            (["--keep", 3, "--share", 0.5], "tell how many heads stay"),
+            (["--keep", 13, "--order", "random"], "13 heads are to be kept, but the model has 12"),
+            (["--keep", 3, "--order", "with_role"], "needs a role"),
+            (["--keep", 3, "--protect", "3.1"], "the head is '3.1'; it must be layer-head"),
+            (["--keep", 3, "--order", "luck"], "the order is 'luck'; it must be one of"),
+        ],
+    )
+    def test_what_cannot_be_meant(
+        self, arguments: list[object], message: str, classifier: Path, tmp_path: Path
+    ) -> None:
+        result = run("prune", classifier, *arguments, "--out", tmp_path / "out")
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.split())
+        assert not (tmp_path / "out").exists()
+
+    def test_a_folder_with_files(self, classifier: Path, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").touch()
+        result = run("prune", classifier, "--order", "top", "--keep", 3, "--out", tmp_path)
+        assert result.exit_code == 1
+        assert "is not empty" in result.stderr

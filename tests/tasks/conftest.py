@@ -1,0 +1,89 @@
+"""Tiny models with heads for tasks, and tasks for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    PreTrainedModel,
+)
+
+from tests.conftest import make_tokenizer
+
+SENTENCES = [
+    ("the cat sat on the mat", "good"),
+    ("it is for that", "bad"),
+    ("a dog was in the house at night", "good"),
+    ("this is as it was", "bad"),
+    ("to be of it", "bad"),
+    ("you and me and a tree", "good"),
+    ("on that and this", "bad"),
+    ("it was with the king", "good"),
+]
+
+
+def make_task_model(kind: type[PreTrainedModel] = BertForSequenceClassification, **config: object):
+    torch.manual_seed(3)
+    settings = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}} | config
+    made = kind(
+        BertConfig(
+            vocab_size=128,
+            hidden_size=32,
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            intermediate_size=32,
+            initializer_range=0.5,
+            **settings,
+        )
+    )
+    return made.eval()
+
+
+def save(model: PreTrainedModel, folder: Path) -> Path:
+    model.save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(make_task_model(), tmp_path_factory.mktemp("models") / "classifier")
+
+
+@pytest.fixture(scope="session")
+def regressor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model = make_task_model(id2label={0: "LABEL_0"}, label2id={"LABEL_0": 0})
+    return save(model, tmp_path_factory.mktemp("models") / "regressor")
+
+
+@pytest.fixture(scope="session")
+def masked_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(make_task_model(BertForMaskedLM), tmp_path_factory.mktemp("models") / "masked")
+
+
+@pytest.fixture(scope="session")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tasks") / "labelled.tsv"
+    rows = [f"{text}\t{label}" for text, label in SENTENCES]
+    file.write_text("\n".join(["sentence\tlabel", *rows]) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
+def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tasks") / "numbered.tsv"
+    rows = [f"{text}\t{len(text) / 10}" for text, _ in SENTENCES]
+    file.write_text("\n".join(["sentence\tscore", *rows]) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tasks") / "plain.txt"
+    file.write_text("\n\n".join(text for text, _ in SENTENCES) + "\n", encoding="utf-8")
+    return file

@@ -1,0 +1,142 @@
+"""Losses and derivatives of single examples, against the model run on each of them alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+
+from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.models.gates import HeadSites, gated
+from headroles.tasks import TaskOptions, open_run
+from tests.conftest import make_tokenizer
+from tests.tasks.conftest import SENTENCES, make_task_model, save
+
+OPTIONS = TaskOptions(batch_size=3)
+
+
+def settings(*heads: tuple[int, int]) -> torch.Tensor:
+    gates = torch.ones(1, 3, 4)
+    for layer, head in heads:
+        gates[0, layer, head] = 0
+    return gates
+
+
+def alone(model: torch.nn.Module, text: str) -> torch.Tensor:
+    return model(**make_tokenizer()(text, return_tensors="pt")).logits[0]
+
+
+def test_losses_are_those_of_each_example_alone(classifier: Path, labelled: Path) -> None:
+    run = open_run(classifier, labelled, OPTIONS)
+    model = AutoModelForSequenceClassification.from_pretrained(classifier)
+    gates = torch.cat([settings(), settings((1, 2)), settings((0, 1), (2, 3)), settings((2, 0))])
+    found = run.outcomes(gates)
+    for row, (text, label) in enumerate(SENTENCES):
+        target = torch.tensor(["bad", "good"].index(label))
+        for place, setting in enumerate(gates):
+            with gated(HeadSites.of(model), setting), torch.no_grad():
+                logits = alone(model, text)
+            loss = torch.nn.functional.cross_entropy(logits, target)
+            assert found.losses[row, place] == pytest.approx(float(loss), rel=1e-4, abs=1e-5)
+            assert found.predictions[row, place] == int(logits.argmax())
+    right = (found.predictions[:, 1] == run.targets).mean()
+    assert run.measure(found, 1)["accuracy"] == pytest.approx(right)
+
+
+def test_losses_of_regression(regressor: Path, numbered: Path) -> None:
+    run = open_run(regressor, numbered, OPTIONS)
+    model = AutoModelForSequenceClassification.from_pretrained(regressor)
+    found = run.outcomes(settings())
+    for row, (text, _) in enumerate(SENTENCES):
+        with torch.no_grad():
+            said = float(alone(model, text))
+        assert found.predictions[row, 0] == pytest.approx(said, rel=1e-4, abs=1e-5)
+        expected = (said - len(text) / 10) ** 2
+        assert found.losses[row, 0] == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_losses_of_masked_words(masked_lm: Path, plain: Path) -> None:
+    run = open_run(masked_lm, plain, OPTIONS)
+    model = AutoModelForMaskedLM.from_pretrained(masked_lm)
+    found, again = run.outcomes(settings()), open_run(masked_lm, plain, TaskOptions(batch_size=8))
+    assert found.losses == pytest.approx(again.outcomes(settings()).losses, rel=1e-4)
+    mask = make_tokenizer().mask_token_id
+    for batch in run.batches:
+        for row, ids, target in zip(
+            batch.rows, batch.inputs["input_ids"], batch.targets, strict=True
+        ):
+            masked = target != -100
+            assert masked.any()
+            assert (ids[masked] == mask).all()
+            whole = torch.where(masked, target, ids)
+            text = make_tokenizer()(SENTENCES[row][0], return_tensors="pt")["input_ids"][0]
+            assert torch.equal(whole[: len(text)], text)
+            with torch.no_grad():
+                logits = model(input_ids=ids[None, : len(text)]).logits[0]
+            loss = torch.nn.functional.cross_entropy(logits, target[: len(text)])
+            assert found.losses[row, 0] == pytest.approx(float(loss), rel=1e-4)
+
+
+@pytest.mark.parametrize("ablation", ["zero", "mean", "uniform"])
+def test_ablations_differ_and_do_not_depend_on_the_batch(
+    ablation: str, classifier: Path, labelled: Path
+) -> None:
+    gates = torch.cat([settings(), settings((1, 2))])
+    one = open_run(classifier, labelled, TaskOptions(batch_size=8)).outcomes(gates, ablation)
+    other = open_run(classifier, labelled, TaskOptions(batch_size=2)).outcomes(gates, ablation)
+    assert one.losses == pytest.approx(other.losses, rel=1e-3, abs=1e-4)
+    assert not np.allclose(one.losses[:, 0], one.losses[:, 1])
+
+
+def test_derivatives_are_those_of_finite_differences(classifier: Path, labelled: Path) -> None:
+    run = open_run(classifier, labelled, OPTIONS)
+    run.encoder.model.double()
+    found = run.derivatives()
+    step = 1e-3
+    for head in ((0, 1), (1, 3), (2, 2)):
+        sides = []
+        for sign in (1, -1):
+            gates = settings().double()
+            gates[0][head] += sign * step
+            sides.append(run.outcomes(gates).losses[:, 0])
+        expected = (sides[0] - sides[1]) / (2 * step)
+        assert found.by_gate[:, head[0], head[1]] == pytest.approx(expected, rel=1e-2, abs=1e-3)
+    assert (found.by_token >= np.abs(found.by_gate) - 1e-6).all()
+    assert all(parameter.requires_grad for parameter in run.encoder.model.parameters())
+
+
+def test_long_texts_are_cut_and_counted(classifier: Path, labelled: Path) -> None:
+    run = open_run(classifier, labelled, TaskOptions(max_tokens=8))
+    assert run.n_cut > 0
+    assert run.provenance(run.options)["task"]["cut"] == run.n_cut
+    assert max(batch.inputs["input_ids"].shape[1] for batch in run.batches) == 8
+
+
+class TestBadInput:
+    def test_labels_the_model_does_not_know(self, classifier: Path, tmp_path: Path) -> None:
+        file = tmp_path / "x.tsv"
+        file.write_text("text\tlabel\na\tgood\nb\tugly\n")
+        with pytest.raises(CorpusError, match=r"line 3: .* label 'ugly'; it knows 0, 1, bad, good"):
+            open_run(classifier, file, OPTIONS)
+
+    def test_one_class_only(self, classifier: Path, tmp_path: Path) -> None:
+        file = tmp_path / "x.tsv"
+        file.write_text("text\tlabel\na\t1\nb\tgood\n")
+        with pytest.raises(CorpusError, match=r"all 2 examples .* give examples of two classes"):
+            open_run(classifier, file, OPTIONS)
+
+    def test_a_number_that_is_a_text(self, regressor: Path, labelled: Path) -> None:
+        with pytest.raises(CorpusError, match=r"line 2: the label is 'good'; .* needs numbers"):
+            open_run(regressor, labelled, OPTIONS)
+
+    def test_a_head_that_was_never_trained(self, masked_lm: Path, labelled: Path) -> None:
+        with pytest.raises(ModelError, match="nothing trained on top of its encoder for class"):
+            open_run(masked_lm, labelled, TaskOptions(objective="classification"))
+
+    def test_several_labels_for_one_text(self, tmp_path: Path, labelled: Path) -> None:
+        model = make_task_model(problem_type="multi_label_classification")
+        with pytest.raises(UsageError, match="several labels"):
+            open_run(save(model, tmp_path / "multi"), labelled, OPTIONS)
