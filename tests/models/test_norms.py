@@ -63,7 +63,7 @@ def test_hand_checked_example() -> None:
         output.weight.copy_(torch.tensor([[1.0, 2.0], [0.0, 1.0]]))
     rows = torch.arange(2)[:, None]
     own = Projection(value, rows)
-    reader = ValueReader([LayerProjections(own, own, own, output, rows)], n_heads=2)
+    reader = ValueReader([LayerProjections(own, own, own, output, rows)])
     states = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]])
     weights = torch.tensor(
         [
