@@ -124,7 +124,10 @@ def try_model(good: Path, chance: random.Random) -> str:
         files = [file for file in folder.iterdir() if file.is_file()]
         spoil_file(chance.choice(files), chance)
     loaded = load_encoder(folder)
-    inputs = loaded.tokenizer("a bc def", return_tensors="pt", return_token_type_ids=False)
+    words = ["a", "bc", "def"]
+    inputs = loaded.tokenizer(
+        words, is_split_into_words=True, return_tensors="pt", return_token_type_ids=False
+    )
     with open_reader(loaded.model) as reader:
         reader.read(dict(inputs), lambda layer, weights: None)
     return "loaded"

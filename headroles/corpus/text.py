@@ -127,8 +127,9 @@ def _load_pipeline(name: str) -> _Pipeline:
         nlp = spacy.load(name, exclude=list(_UNNEEDED_PIPES))
     except (OSError, ValueError, ImportError) as error:
         raise ParserError(
-            f"the spaCy pipeline {name!r} cannot be loaded; give the name of an installed "
-            f"pipeline or the path of one ({str(error).splitlines()[0]})"
+            f"the spaCy pipeline {name!r} cannot be loaded ({str(error).splitlines()[0]}); give "
+            "the name of an installed pipeline or the path of one; spaCy's own, such as "
+            "en_core_web_sm, come by: python -m spacy download en_core_web_sm"
         ) from error
     labels = [label for pipe in nlp.pipe_names for label in _dependency_labels(nlp, pipe)]
     if not labels:

@@ -31,7 +31,22 @@ def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
             f"{type(tokenizer).__name__} is a slow tokenizer and cannot tell which piece "
             "belongs to which word; give a model folder with a tokenizer.json"
         )
-    return with_prefix_space(tokenizer)
+    fitted = with_prefix_space(tokenizer)
+    _try_out(fitted)
+    return fitted
+
+
+def _try_out(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise TokenizerError where two sentences of words cannot be encoded at all."""
+    try:
+        tokenizer(["a", "b"], ["c"], is_split_into_words=True, verbose=False)
+    except BaseException as error:  # a defect of tokenizer.json ends in a panic, no Exception
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        raise TokenizerError(
+            f"the tokenizer {tokenizer.name_or_path} cannot encode a pair of sentences "
+            f"({' '.join(str(error).split())}); check its tokenizer.json"
+        ) from error
 
 
 def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:

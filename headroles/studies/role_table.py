@@ -245,7 +245,8 @@ class RoleTable(Result):
         """How many answers stand whatever the distribution of scores is."""
         given, certified = self.frame["answer"], self.frame["certified"]
         counts = ", ".join(
-            f"{int((certified == answer).sum())} of {int((given == answer).sum())} {answer}"
+            f"{int((certified == answer).sum())} {answer} "
+            f"({int(((certified == answer) & (given == answer)).sum())} of them answered so above)"
             for answer in (YES, NO)
         )
         against = int(
