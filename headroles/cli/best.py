@@ -25,7 +25,7 @@ def best(
         typer.Option("--out", help="Folder to save the table in.", rich_help_panel="Output"),
     ] = None,
 ) -> None:
-    """Tell which head finds each relation best, on unseen documents."""
+    """Tell which head finds each relation best, in unseen text."""
     from headroles.scoring import HeadScores
     from headroles.studies import best_heads
 

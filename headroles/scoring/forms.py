@@ -10,6 +10,10 @@ from headroles.roles import SCORES
 from headroles.storage import Count
 
 
+_MOST_HEADS = 100_000
+"""More than any encoder has; room for more is not to be asked for because a file says so."""
+
+
 class RoleForm(msgspec.Struct, forbid_unknown_fields=True):
     """As `Role.to_record` writes it."""
 
@@ -90,6 +94,8 @@ class ScoresForm(msgspec.Struct):
     def __post_init__(self) -> None:
         if self.score not in SCORES:
             raise ValueError(f"unknown score {self.score!r}")
+        if self.layers * self.heads > _MOST_HEADS:
+            raise ValueError(f"{self.layers} layers of {self.heads} heads")
         ids = [role.id for role in self.roles]
         if len(set(ids)) != len(ids):
             raise ValueError("two roles of one id")

@@ -26,7 +26,7 @@ def describe_pieces(provenance: dict[str, Any]) -> Iterator[str]:
     if counts := provenance.get("pieces"):
         pieces, words = unknown_shares(counts)
         yield (
-            f"{counts['pieces']} of {counts['words']} words; "
+            f"{counts['pieces']} from {counts['words']} words; "
             f"unknown: {pieces:.1%} of the pieces, {words:.1%} of the words"
         )
 
