@@ -9,7 +9,6 @@ import msgspec
 from headroles.roles import SCORES
 from headroles.storage import Count
 
-
 _MOST_HEADS = 100_000
 """More than any encoder has; room for more is not to be asked for because a file says so."""
 
