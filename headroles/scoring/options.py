@@ -80,6 +80,9 @@ class ScoreOptions(ScoringOptions, ModelOptions):
     on_progress: Annotated[
         OnProgress | None,
         Option(
-            "Called with the number of sentences done and of all.", has_flag=False, recorded=False
+            "Called with the number of sentences done and of all.",
+            more="None shows a bar in notebooks.",
+            has_flag=False,
+            recorded=False,
         ),
     ] = None

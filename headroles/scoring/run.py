@@ -44,6 +44,7 @@ from headroles.roles import (
 )
 from headroles.scoring.batches import batches_by_length, collate
 from headroles.scoring.layer import on_device, read_scores
+from headroles.scoring.notebooks import shown_in_notebooks
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run_notes import cure_of_length
 from headroles.scoring.scores import HeadScores, ScoreBlock, ScoreWriter, describe_scores
@@ -112,7 +113,7 @@ def open_scoring(
     The corpus is read through, and its relations checked, before the model is loaded; ``arrange``
     may put its sentences into another order. Errors are those of `score_heads`.
     """
-    with prepared(as_corpus(corpus)) as read:
+    with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as read:
         ready = arrange(read)
         relations = choose_relations(options, ready.scheme, ready.relations, ready)
         choose_roles(options, relations, SCORES[options.score], ready)

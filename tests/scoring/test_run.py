@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -402,3 +403,17 @@ def test_contrasts_can_be_left_out(
     np.testing.assert_allclose(
         without.values, scores.values[..., : len(without.roles)], rtol=1e-5, equal_nan=True
     )
+
+
+def test_notebooks_show_progress_of_their_own(
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run(model, sample, tokenizer)
+    assert "sentences" not in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    run(model, sample, tokenizer)
+    assert "sentences" in capsys.readouterr().err

@@ -1,0 +1,28 @@
+"""Progress in notebooks, where nothing else shows that a long run goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from headroles.scoring.options import ScoreOptions
+
+
+@contextmanager
+def shown_in_notebooks(options: ScoreOptions) -> Iterator[ScoreOptions]:
+    """``options`` with a bar for progress, if a notebook asks and nothing else is to show it."""
+    if options.on_progress is not None or "ipykernel" not in sys.modules:
+        yield options
+        return
+    from tqdm import tqdm
+
+    # As text: widgets need a package of their own, and warn where it is missing.
+    with tqdm(unit=" sentences", leave=False, mininterval=0.5) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield replace(options, on_progress=report)
