@@ -114,6 +114,27 @@ def test_weights_stay_unless_they_are_trained(
     assert changed == {"frozen": False, "trained": True}
 
 
+def test_every_seed_starts_from_the_same_weights(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    options = {"keep": 6, "updates": 4, "weights": "trained", "weight_rate": 0.01}
+    both = learn(classifier, labelled, tmp_path / "both", GateOptions(seeds=2, **options))
+    second = learn(classifier, labelled, tmp_path / "one", GateOptions(seeds=1, seed=1, **options))
+    assert both.runs[1].log_alpha == pytest.approx(second.runs[0].log_alpha, abs=1e-6)
+    assert both.runs[1].loss == pytest.approx(second.runs[0].loss, abs=1e-6)
+
+
+@pytest.mark.parametrize(("model", "task"), [("masked_lm", "plain"), ("regressor", "numbered")])
+def test_other_objectives(
+    model: str, task: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    file = request.getfixturevalue(task)
+    options = GateOptions(keep=4, seeds=1, updates=4)
+    found = learn(request.getfixturevalue(model), file, tmp_path / "out", options, test=file)
+    assert found.pruned.after["loss"] == pytest.approx(found.runs[0].loss, rel=1e-5)
+    assert found.pruned.after["loss"] != found.pruned.before["loss"]
+
+
 class TestCommand:
     def test_a_folder_that_is_a_model(
         self, classifier: Path, labelled: Path, tmp_path: Path
