@@ -30,5 +30,15 @@ from .studies import find_examples as find_examples
 from .studies import plan_examples as plan_examples
 from .studies import replicate_roles as replicate_roles
 from .studies import report_redundancy as report_redundancy
+from .studies.removal import Ablations as Ablations
+from .studies.removal import Gated as Gated
+from .studies.removal import Importance as Importance
+from .studies.removal import Pruned as Pruned
+from .studies.removal import RoleImportance as RoleImportance
+from .studies.removal import ablate_heads as ablate_heads
+from .studies.removal import compare_roles_in_task as compare_roles_in_task
+from .studies.removal import find_importance as find_importance
+from .studies.removal import gate_heads as gate_heads
+from .studies.removal import prune_heads as prune_heads
 
 __version__: str

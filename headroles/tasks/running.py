@@ -157,7 +157,7 @@ class TaskRun:
                 stack.enter_context(gradients.of_pass())
                 if gates is not None:
                     stack.enter_context(gated(self.sites, gates))
-                losses, _ = self._losses(batch)
+                losses, _ = self.losses_of(batch)
                 found = gradients.of_loss(losses.sum()).float()
             real = batch.inputs["attention_mask"][..., None, None]
             by_gate[batch.rows] = found.sum(1).cpu().numpy()
@@ -183,10 +183,10 @@ class TaskRun:
         return Ablation(kind, means=means.means)
 
     def _read(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
-        losses, predictions = self._losses(batch)
+        losses, predictions = self.losses_of(batch)
         return losses.double().cpu().numpy(), predictions.double().cpu().numpy()
 
-    def _losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def losses_of(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(batch,) each: the loss of every example, and what the model says of it."""
         logits: Tensor = self.encoder.model(**batch.inputs).logits.float()
         if self.objective == REGRESSION:

@@ -4,6 +4,10 @@ from .ablation import ablate_heads as ablate_heads
 from .by_role import RoleImportance as RoleImportance
 from .by_role import compare_roles_in_task as compare_roles_in_task
 from .by_role import role_importance as role_importance
+from .gate_options import GateOptions as GateOptions
+from .gating import Gated as Gated
+from .gating import gate as gate
+from .gating import gate_heads as gate_heads
 from .importance import Importance as Importance
 from .importance import find_importance as find_importance
 from .importance import importance as importance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from headroles.results import Grid, Shown
 from headroles.storage import check_result_folder
 from headroles.studies.removal.options import PruneOptions
 from headroles.studies.removal.orders import Head, choose_heads
-from headroles.tasks import TaskRun, open_run
+from headroles.tasks import TaskOptions, TaskRun, open_run
 
 
 @dataclass(frozen=True)
@@ -112,36 +113,65 @@ def prune(
     measured = open_run(model, test, options) if test is not None else None
     opened = measured or run
     encoder = opened.encoder if opened else _load(model, options)
+    heads = heads_of(encoder.model)
+    removed = choose_heads(options.order, _n_removed(len(heads), options), heads, options, run)
+    return write_without(
+        encoder,
+        removed,
+        out,
+        options,
+        order=options.order,
+        before=measure_whole(measured),
+        measured=measured,
+        overwrite=overwrite,
+        zeroed=options.written_as == "zeroed",
+    )
+
+
+def write_without(
+    encoder: LoadedEncoder,
+    removed: Sequence[Head],
+    out: str | Path,
+    options: TaskOptions,
+    *,
+    order: str,
+    before: dict[str, float],
+    measured: TaskRun | None,
+    overwrite: bool = False,
+    zeroed: bool = False,
+    notes: dict[str, Any] | None = None,
+) -> Pruned:
+    """Write a model without heads, measured on ``measured`` again, with ``notes`` about it."""
     network = encoder.model
     heads = heads_of(network)
-    removed = choose_heads(options.order, _n_removed(len(heads), options), heads, options, run)
-    before = _measure(measured)
     n_before = sum(parameter.numel() for parameter in network.parameters())
-    zeroed = removed if options.written_as == "zeroed" else []
     if not zeroed:
         remove_heads(network, removed)
     if measured is not None:
         # The heads are found anew: the projections of the model are others now.
         measured = TaskRun(encoder, measured.task, options)
-    notes = {
+    record = {
         "model": encoder.description,
         "options": options.record(),
         "removed": [list(head) for head in removed],
+        **(notes or {}),
     }
+    put_to_zero = removed if zeroed else []
     tokenizer = encoder.tokenizer
-    save_model(network, tokenizer, out, zeroed=zeroed, notes=notes, overwrite=overwrite)
+    save_model(network, tokenizer, out, zeroed=put_to_zero, notes=record, overwrite=overwrite)
     return Pruned(
         Path(out),
-        options.order,
+        order,
         tuple(sorted(removed)),
         tuple(head for head in heads if head not in removed),
         (n_before, sum(parameter.numel() for parameter in network.parameters())),
         before,
-        _measure(measured),
+        measure_whole(measured),
     )
 
 
-def _measure(run: TaskRun | None) -> dict[str, float]:
+def measure_whole(run: TaskRun | None) -> dict[str, float]:
+    """The mean loss and the metrics of a model as it is; empty without examples."""
     return {} if run is None else run.measure(run.outcomes(torch.ones(1, *run.shape)))
 
 

@@ -1,0 +1,41 @@
+"""``headroles gate``: a smaller model, with the heads that learnt gates leave open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import ModelArgument, Out, TaskArgument
+from headroles.cli.flags import FolderOptions, command
+from headroles.studies.removal import GateOptions
+
+
+@command(app)
+def gate(
+    model: ModelArgument,
+    task: TaskArgument,
+    out: Out,
+    options: GateOptions,
+    output: FolderOptions,
+    test: Annotated[
+        Path | None,
+        typer.Option("--test", help="Examples to measure on.", rich_help_panel="Task"),
+    ] = None,
+) -> None:
+    """Learn which heads of MODEL stay for TASK.
+
+    Gates that are open at first close one after the other, until as many heads stay as were asked
+    for; what is left is written, a model for every command. Gates are learnt with several seeds,
+    which may come to other heads.
+    """
+    from headroles.studies.removal import gate as learn
+
+    with console.progress_bar("gates") as on_progress:
+        asked = replace(options, on_progress=on_progress)
+        result = learn(model, task, out, asked, test, output.overwrite)
+    console.finish(out, output.json, result.facts(), iter(result.shown()))

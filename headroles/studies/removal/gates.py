@@ -1,0 +1,143 @@
+"""Gates learnt with a task: which heads stay open when only so many may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headroles.errors import ModelError
+from headroles.models.gates import gated
+from headroles.models.hard_concrete import HardConcrete
+from headroles.studies.removal.gate_options import TRAINED, GateOptions
+from headroles.studies.removal.orders import Head
+from headroles.tasks import TaskRun
+from headroles.tasks.running import Batch, without_gradients
+
+START = 3.0
+"""The log alpha of every gate at first: at 90 % of the draws it is exactly 1."""
+SHARE_OF_DESCENT = 2 / 3
+"""Of the updates, those over which the expected number of open gates comes down."""
+
+OnUpdate = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class LearntGates:
+    """What one seed came to.
+
+    ``log_alpha`` of ``heads``; ``kept`` are the heads of the largest; ``n_open`` is how many the
+    rule of Voita et al. (2019) would keep; ``loss`` is the mean over the task with ``kept`` alone.
+    """
+
+    seed: int
+    heads: tuple[Head, ...]
+    log_alpha: tuple[float, ...]
+    kept: tuple[Head, ...]
+    n_open: int
+    loss: float
+
+
+def learn_gates(
+    run: TaskRun, heads: Sequence[Head], options: GateOptions, seed: int, on_update: OnUpdate
+) -> LearntGates:
+    """Gates of ``heads``, learnt over the batches of a task so that ``options.n_kept`` are left.
+
+    The loss decides which heads do better than others, and after every update all log alpha are
+    shifted by one number, so that as many open gates are expected as are to be open by then: there
+    is no penalty whose weight would have to be found. Heads are kept by the largest log alpha, ties
+    by layer and number.
+
+    Raises ModelError for a loss that is not finite.
+    """
+    gate, device = HardConcrete(), run.encoder.device
+    log_alpha = torch.full((len(heads),), START, device=device, requires_grad=True)
+    draws = torch.Generator().manual_seed(seed)
+    targets = expected_open(gate, len(heads), options)
+    with ExitStack() as stack:
+        groups = [{"params": [log_alpha], "lr": options.gate_rate}]
+        if options.weights == TRAINED:
+            weights = [one for one in run.encoder.model.parameters() if one.requires_grad]
+            groups.append({"params": weights, "lr": options.weight_rate})
+        else:
+            stack.enter_context(without_gradients(run.encoder.model))
+        adam = torch.optim.Adam(groups)
+        for batch, target in zip(_batches(run, seed), targets, strict=False):
+            uniform = torch.rand(len(heads), generator=draws).to(device)
+            gates = place(gate.gates(log_alpha, uniform), heads, run.shape)
+            _update(run, batch, gates, adam)
+            with torch.no_grad():
+                log_alpha += gate.shift_to(log_alpha, target)
+            on_update()
+    return _summary(run, gate, log_alpha.detach().cpu(), heads, options.n_kept, seed)
+
+
+def expected_open(gate: HardConcrete, n_heads: int, options: GateOptions) -> list[float]:
+    """How many open gates are expected after each update: down in a line, then as many as kept."""
+    start = n_heads * float(gate.p_nonzero(torch.tensor(START)))
+    n_down = max(1, round(options.updates * SHARE_OF_DESCENT))
+    # A number of gates that is open at first may be below what is kept of a few heads.
+    down = np.linspace(max(start, options.n_kept), options.n_kept, n_down + 1)[1:]
+    return [*down.tolist(), *[float(options.n_kept)] * (options.updates - n_down)]
+
+
+def place(values: Tensor, heads: Sequence[Head], shape: tuple[int, int]) -> Tensor:
+    """(layers, heads): ``values`` at the places of ``heads``, 1 elsewhere; with gradients."""
+    layers, numbers = (
+        torch.tensor(axis, device=values.device) for axis in zip(*heads, strict=True)
+    )
+    gates = torch.ones(shape, device=values.device, dtype=values.dtype)
+    return gates.index_put((layers, numbers), values)
+
+
+def without(removed: Sequence[Head], shape: tuple[int, int]) -> Tensor:
+    """(layers, heads): gates that are closed for heads that are removed."""
+    return place(torch.zeros(len(removed)), removed, shape) if removed else torch.ones(shape)
+
+
+def _update(run: TaskRun, batch: Batch, gates: Tensor, adam: torch.optim.Optimizer) -> None:
+    with gated(run.sites, gates):
+        losses, _ = run.losses_of(batch)
+    loss = losses.mean()
+    if not torch.isfinite(loss):
+        raise ModelError(
+            "the loss is not finite while gates are learnt; lower the learning rates, and run the "
+            f"model in float32 (it ran in {run.encoder.model.dtype})"
+        )
+    adam.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    adam.step()
+
+
+def _batches(run: TaskRun, seed: int) -> Iterator[Batch]:
+    """Batches without end, all of them in a new order before any comes again."""
+    rng = np.random.default_rng(seed)
+    while True:
+        for number in rng.permutation(len(run.batches)):
+            yield run.batches[number]
+
+
+def _summary(
+    run: TaskRun,
+    gate: HardConcrete,
+    log_alpha: Tensor,
+    heads: Sequence[Head],
+    keep: int,
+    seed: int,
+) -> LearntGates:
+    order = torch.argsort(log_alpha, descending=True, stable=True).tolist()
+    kept = {heads[number] for number in order[:keep]}
+    gates = without([head for head in heads if head not in kept], run.shape)
+    loss = float(run.outcomes(gates[None]).losses.mean())
+    return LearntGates(
+        seed,
+        tuple(heads),
+        tuple(log_alpha.tolist()),
+        tuple(sorted(kept)),
+        int(gate.is_open(log_alpha).sum()),
+        loss,
+    )
