@@ -64,9 +64,10 @@ def test_public_names() -> None:
     names = (
         "BestHeads Classification Collaboration CollaborativeModel Examples HeadRolesError "
         "HeadScores LayerCounts PowerPlan Quantities Redundancy Replication Role RoleShifts "
-        "RoleTable assign_roles classify_heads collaborate_heads compare_roles demo_model "
-        "describe_heads find_best_heads find_examples load_model plan_examples read_conllu "
-        "read_pairs read_text replicate_roles report_redundancy sample_treebank score_heads"
+        "RoleTable Sentence assign_roles classify_heads collaborate_heads compare_roles "
+        "demo_model describe_heads find_best_heads find_examples load_model make_corpus "
+        "plan_examples read_conllu read_pairs read_text replicate_roles report_redundancy "
+        "sample_treebank score_heads"
     )
     assert sorted(headroles.__all__) == names.split()
 
