@@ -5,6 +5,7 @@ from headroles.corpus.corpus import Corpus, PreparedCorpus, Skipped, prepared
 from headroles.corpus.documents import NEWDOC
 from headroles.corpus.examples import PAIRINGS, Example, make_examples
 from headroles.corpus.files import read_lines
+from headroles.corpus.objects import make_corpus
 from headroles.corpus.opening import as_corpus, open_corpus
 from headroles.corpus.options import CorpusOptions
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
@@ -25,6 +26,7 @@ __all__ = [
     "Skipped",
     "as_corpus",
     "fold_subtype",
+    "make_corpus",
     "make_examples",
     "open_corpus",
     "prepared",

@@ -23,7 +23,7 @@ Skipped = Counter[str]
 
 @dataclass(frozen=True)
 class Corpus:
-    """Parsed text, not yet read: made by `read_conllu`, `read_text` and `read_pairs`.
+    """Parsed text, not yet read: from `read_conllu`, `read_text`, `read_pairs`, `make_corpus`.
 
     Iterating reads the sources from the start, one sentence at a time. ``source`` describes
     where the sentences come from and goes into the provenance of every result.
@@ -224,7 +224,11 @@ class _SchemeWatch:
 
 
 def _where(corpus: Corpus) -> str:
-    return listed(corpus.source.get("files", []))
+    return listed(corpus.source.get("files", [])) or _given(corpus)
+
+
+def _given(corpus: Corpus) -> str:
+    return f"the {corpus.source.get('format', 'sentences')} given"
 
 
 def _why_none(skipped: Skipped) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike as PathLikeOfOs
 from pathlib import Path
-from typing import Any
 
 from headroles.corpus.conllu_files import SUFFIXES, read_conllu
 from headroles.corpus.corpus import Corpus
 from headroles.corpus.files import STANDARD_INPUT, PathLike, kind_of
+from headroles.corpus.objects import make_corpus
 from headroles.corpus.options import ConlluOptions, CorpusOptions
-from headroles.corpus.sentence import Sentence
 from headroles.corpus.text import read_pairs, read_text
 from headroles.errors import UsageError
 from headroles.options import fields_of
-from headroles.wording import listed, shortened
+from headroles.wording import shortened
 
 
 def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
@@ -64,23 +63,23 @@ def _refuse_idle(options: CorpusOptions) -> None:
 
 
 def as_corpus(given: object) -> Corpus:
-    """What was given where a corpus is wanted: a corpus, treebanks by path, or sentences.
+    """What was given where a corpus is wanted: a corpus, treebanks by path, or what is parsed.
 
-    Raises UsageError that says what was given instead, and the errors of `read_conllu`.
+    What is parsed are spaCy's documents, triples and sentences, as `make_corpus` takes them.
+    Raises UsageError that says what was given instead, and the errors of `read_conllu` and
+    `make_corpus`.
     """
     if isinstance(given, Corpus):
         return given
     if isinstance(given, str | PathLikeOfOs):
         return _treebank([given])
-    if isinstance(given, Sequence) and given:
-        if all(isinstance(one, Sentence) for one in given):
-            return _of_sentences(tuple(given))
-        if all(isinstance(one, str | PathLikeOfOs) for one in given):
-            return _treebank(given)
-    raise UsageError(
-        f"the corpus is {_named(given)}; it must come from read_conllu, read_text or read_pairs, "
-        "or be the path of a treebank, or a list of Sentence"
-    )
+    if (
+        isinstance(given, Sequence)
+        and given
+        and all(isinstance(one, str | PathLikeOfOs) for one in given)
+    ):
+        return _treebank(given)
+    return make_corpus(given)  # type: ignore[arg-type]  # which tells what it cannot take
 
 
 def _treebank(paths: Sequence[PathLike]) -> Corpus:
@@ -88,7 +87,8 @@ def _treebank(paths: Sequence[PathLike]) -> Corpus:
         if isinstance(path, str) and kind_of(path) not in SUFFIXES and not _may_exist(path):
             raise UsageError(
                 f"the corpus is the text {shortened(path, 40)!r}, and no file has that name; text "
-                "must be parsed: write it to a file, and give read_text(FILE, parser=PIPELINE)"
+                "must be parsed: make_corpus(TEXTS, parser=PIPELINE), or for a file "
+                "read_text(FILE, parser=PIPELINE)"
             )
     return open_corpus(paths, CorpusOptions())
 
@@ -98,17 +98,3 @@ def _may_exist(path: str) -> bool:
         return path == STANDARD_INPUT or Path(path).exists()
     except OSError:  # a text longer than any name of a file
         return False
-
-
-def _of_sentences(sentences: tuple[Sentence, ...]) -> Corpus:
-    source: dict[str, Any] = {"format": "sentences", "files": []}
-    return Corpus(source=source, read=lambda skipped: iter(sentences))
-
-
-def _named(given: object) -> str:
-    if isinstance(given, Sequence) and not isinstance(given, bytes):
-        kinds = listed(sorted({type(one).__name__ for one in given}))
-        return (
-            f"a {type(given).__name__} of {kinds}" if given else f"an empty {type(given).__name__}"
-        )
-    return f"a {type(given).__name__}"

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
 
 from headroles.corpus.corpus import Corpus, Skipped
-from headroles.corpus.files import CorpusFile, Found, PathLike, find_files
+from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.options import PairsOptions, TextOptions
-from headroles.corpus.schemes import recognise_scheme
-from headroles.corpus.sentence import MISSING, ROOT, Sentence
-from headroles.errors import CorpusError, ParserError, UsageError
+from headroles.corpus.parsing import load_pipeline, sentence_of
+from headroles.corpus.sentence import Sentence
+from headroles.errors import CorpusError, UsageError
 from headroles.options import takes
 from headroles.wording import listed, shortened
-
-if TYPE_CHECKING:
-    from spacy.language import Language
-    from spacy.tokens import Doc, Span, Token
-
-# What a dependency parse does not need; everything else of the pipeline runs as its author meant.
-_UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
 
 
 @takes(TextOptions)
@@ -40,21 +31,21 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
         ParserError: the pipeline cannot be loaded or does not parse.
     """
     found = find_files(paths, ".txt")
-    pipeline = _load_pipeline(parser)
-    texts = _lines if options.lines else _paragraphs
+    pipeline = load_pipeline(parser)
+    texts = _lines if options.lines else paragraphs
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in found.files:
             position = 0
-            for doc in pipeline.nlp.pipe(texts(file)):
+            for doc in pipeline.nlp.pipe(texts(file.lines())):
                 for span in [doc] if options.lines else doc.sents:
                     name = f"{file.stem}-{position + 1}"
-                    sentence = _sentence(span, name, str(file), position)
+                    sentence = sentence_of(span, name, str(file), position)
                     if sentence is not None:
                         yield sentence
                         position += 1
 
-    source = pipeline.source("text", found)
+    source = pipeline.source("text", found.source)
     return Corpus(source={**source, "lines": options.lines}, read=read)
 
 
@@ -84,83 +75,38 @@ def read_pairs(
     if len(set(map(str, columns))) < len(columns):
         raise UsageError(f"the text column {columns[0]!r} was named twice")
     found = find_files(paths, ".tsv")
-    pipeline = _load_pipeline(parser)
+    pipeline = load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in found.files:
             cells = _cells(file, columns, options.header)
             for doc, (row, position) in pipeline.nlp.pipe(cells, as_tuples=True):
                 name = f"{file.stem}-{row}" + (f".{position + 1}" if len(columns) > 1 else "")
-                sentence = _sentence(doc, name, f"{file}#{row}", position)
+                sentence = sentence_of(doc, name, f"{file}#{row}", position)
                 if sentence is None:
                     skipped["cells without words"] += 1
                 else:
                     yield sentence
 
-    source = pipeline.source("pairs", found)
+    source = pipeline.source("pairs", found.source)
     return Corpus(source={**source, "text_columns": list(columns)}, read=read)
 
 
-@dataclass(frozen=True)
-class _Pipeline:
-    nlp: Language
-    name: str
-    scheme: str
-
-    def source(self, kind: str, found: Found) -> dict[str, Any]:
-        return {
-            "format": kind,
-            **found.source,
-            "parser": self.name,
-            "scheme": self.scheme,
-        }
+def _lines(lines: Iterable[str]) -> Iterator[str]:
+    return (" ".join(line.split()) for line in lines if line.strip())
 
 
-def _load_pipeline(name: str) -> _Pipeline:
-    try:
-        import spacy
-    except ImportError as error:
-        raise ParserError(
-            'parsing text needs spaCy; install it with: pip install "headroles[spacy]"'
-        ) from error
-    try:
-        nlp = spacy.load(name, exclude=list(_UNNEEDED_PIPES))
-    except (OSError, ValueError, ImportError) as error:
-        raise ParserError(
-            f"the spaCy pipeline {name!r} cannot be loaded ({str(error).splitlines()[0]}); give "
-            "the name of an installed pipeline or the path of one; spaCy's own, such as "
-            "en_core_web_sm, come by: python -m spacy download en_core_web_sm"
-        ) from error
-    labels = [label for pipe in nlp.pipe_names for label in _dependency_labels(nlp, pipe)]
-    if not labels:
-        raise ParserError(
-            f"the spaCy pipeline {name!r} has no dependency parser "
-            f"(it has: {', '.join(nlp.pipe_names) or 'nothing'}); give one that parses"
-        )
-    full_name = f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"
-    return _Pipeline(nlp, full_name, recognise_scheme(labels))
-
-
-def _dependency_labels(nlp: Language, pipe: str) -> list[str]:
-    if "parser" not in nlp.get_pipe_meta(pipe).factory:
-        return []
-    return [str(label) for label in getattr(nlp.get_pipe(pipe), "labels", ())]
-
-
-def _lines(file: CorpusFile) -> Iterator[str]:
-    return (" ".join(line.split()) for line in file.lines() if line.strip())
-
-
-def _paragraphs(file: CorpusFile) -> Iterator[str]:
-    lines: list[str] = []
-    for line in file.lines():
+def paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Lines put together, between blank ones, with single spaces."""
+    together: list[str] = []
+    for line in lines:
         if line.strip():
-            lines.append(" ".join(line.split()))
-        elif lines:
-            yield " ".join(lines)
-            lines = []
-    if lines:
-        yield " ".join(lines)
+            together.append(" ".join(line.split()))
+        elif together:
+            yield " ".join(together)
+            together = []
+    if together:
+        yield " ".join(together)
 
 
 def _cells(
@@ -218,33 +164,3 @@ def _column(file: CorpusFile, column: str | int, names: list[str] | None, width:
         called = f": {listed(names, 12)}" if names else ""
         raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")
     return int(column)
-
-
-def _sentence(span: Span | Doc, name: str, document: str, position: int) -> Sentence | None:
-    """The words of ``span`` without the white-space tokens that spaCy makes; None without any."""
-    tokens = [token for token in span if not token.is_space]
-    if not tokens:
-        return None
-    index = {token.i: k for k, token in enumerate(tokens)}
-    return Sentence(
-        id=name,
-        document=document,
-        position=position,
-        words=tuple(token.text for token in tokens),
-        governors=tuple(index.get(_governor(token), ROOT) for token in tokens),
-        relations=tuple(token.dep_ for token in tokens),
-        annotations={
-            "upos": tuple(token.pos_ or MISSING for token in tokens),
-            "xpos": tuple(token.tag_ or MISSING for token in tokens),
-            "feats": tuple(str(token.morph) or MISSING for token in tokens),
-        },
-    )
-
-
-def _governor(token: Token) -> int:
-    """Document index of the first governor that is a word, -1 for a root."""
-    while token.head.i != token.i:
-        token = token.head
-        if not token.is_space:
-            return int(token.i)
-    return -1

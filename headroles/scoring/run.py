@@ -62,8 +62,8 @@ def score_heads(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScor
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode.
-        corpus: from `read_conllu`, `read_text` or `read_pairs`; or the path of a treebank, or a
-            list of `Sentence`.
+        corpus: from `read_conllu`, `read_text`, `read_pairs` or `make_corpus`; or the path of a
+            treebank, or a list of spaCy's documents, of triples or of `Sentence`.
         options: keyword arguments, described below.
 
     Returns:

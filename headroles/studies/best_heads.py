@@ -52,7 +52,8 @@ class BestHeads(Result):
     other ``half``, 1 or 2; each role has a row for each. ``mean`` is the share of hits of the head,
     a mean over ``n`` examples, and ``offset_mean`` that of the rule; ``gain`` is the mean
     difference. ``share_of_arcs`` counts every arc once, as published accuracies do. Intervals are
-    of means, robust to clusters; NaN where there are fewer than two.
+    of means, robust to clusters, with limits kept within 0 and 1, and within -1 and 1 for gains;
+    NaN where there are fewer than two.
     """
 
     kind: ClassVar[str] = "best heads"
@@ -155,6 +156,8 @@ def _row(
         np.column_stack([own, own - rule]), None if clusters is None else clusters[reported]
     )
     moments, interval = sample.moments, t_interval(sample, confidence=1 - alpha)
+    # No share lies outside 0 to 1, and no difference of two outside -1 to 1: nothing is lost.
+    low, high = (np.clip(limit, [0, -1], 1) for limit in (interval.ci_low, interval.ci_high))
     return {
         "role": role,
         "half": half,
@@ -163,14 +166,14 @@ def _row(
         "n": int(moments.n[0]),
         "n_clusters": int(moments.n_clusters[0]),
         "mean": moments.mean[0],
-        "ci_low": interval.ci_low[0],
-        "ci_high": interval.ci_high[0],
+        "ci_low": low[0],
+        "ci_high": high[0],
         "arcs": int(arcs.sum()),
         "share_of_arcs": np.average(own, weights=arcs),
         "offset": OFFSETS[offset],
         "offset_mean": rule.mean(),
         "offset_share_of_arcs": np.average(rule, weights=arcs),
         "gain": moments.mean[1],
-        "gain_ci_low": interval.ci_low[1],
-        "gain_ci_high": interval.ci_high[1],
+        "gain_ci_low": low[1],
+        "gain_ci_high": high[1],
     }

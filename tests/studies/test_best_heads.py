@@ -42,6 +42,18 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     assert (second["ci_low"], second["ci_high"]) == pytest.approx((low, high))
 
 
+def test_limits_stay_within_what_shares_can_be() -> None:
+    """Few documents: by t, the upper limit of 0.95 would pass 1, and both of the gain."""
+    hits = np.repeat([[0.9], [1.0]], 2, axis=0)
+    frame = find_best_heads(scores_of(hits, np.array([0.0, 0.0, 1.0, 1.0]), [1] * 4)).frame
+    for row in frame.itertuples():
+        own = [0.9, 1.0]
+        low, high = t.interval(0.95, 1, np.mean(own), np.std(own, ddof=1) / np.sqrt(2))
+        assert high > 1
+        assert (row.ci_low, row.ci_high) == (pytest.approx(low), 1)
+        assert (row.gain_ci_low, row.gain_ci_high) == (-1, 1)
+
+
 def test_is_stored_and_shown(tmp_path) -> None:  # type: ignore[no-untyped-def]
     hits = np.random.default_rng(0).random((8, 3))
     found = find_best_heads(scores_of(hits, np.full(8, 0.5), [1] * 8), clusters="none")

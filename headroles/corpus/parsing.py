@@ -1,0 +1,118 @@
+"""spaCy: pipelines, and the sentences of what they parsed."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headroles.corpus.schemes import recognise_scheme
+from headroles.corpus.sentence import MISSING, ROOT, Sentence
+from headroles.errors import ParserError, UsageError
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc, Span, Token
+
+# What a dependency parse does not need; everything else of the pipeline runs as its author meant.
+_UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline with a dependency parser; ``name`` has its language and version."""
+
+    nlp: Language
+    name: str
+    scheme: str
+
+    def source(self, kind: str, found: dict[str, Any]) -> dict[str, Any]:
+        """What provenance says of a corpus of this kind that it parses."""
+        return {"format": kind, **found, "parser": self.name, "scheme": self.scheme}
+
+
+def load_pipeline(parser: str | PathLike[str] | Language) -> Pipeline:
+    """A pipeline by the name of an installed one, by path, or as it was loaded.
+
+    Raises ParserError if it cannot be loaded or does not parse, UsageError for anything else.
+    """
+    nlp = _load(parser) if isinstance(parser, str | PathLike) else parser
+    if not is_from_spacy(nlp, "language", "Language"):
+        raise UsageError(
+            f"the parser is a {type(parser).__name__}; it must be a spaCy pipeline, or the name "
+            "or path of one"
+        )
+    full_name = f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"
+    labels = [label for pipe in nlp.pipe_names for label in _dependency_labels(nlp, pipe)]
+    if not labels:
+        shown = parser if isinstance(parser, str) else full_name
+        raise ParserError(
+            f"the spaCy pipeline {shown!r} has no "
+            f"dependency parser (it has: {', '.join(nlp.pipe_names) or 'nothing'}); give one "
+            "that parses"
+        )
+    return Pipeline(nlp, full_name, recognise_scheme(labels))
+
+
+def is_from_spacy(given: object, module: str, name: str) -> bool:
+    """Whether ``given`` is an instance of a class of spaCy; without importing it."""
+    loaded = sys.modules.get(f"spacy.{module}")
+    return isinstance(given, getattr(loaded, name, ()))
+
+
+def _load(name: str | PathLike[str]) -> Language:
+    try:
+        import spacy
+    except ImportError as error:
+        raise ParserError(
+            'parsing text needs spaCy; install it with: pip install "headroles[spacy]"'
+        ) from error
+    try:
+        return spacy.load(
+            Path(name) if isinstance(name, PathLike) else name, exclude=list(_UNNEEDED_PIPES)
+        )
+    except (OSError, ValueError, ImportError) as error:
+        raise ParserError(
+            f"the spaCy pipeline {name!r} cannot be loaded ({str(error).splitlines()[0]}); give "
+            "the name of an installed pipeline or the path of one; spaCy's own, such as "
+            "en_core_web_sm, come by: python -m spacy download en_core_web_sm"
+        ) from error
+
+
+def _dependency_labels(nlp: Language, pipe: str) -> list[str]:
+    if "parser" not in nlp.get_pipe_meta(pipe).factory:
+        return []
+    return [str(label) for label in getattr(nlp.get_pipe(pipe), "labels", ())]
+
+
+def sentence_of(span: Span | Doc, name: str, document: str, position: int) -> Sentence | None:
+    """The words of ``span`` without the white-space tokens that spaCy makes; None without any."""
+    tokens = [token for token in span if not token.is_space]
+    if not tokens:
+        return None
+    index = {token.i: k for k, token in enumerate(tokens)}
+    return Sentence(
+        id=name,
+        document=document,
+        position=position,
+        words=tuple(token.text for token in tokens),
+        governors=tuple(index.get(_governor(token), ROOT) for token in tokens),
+        relations=tuple(token.dep_ for token in tokens),
+        annotations={
+            "lemma": tuple(token.lemma_ or MISSING for token in tokens),
+            "upos": tuple(token.pos_ or MISSING for token in tokens),
+            "xpos": tuple(token.tag_ or MISSING for token in tokens),
+            "feats": tuple(str(token.morph) or MISSING for token in tokens),
+        },
+    )
+
+
+def _governor(token: Token) -> int:
+    """Document index of the first governor that is a word, -1 for a root."""
+    while token.head.i != token.i:
+        token = token.head
+        if not token.is_space:
+            return int(token.i)
+    return -1
