@@ -4,7 +4,7 @@ from headroles.cli.app import app, main
 
 from headroles.cli import classify, score, assign, best, describe, examples  # isort: skip
 from headroles.cli import compare, replicate, power, importance, ablate, by_role  # isort: skip
-from headroles.cli import prune, gate, collaborate, export, models, demo  # isort: skip
+from headroles.cli import prune, gate, collaborate, report, export, models, demo  # isort: skip
 
 __all__ = [
     "ablate",
@@ -26,5 +26,6 @@ __all__ = [
     "power",
     "prune",
     "replicate",
+    "report",
     "score",
 ]

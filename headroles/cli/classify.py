@@ -7,7 +7,7 @@ from dataclasses import replace
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import ReportedOptions, command
 from headroles.corpus import CorpusOptions
 from headroles.studies import ClassifyOptions
 
@@ -19,7 +19,7 @@ def classify(
     out: Out,
     reading: CorpusOptions,
     options: ClassifyOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS and test them for roles."""
     from headroles.corpus import open_corpus
@@ -32,4 +32,4 @@ def classify(
         with console.progress_bar("scoring") as on_progress:
             result = classify_heads(model, source, replace(options, on_progress=on_progress))
         write_together(folder, [result.scores, result.roles])
-    console.finish(out, output.json, result.facts(), result.shown())
+    console.finish_with_report(out, output, result.facts(), result.shown())

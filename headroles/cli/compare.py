@@ -10,7 +10,7 @@ import typer
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import Out
-from headroles.cli.flags import FolderOptions, command, given_flags
+from headroles.cli.flags import ReportedOptions, command, given_flags
 from headroles.corpus import CorpusOptions
 from headroles.errors import StorageError, UsageError
 from headroles.scoring import ScoreOptions
@@ -54,7 +54,7 @@ def compare(
     options: CompareOptions,
     reading: CorpusOptions,
     scoring: ScoreOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
     models: AreModels = False,
     corpus: CorpusOption = None,
 ) -> None:
@@ -84,7 +84,7 @@ def compare(
         with console.working("testing"):
             shifts = compare_roles(sets, options)
         write_together(staging, [shifts])
-    console.finish(out, output.json, shifts.facts(), shifts.shown())
+    console.finish_with_report(out, output, shifts.facts(), shifts.shown())
 
 
 def _score(
@@ -94,7 +94,7 @@ def _score(
     options: CompareOptions,
     reading: CorpusOptions,
     scoring: ScoreOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
 ) -> Iterator[Path]:
     """The folders of scores of models, as they are completed."""
     from headroles.corpus import open_corpus

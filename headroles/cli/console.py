@@ -22,6 +22,7 @@ from headroles.errors import HeadRolesError
 from headroles.wording import printable
 
 if TYPE_CHECKING:
+    from headroles.cli.flags import ReportedOptions
     from headroles.results import Shown
 
 SECONDS_BETWEEN_LINES = 30.0
@@ -183,6 +184,21 @@ def print_shown(shown: Iterator[Shown]) -> None:
 def say(text: str) -> None:
     """A line on standard output, however long."""
     out.print(printable(text), soft_wrap=True)
+
+
+def finish_with_report(
+    folder: Path, options: ReportedOptions, facts: dict[str, Any], shown: Iterator[Shown]
+) -> None:
+    """`finish`, and the page about the results if it was asked for, or else how to make it."""
+    if options.report:
+        from headroles.report import write_report
+
+        with working("drawing"):
+            file = write_report(folder)
+        facts = {**facts, "report": str(file)}
+    finish(folder, options.json, facts, shown)
+    if not options.json:
+        say(f"report: {file}" if options.report else f"to see it: headroles report {folder}")
 
 
 def finish(folder: Path, as_json: bool, facts: dict[str, Any], shown: Iterator[Shown]) -> None:

@@ -35,6 +35,15 @@ class FolderOptions(OutputOptions):
     overwrite: Annotated[bool, Option("Replace results in the folder.")] = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportedOptions(FolderOptions):
+    """What a command prints whose results have a page to read."""
+
+    title: ClassVar[str] = "Output"
+
+    report: Annotated[bool, Option("Write the folder's report.html too.")] = False
+
+
 class GroupedCommand(TyperCommand):
     """A command whose help shows options under the titles of their groups."""
 

@@ -35,6 +35,9 @@ from .examples import (
     examples as examples,
 )
 from .examples import (
+    examples_of_heads as examples_of_heads,
+)
+from .examples import (
     find_examples as find_examples,
 )
 from .options import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -81,11 +81,40 @@ def examples(
     scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
 ) -> Examples:
     """`find_examples` for callers that have their options together."""
-    values = _column(scores, head, role)
+    return examples_of_heads(scores, [(head, role)], options)[0]
+
+
+def examples_of_heads(
+    scores: HeadScores, asked: Sequence[tuple[tuple[int, int], str]], options: ExampleOptions
+) -> list[Examples]:
+    """`examples` of several heads and roles, for which the treebank is read once."""
+    chosen = [_choose(_column(scores, head, role), options) for head, role in asked]
+    wanted = {scores.ids[row] for rows in chosen for row in rows}
+    found, sieves = _read_again(scores, wanted)
+    return [
+        _examples_of(scores, head, role, rows, found, sieves[role], options)
+        for (head, role), rows in zip(asked, chosen, strict=True)
+    ]
+
+
+def _choose(values: Any, options: ExampleOptions) -> Any:
+    """The examples with the largest or smallest values, by their place."""
     there = np.flatnonzero(~np.isnan(values))
     order = there[np.argsort(values[there] if options.weakest else -values[there], kind="stable")]
-    chosen = order[: options.n]
-    found, sieve_of = _read_again(scores, {scores.ids[row] for row in chosen}, role)
+    return order[: options.n]
+
+
+def _examples_of(
+    scores: HeadScores,
+    head: tuple[int, int],
+    role: str,
+    chosen: Any,
+    found: dict[str, Example],
+    sieve_of: Role,
+    options: ExampleOptions,
+) -> Examples:
+    """The ``chosen`` examples, with the words of the sieve marked."""
+    values = _column(scores, head, role)
     rows = []
     for row in chosen:
         text, words = _mark(found[scores.ids[row]], sieve_of)
@@ -113,8 +142,8 @@ def _column(scores: HeadScores, head: tuple[int, int], role: str) -> Any:
     return scores.values[:, head[0], head[1], scores.role_ids.index(role)]
 
 
-def _read_again(scores: HeadScores, ids: set[str], role: str) -> tuple[dict[str, Example], Role]:
-    """The examples of these ids, and the role with its sieve."""
+def _read_again(scores: HeadScores, ids: set[str]) -> tuple[dict[str, Example], dict[str, Role]]:
+    """The examples of these ids, and the roles with their sieves, by id."""
     corpus, recorded = (scores.provenance.get(name, {}) for name in ("corpus", "options"))
     if corpus.get("format") != "conllu":
         raise UsageError(
@@ -138,7 +167,7 @@ def _read_again(scores: HeadScores, ids: set[str], role: str) -> tuple[dict[str,
         found = {example.id: example for example in made if example.id in ids}
         relations = tuple(recorded.get("relations") or ())
         roles = choose_roles(options, relations, scores.score, ready)
-    return found, next(one for one in roles if one.id == role)
+    return found, {role.id: role for role in roles}
 
 
 def _mark(example: Example, role: Role) -> tuple[str, str]:

@@ -1,0 +1,13 @@
+from .changes import draw_changed_heads as draw_changed_heads
+from .changes import draw_changes as draw_changes
+from .changes import draw_trajectory as draw_trajectory
+from .distributions import draw_error as draw_error
+from .distributions import draw_head as draw_head
+from .distributions import draw_plan as draw_plan
+from .distributions import draw_scores as draw_scores
+from .maps import draw_colocation as draw_colocation
+from .maps import draw_heads as draw_heads
+from .maps import draw_role as draw_role
+from .maps import draw_roles as draw_roles
+from .pages import make_report as make_report
+from .pages import write_report as write_report

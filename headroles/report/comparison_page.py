@@ -1,0 +1,94 @@
+"""The page of a comparison: what changed in which heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headroles.report.changes import draw_changed_heads, draw_changes, draw_trajectory
+from headroles.report.page import Page, Picture, Section, Table
+from headroles.report.run_facts import made_how, model_name
+from headroles.report.style import figure_of
+from headroles.results import Grid
+from headroles.studies.comparison import RoleShifts
+
+N_ROLES = 3
+
+
+def comparison_page(shifts: RoleShifts) -> Page:
+    """The page of a comparison of two score sets or more."""
+    sections = [
+        _pictures(shifts),
+        Section("Roles, layers and heads", tables=tuple(_tables(shifts))),
+    ]
+    if warnings := shifts.warnings:
+        sections.append(Section("What to be careful about", cautions=warnings))
+    names = [model_name(one) for one in shifts.provenance.get("sets", {}).values()]
+    between = f"from {names[0]} to {', '.join(names[1:])}" if len(names) > 1 else "in the heads"
+    return Page(
+        f"What changed in the attention heads {between}?",
+        tuple(_answer(shifts)),
+        (*sections, made_how(shifts.provenance)),
+    )
+
+
+def _answer(shifts: RoleShifts) -> Iterator[str]:
+    for name in shifts.checkpoints:
+        rows = shifts.frame[shifts.frame["checkpoint"] == name]
+        changes, statuses = rows["change"].value_counts(), rows["status"].value_counts()
+        yield (
+            f"Before to {name}: {changes.get('changed', 0)} of {len(rows)} pairs of head and role "
+            f"changed and {changes.get('equivalent', 0)} are equivalent; roles of heads: "
+            + ", ".join(
+                f"{status} {statuses.get(status, 0)}" for status in ("gained", "lost", "kept")
+            )
+            + "."
+        )
+    moved = shifts.moved(1).to_dict("records")
+    if moved and moved[-1]["effect_size"] > 0:
+        last = moved[-1]
+        yield (
+            f"The head that moved most, up to {shifts.checkpoints[-1]}, is "
+            f"{last['layer']}-{last['head']}: most in {last['role']}, "
+            f"by {last['role_difference']:+.3g}."
+        )
+
+
+def _pictures(shifts: RoleShifts) -> Section:
+    last = shifts.checkpoints[-1]
+    pictures = [
+        Picture(
+            figure_of(draw_changed_heads(shifts)),
+            f"In how many roles each head changed, from before to {last}.",
+        )
+    ]
+    for role in _most_changed(shifts):
+        pictures.append(
+            Picture(
+                figure_of(draw_changes(shifts, role)),
+                f"{role}: from the mean score before to that of {last}, of the heads that moved "
+                "most; the dotted line is the threshold.",
+            )
+        )
+        if len(shifts.checkpoints) > 1:
+            pictures.append(
+                Picture(
+                    figure_of(draw_trajectory(shifts, role)), f"{role}: mean scores by checkpoint."
+                )
+            )
+    return Section("All heads", pictures=tuple(pictures))
+
+
+def _most_changed(shifts: RoleShifts) -> list[str]:
+    """The roles most often gained or lost, then most often changed."""
+    rows = shifts.frame[shifts.frame["difference"].notna()]
+    happened = rows["status"].isin(["gained", "lost"]).groupby(rows["role"], sort=False).sum()
+    changed = (rows["change"] == "changed").groupby(rows["role"], sort=False).sum()
+    ranked = sorted(changed.index, key=lambda role: (-happened[role], -changed[role]))
+    return [str(role) for role in ranked[:N_ROLES] if changed[role]]
+
+
+def _tables(shifts: RoleShifts) -> Iterator[Table]:
+    """What the comparison shows to people, grid by grid."""
+    for one in shifts.shown():
+        if isinstance(one, Grid):
+            yield Table.of(one, f"{one.columns[0].capitalize()}.")

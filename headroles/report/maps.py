@@ -1,0 +1,198 @@
+"""Layers x heads: one role, all roles at a glance, how many roles heads have, and share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.inference import UNDECIDED, UNTESTABLE, YES
+from headroles.report.style import MISSING, SCALE, THRESHOLD, new_axes, plain, score_label
+from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
+
+    from headroles.studies import RoleTable
+
+MOST_ROLES = 16
+"""Roles that a figure of all roles shows unless it is told which."""
+_MARKS: dict[str, dict[str, Any]] = {
+    "yes, certified": {"marker": "o", "facecolor": "black", "edgecolor": "white"},
+    "yes": {"marker": "o", "facecolor": "white", "edgecolor": "black"},
+    UNDECIDED: {"marker": "$?$", "facecolor": "white", "edgecolor": "black"},
+    UNTESTABLE: {"marker": "x", "color": "black"},
+}
+
+
+def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
+    """Layers x heads for a role: the colour is the mean score, the mark is the answer.
+
+    A full circle is a certified "yes", an open one another "yes", ``?`` is undecided, a cross
+    untestable; no mark is "no". The line in the scale is the threshold.
+
+    Raises UsageError for a role that the table does not have.
+    """
+    layers, heads = _sizes(table.frame)
+    is_own = ax is None
+    ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
+    own_figure = ax.get_figure(root=True) if is_own else None
+    mesh = _draw_map(table, role, ax, mark_size=46)
+    bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.provenance))
+    threshold = float(table.frame.loc[table.frame["role"] == role, "threshold"].median())
+    if mesh.norm.vmin <= threshold <= mesh.norm.vmax:  # type: ignore[operator]
+        bar.ax.axhline(threshold, color="white", linewidth=3)
+        bar.ax.axhline(threshold, color="black", linewidth=1)
+    ax.set(title=plain(role), xlabel="head", ylabel="layer")
+    if handles := [one for one in ax.collections if one is not mesh]:
+        looks: dict[str, Any] = {"facecolor": "0.75", "fontsize": "small"}  # white marks are seen
+        if own_figure is None:
+            ax.legend(handles=handles, **looks)
+        else:
+            own_figure.legend(handles=handles, loc="outside lower center", ncols=4, **looks)
+    return ax
+
+
+def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
+    """All roles at a glance: a small map as `draw_role` makes it for each, its scale its own.
+
+    Without ``roles``, those of the table that most heads have, in its order, up to 16.
+
+    Raises UsageError for a role that the table does not have, and for none.
+    """
+    from matplotlib.figure import Figure
+
+    chosen = list(strongest_roles(table) if roles is None else roles)
+    if not chosen:
+        raise UsageError("there is no role to draw; name one or more")
+    layers, heads = _sizes(table.frame)
+    across = min(len(chosen), 4 if heads <= 12 else 3)
+    down = -(-len(chosen) // across)
+    figure = Figure(
+        figsize=(3.1 * across, (0.8 + 2.6 * layers / heads) * down), layout="constrained"
+    )
+    places = figure.subplots(down, across, squeeze=False).ravel()
+    for k, (ax, role) in enumerate(zip(places, chosen, strict=False)):
+        _draw_map(table, role, ax, mark_size=min(14, 170 / heads))
+        largest = table.frame.loc[table.frame["role"] == role, "mean"].max()
+        ax.set_title(f"{plain(role, 40)}\nlargest mean {largest:.2g}", fontsize=8)
+        has_below, has_left = k + across < len(chosen), k % across > 0
+        ax.tick_params(labelsize=6, labelbottom=not has_below, labelleft=not has_left)
+    for ax in places[len(chosen) :]:
+        ax.remove()
+    figure.supxlabel("head", fontsize=9)
+    figure.supylabel("layer", fontsize=9)
+    return figure
+
+
+def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
+    """The roles that most heads have, in the order of the table; contrasts are taken last."""
+    counts = table.frame.groupby("role", sort=False)["assigned"].sum()
+    ranked = sorted(
+        counts.index, key=lambda one: (not counts[one], "beyond_offset" in one, -counts[one])
+    )
+    chosen = set(ranked[:most])
+    return [role for role in table.roles if role in chosen]
+
+
+def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
+    """Layers x heads: how many roles each head has, as number and as colour."""
+    layers, heads = _sizes(table.frame)
+    ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
+    counts = grid_of(table.frame, table.frame.groupby(["layer", "head"])["assigned"].sum())
+    mesh = draw_grid(ax, counts)
+    ax.figure.colorbar(mesh, ax=ax, label="number of roles")
+    write_numbers(ax, counts)
+    ax.set(title="roles of each head", xlabel="head", ylabel="layer")
+    return ax
+
+
+def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
+    """Roles x roles: the number of heads that have both; the diagonal has the heads of a role.
+
+    Roles that no head has are left out. Raises UsageError if that leaves none.
+    """
+    shared = table.colocation()
+    had = [role for role in shared.index if shared.loc[role, role] > 0]
+    if not had:
+        raise UsageError("no head has a role, so that no two roles share one")
+    counts = shared.loc[had, had].to_numpy(dtype=np.float64)
+    ax = new_axes(ax, 3.5 + 0.3 * len(had), 2.7 + 0.3 * len(had))
+    mesh = draw_grid(ax, counts)
+    ax.figure.colorbar(mesh, ax=ax, label="heads with both roles")
+    names = [plain(role) for role in had]
+    ax.set_xticks(range(len(had)), names, rotation=90)
+    ax.set_yticks(range(len(had)), names)
+    if len(had) <= 24:
+        write_numbers(ax, counts)
+    ax.set_title("roles of the same heads")
+    return ax
+
+
+def _draw_map(table: RoleTable, role: str, ax: Axes, mark_size: float) -> QuadMesh:
+    if role not in table.roles:
+        raise UsageError(not_among("role", role, table.roles))
+    rows = table.frame[table.frame["role"] == role]
+    mesh = draw_grid(ax, grid_of(table.frame, rows.set_index(["layer", "head"])["mean"]))
+    certified = (rows["answer"] == YES) & (rows["certified"] == YES)
+    shown = rows["answer"].where(~certified, "yes, certified")
+    for answer, look in _MARKS.items():
+        own = rows[shown == answer]
+        if len(own):
+            ax.scatter(own["head"], own["layer"], s=mark_size, linewidth=0.8, label=answer, **look)
+    return mesh
+
+
+def _sizes(frame: pd.DataFrame) -> tuple[int, int]:
+    if not len(frame):
+        raise UsageError("the table has no rows to draw")
+    return int(frame["layer"].max()) + 1, int(frame["head"].max()) + 1
+
+
+def grid_of(frame: pd.DataFrame, values: pd.Series[float]) -> NDArray[np.float64]:
+    """Values by (layer, head) as an array (layers, heads), NaN where there are none."""
+    grid = np.full(_sizes(frame), np.nan)
+    places = values.index.to_frame().to_numpy(dtype=int).T
+    grid[places[0], places[1]] = values.to_numpy(dtype=np.float64)
+    return grid
+
+
+def draw_grid(ax: Axes, grid: NDArray[np.float64]) -> QuadMesh:
+    """Cells with the first row on top, whose scale begins at 0 unless there is less."""
+    found = grid[~np.isnan(grid)]
+    low, high = (min(0.0, found.min()), found.max()) if len(found) else (0.0, 1.0)
+    down, across = grid.shape
+    mesh = ax.pcolormesh(
+        np.arange(across + 1) - 0.5,  # cells lie around whole numbers, as marks and labels do
+        np.arange(down + 1) - 0.5,
+        np.ma.masked_invalid(grid),
+        cmap=SCALE,
+        vmin=low,
+        vmax=high if high > low else low + 1,
+        edgecolors="white",
+        linewidth=0.4,
+    )
+    ax.set_facecolor(MISSING)
+    ax.set(xlim=(-0.5, across - 0.5), ylim=(down - 0.5, -0.5))
+    ax.set_xticks(range(0, across, 1 if across <= 16 else 2))
+    ax.set_yticks(range(0, down, 1 if down <= 16 else 2))
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_color(THRESHOLD)
+    return mesh
+
+
+def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
+    """Numbers of the cells, in the ink that can be read on them."""
+    most = np.nanmax(grid)
+    for (row, column), value in np.ndenumerate(grid):
+        if value > 0:
+            light = value > 0.45 * most
+            ink = "black" if light else "white"
+            ax.text(column, row, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=7)

@@ -1,0 +1,196 @@
+"""The page of a role table: which heads have which roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headroles import storage
+from headroles.errors import CorpusError, HeadRolesError
+from headroles.inference import YES
+from headroles.report.maps import draw_heads, draw_roles, strongest_roles
+from headroles.report.page import Group, Page, Picture, Section, Table
+from headroles.report.run_facts import made_how, model_name
+from headroles.report.style import figure_of
+from headroles.scoring import HeadScores
+from headroles.studies.examples import Examples, examples_of_heads
+from headroles.studies.options import ExampleOptions
+from headroles.studies.role_table import RoleTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+N_HEADS, N_SENTENCES = 12, 3
+
+
+def role_page(folder: Path) -> Page:
+    """The page of the role table in a folder, with sentences if scores and corpus are there.
+
+    Raises StorageError for results that cannot be read.
+    """
+    table = RoleTable.load(folder)
+    sections = [_pictures(table), _roles(table)]
+    if table.frame["assigned"].any():
+        sections.append(_strongest(folder, table))
+    if cautions := tuple(_cautions(table)):
+        sections.append(Section("What to be careful about", cautions=cautions))
+    return Page(
+        f"Which attention heads of {model_name(table.provenance)} have which roles?",
+        tuple(_answer(table)),
+        (*sections, made_how(table.provenance)),
+    )
+
+
+def _answer(table: RoleTable) -> Iterator[str]:
+    frame, assigned = table.frame, table.assigned
+    n_heads = len(frame[["layer", "head"]].drop_duplicates())
+    if assigned.empty:
+        yield f"None of the {n_heads} heads was shown to have any of the {len(table.roles)} roles."
+        return
+    having = len(assigned[["layer", "head"]].drop_duplicates())
+    counts = assigned["role"].value_counts()
+    role = str(counts.index[0])
+    yield (
+        f"{having} of the {n_heads} heads have at least one of the {len(table.roles)} roles "
+        f"tested; the role that most heads have is {role} ({counts.iloc[0]} heads)."
+    )
+    top = _best(table, [one for one in table.roles if "beyond_offset" not in one])[0]
+    certified = int(((frame["answer"] == YES) & (frame["certified"] == YES)).sum())
+    sure = (
+        f"; {certified} of all {len(assigned)} roles assigned are certified, whatever the "
+        "distribution of scores"
+        if (frame["certified"] != "").any()
+        else ""
+    )
+    yield (
+        f"The largest mean score is that of head {top['layer']}-{top['head']} for {top['role']}: "
+        f"{_with_interval(top)}, where the threshold is {top['threshold']:.3g}{sure}."
+    )
+
+
+def _pictures(table: RoleTable) -> Section:
+    shown = strongest_roles(table)
+    which = (
+        "all roles"
+        if len(shown) == len(table.roles)
+        else "roles that most heads have, contrasts last"
+    )
+    return Section(
+        "All heads",
+        pictures=(
+            Picture(
+                figure_of(draw_heads(table)), "How many roles each head has, by layer and head."
+            ),
+            Picture(
+                draw_roles(table, shown),
+                f"Mean scores for {which}. Each map has its own scale. A full circle: the head "
+                "has the role, certified; an open one: it has it; ?: undecided; a cross: "
+                "untestable; no mark: it does not have it.",
+            ),
+        ),
+    )
+
+
+def _roles(table: RoleTable) -> Section:
+    words = _words(table)
+    answers, certified = table.answers(), table.certified()
+    best = {row["role"]: row for row in _best(table, table.roles)}
+    sizes = table.frame.groupby("role")[["n", "n_clusters"]].max()
+    rows = tuple(
+        (
+            role,
+            str(answers.loc[role, "yes"]),
+            str(certified.loc[role, "yes"]),
+            *(str(answers.loc[role, name]) for name in ("no", "undecided", "untestable")),
+            f"{best[role]['layer']}-{best[role]['head']}" if role in best else "",
+            _with_interval(best[role]) if role in best else "",
+            *map(str, sizes.loc[role]),
+            words.get(role, ""),
+        )
+        for role in table.roles
+    )
+    names = ("role", "heads with it", "certified", "without", "undecided", "untestable")
+    others = ("strongest", "mean and interval", "examples", "clusters", "looks at")
+    caption = "Each role, how many heads have it, and the strongest of them."
+    return Section("Roles", tables=(Table(caption, names + others, rows),))
+
+
+def _strongest(folder: Path, table: RoleTable) -> Section:
+    rows = _best(table, strongest_roles(table, N_HEADS))
+    words = _words(table)
+    found, why_not = _sentences(folder, rows)
+    groups = tuple(
+        Group(
+            f"{row['role']}: head {row['layer']}-{row['head']}",
+            f"Looks at {words.get(row['role'], row['role'])}. Mean {_with_interval(row)}, "
+            f"threshold {row['threshold']:.3g}, {row['n']} examples.",
+            tuple(_marked(one)) if one is not None else (),
+        )
+        for row, one in zip(rows, found, strict=True)
+    )
+    texts = [
+        "The strongest head of each role that most heads have, with the examples in which its "
+        "score is largest; the words that the role looks at are marked."
+    ]
+    return Section("Strongest heads", texts=(*texts, *why_not), groups=groups)
+
+
+def _sentences(
+    folder: Path, rows: list[dict[str, Any]]
+) -> tuple[list[Examples | None], tuple[str, ...]]:
+    """Examples for each of the rows, or why there are none."""
+    asked = [((row["layer"], row["head"]), row["role"]) for row in rows]
+    try:
+        if HeadScores.kind not in storage.kinds_in(folder):
+            raise CorpusError("the scores are not in the folder")
+        options = ExampleOptions(n=N_SENTENCES)
+        return [*examples_of_heads(HeadScores.load(folder), asked, options)], ()
+    except HeadRolesError as error:
+        return [None] * len(rows), (f"The sentences cannot be shown: {error}.",)
+
+
+def _marked(examples: Examples) -> Iterator[tuple[str, tuple[tuple[bool, str], ...]]]:
+    """Each example as its score and parts; words in brackets are of the sieve."""
+    for row in examples.frame.to_dict("records"):
+        parts = [
+            (is_marked, " ".join(word[1:-1] if is_marked else word for word in words))
+            for is_marked, words in groupby(str(row["text"]).split(" "), _is_marked)
+        ]
+        yield f"{row['score']:.3g}", tuple(parts)
+
+
+def _is_marked(word: str) -> bool:
+    return len(word) > 2 and word.startswith("[") and word.endswith("]")
+
+
+def _cautions(table: RoleTable) -> Iterator[str]:
+    yield from table.warnings
+    skipped = table.provenance.get("skipped") or {}
+    for reason, count in skipped.items():
+        yield f"{count} examples were skipped: {reason}."
+    answers = table.answers().sum()
+    for name, means in (
+        ("undecided", "the data show neither that the head has the role nor that it has not"),
+        ("untestable", "too few examples, as the notes of the table say"),
+    ):
+        if answers[name]:
+            yield f"{answers[name]} pairs of head and role are {name}: {means}."
+    if left_out := table.tests["left_out"]:
+        yield f"No example has the roles {', '.join(left_out)}; they are left out."
+
+
+def _best(table: RoleTable, roles: list[str] | tuple[str, ...]) -> list[dict[str, Any]]:
+    """The strongest head with each of the roles that any head has, the strongest first."""
+    assigned: pd.DataFrame = table.assigned
+    best = assigned[assigned["role"].isin(roles)].drop_duplicates("role")
+    return [{str(key): value for key, value in row.items()} for row in best.to_dict("records")]
+
+
+def _words(table: RoleTable) -> dict[str, str]:
+    return {one["id"]: one.get("words", "") for one in table.provenance.get("roles", ())}
+
+
+def _with_interval(row: dict[str, Any]) -> str:
+    return f"{row['mean']:.3g} ({row['ci_low']:.3g} to {row['ci_high']:.3g})"

@@ -1,0 +1,75 @@
+"""What figures have in common: colours, sizes, words, and SVG that a page can hold."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from typing import TYPE_CHECKING
+
+from headroles.wording import printable, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SCALE = "cividis"
+"""A colour map whose lightness rises evenly: for the colour-blind, and in grey print."""
+MISSING = "0.9"
+DARK, BRIGHT = "#1b3a5f", "#c98a00"
+"""Two colours that differ in lightness as well as in hue."""
+THRESHOLD = "0.35"
+_LONGEST_ROLE = 48
+
+
+def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """``ax``, or the axes of a new figure of so many inches that no other code knows of."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure that axes are part of."""
+    from matplotlib.figure import Figure
+
+    figure = ax.get_figure(root=True)
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def plain(text: object, most: int = _LONGEST_ROLE) -> str:
+    """Text for a label: no formula, however many dollars it has, and not too long."""
+    return shortened(printable(text), most).replace("$", r"\$")
+
+
+def score_label(provenance: dict[str, object]) -> str:
+    """What the axis of means is called."""
+    name = provenance.get("score", "bias")
+    return f"mean {name} score"
+
+
+def to_svg(figure: Figure, name: str, description: str) -> str:
+    """The figure as an ``<svg>`` element of a page, its text kept as text.
+
+    ``name`` sets its ids apart from those of other figures of the page; ``description`` is what is
+    read out in its place. The same figure gives the same text.
+    """
+    import matplotlib as mpl
+
+    page = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(page, format="svg", metadata={"Date": None})
+    drawn = page.getvalue()
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r"<[^>]+>", lambda tag: _with_own_ids(tag[0], name), drawn)
+    label = html.escape(description, quote=True)
+    return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def _with_own_ids(tag: str, name: str) -> str:
+    tag = re.sub(r' id="', f' id="{name}-', tag)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)

@@ -1,0 +1,173 @@
+"""What figures show is what results say; one of them is compared with a stored picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.testing.compare import compare_images
+
+from headroles import HeadScores, RoleShifts, RoleTable, plan_examples
+from headroles.errors import UsageError
+from headroles.report import (
+    draw_changes,
+    draw_colocation,
+    draw_error,
+    draw_head,
+    draw_heads,
+    draw_plan,
+    draw_role,
+    draw_roles,
+    draw_scores,
+    draw_trajectory,
+)
+from headroles.report.style import BRIGHT, DARK, to_svg
+
+GOLDEN = Path(__file__).parent / "role.png"
+
+
+def marked(ax: Axes) -> dict[str, set[tuple[int, int]]]:
+    """(layer, head) of the marks of each answer."""
+    return {
+        str(one.get_label()): {(int(y), int(x)) for x, y in np.asarray(one.get_offsets())}
+        for one in ax.collections[1:]
+    }
+
+
+def test_a_role_has_its_means_and_answers(table: RoleTable) -> None:
+    ax = draw_role(table, "local")
+    rows = table.where(role="local").frame
+    assert np.asarray(ax.collections[0].get_array()).ravel() == pytest.approx(rows["mean"])
+    found = marked(ax)
+    having = found.get("yes", set()) | found.get("yes, certified", set())
+    assert having == set(table.heads_with("local"))
+    certified = rows[(rows["answer"] == "yes") & (rows["certified"] == "yes")]
+    assert found.get("yes, certified", set()) == set(
+        zip(certified["layer"], certified["head"], strict=True)
+    )
+    assert found["undecided"] == {
+        (row.layer, row.head) for row in rows.itertuples() if row.answer == "undecided"
+    }
+
+
+def test_untestable_heads_have_crosses(table: RoleTable) -> None:
+    assert len(marked(draw_role(table, "syntactic"))["untestable"]) == 6
+
+
+def test_a_role_looks_as_it_did(table: RoleTable, tmp_path: Path) -> None:
+    file = tmp_path / "role.png"
+    draw_role(table, "local").figure.savefig(file, dpi=80)
+    assert compare_images(str(GOLDEN), str(file), tol=8) is None
+
+
+def test_all_roles_have_a_map_each(table: RoleTable) -> None:
+    titles = [ax.get_title().splitlines()[0] for ax in draw_roles(table).axes]
+    assert titles == list(table.roles)
+    assert len(draw_roles(table, ["delimiter"]).axes) == 1
+
+
+def test_numbers_of_roles(table: RoleTable) -> None:
+    counts = table.frame.groupby(["layer", "head"])["assigned"].sum()
+    ax = draw_heads(table)
+    shown = {
+        (int(t.get_position()[1]), int(t.get_position()[0])): int(t.get_text()) for t in ax.texts
+    }
+    assert shown == {place: n for place, n in counts.items() if n}
+
+
+def test_shared_roles_are_counted(table: RoleTable) -> None:
+    cells = np.asarray(draw_colocation(table).collections[0].get_array())
+    had = ["local", "delimiter"]
+    assert cells.tolist() == table.colocation().loc[had, had].to_numpy().tolist()
+
+
+def test_a_head_has_its_intervals(table: RoleTable) -> None:
+    ax = draw_head(table, 1, 1)
+    rows = table.frame[(table.frame["layer"] == 1) & (table.frame["head"] == 1)]
+    (means,) = [line for line in ax.lines if line.get_label() == "yes"]
+    assert means.get_xdata() == pytest.approx(rows["mean"][rows["assigned"]])
+    bars = ax.collections[-1].get_segments()
+    assert [bar[0][0] for bar in bars] == pytest.approx(rows["ci_low"][rows["assigned"]])
+    assert [bar[1][0] for bar in bars] == pytest.approx(rows["ci_high"][rows["assigned"]])
+
+
+def test_scores_are_all_counted(scores: HeadScores) -> None:
+    ax = draw_scores(scores, 1, 0, "local")
+    assert sum(bar.get_height() for bar in ax.patches) == 40
+    mean, threshold = (line.get_xdata()[0] for line in ax.lines)
+    assert mean == pytest.approx(scores.values[:, 1, 0, 0].mean())
+    assert threshold == 3
+
+
+def test_four_times_the_examples_halve_the_error(table: RoleTable) -> None:
+    line = draw_error(table, "local").lines[0]
+    n, error = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+    assert error * np.sqrt(n) == pytest.approx(np.full(len(n), error[0] * np.sqrt(n[0])))
+    rows = table.where(role="local").frame
+    now = np.interp(40, n, error)
+    assert now == pytest.approx(((rows["ci_high"] - rows["ci_low"]) / 2).median(), rel=0.01)
+
+
+def test_a_plan_decides_more_with_more_examples(scores: HeadScores) -> None:
+    plan = plan_examples(scores)
+    line = draw_plan(plan).lines[0]
+    assert np.all(np.diff(np.asarray(line.get_ydata())) > 0)
+    assert max(line.get_xdata()) == plan.frame["corpus_examples"].replace(np.inf, np.nan).max()
+
+
+def test_arrows_go_from_before_to_after(shifts: RoleShifts) -> None:
+    first = shifts.checkpoints[0]
+    ax = draw_changes(shifts, "local", first)
+    rows = shifts.frame.query("role == 'local' and checkpoint == @first")
+    arrows = [text for text in ax.texts if text.arrow_patch is not None]
+    assert [arrow.xy[0] for arrow in arrows] == pytest.approx(rows["mean_after"])
+    assert [arrow.xyann[0] for arrow in arrows] == pytest.approx(rows["mean_before"])
+    colors = [to_rgb(arrow.arrow_patch.get_edgecolor()) for arrow in arrows]
+    assert [color == to_rgb(DARK) for color in colors] == list(rows["status"] == "gained")
+    assert [color == to_rgb(BRIGHT) for color in colors] == list(rows["status"] == "lost")
+    assert {"gained", "lost"} <= set(rows["status"])
+
+
+def test_a_trajectory_has_all_checkpoints(shifts: RoleShifts) -> None:
+    ax = draw_trajectory(shifts, "local", most=1)
+    before, there, back = ax.lines[0].get_ydata()
+    assert back == pytest.approx(before)
+    assert abs(there - before) > 3
+
+
+def test_axes_of_ones_own_are_used(table: RoleTable) -> None:
+    ax = draw_role(table, "local")
+    ax.clear()
+    assert draw_head(table, 0, 0, ax=ax) is ax
+
+
+def test_what_is_not_there_is_refused(
+    table: RoleTable, shifts: RoleShifts, scores: HeadScores
+) -> None:
+    with pytest.raises(UsageError, match="no role 'locl'; did you mean 'local'"):
+        draw_role(table, "locl")
+    with pytest.raises(UsageError, match="no means of head 7-0"):
+        draw_head(table, 7, 0)
+    with pytest.raises(UsageError, match="the head is 0-3"):
+        draw_scores(scores, 0, 3, "local")
+    with pytest.raises(UsageError, match="no intervals for syntactic"):
+        draw_error(table, "syntactic")
+    with pytest.raises(UsageError, match="no checkpoint"):
+        draw_changes(shifts, "local", "yesterday")
+
+
+def test_svg_escapes_names_and_has_ids_of_its_own(table: RoleTable) -> None:
+    def draw() -> str:
+        ax = draw_role(table, "local")
+        ax.set_title('<script>alert("id=")</script> $x$')
+        return to_svg(ax.get_figure(root=True), "one", 'a "role" <b>')
+
+    drawn = draw()
+    assert "<script" not in drawn
+    assert 'aria-label="a &quot;role&quot; &lt;b&gt;"' in drawn
+    assert ' id="one-figure_1"' in drawn
+    assert drawn == draw()
+    assert "url(#one-" in drawn

@@ -1,0 +1,144 @@
+"""Pages say what results say, escape all of it and load nothing."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from headroles import HeadScores, Role, RoleShifts, RoleTable, assign_roles, plan_examples
+from headroles.cli import app
+from headroles.errors import StorageError
+from headroles.report import make_report, write_report
+from headroles.results import save_together
+from headroles.studies.examples import examples_of_heads, find_examples
+from headroles.studies.options import ExampleOptions
+
+EVIL = '<script>alert("1")</script>'
+
+
+class Outline(HTMLParser):
+    """The tags of a page, its ids, what it refers to, and the text of its headings."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.refers: list[str] = []
+        self.headings: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            self.ids += [value or ""] if name == "id" else []
+            if name in ("src", "href", "xlink:href", "action", "data", "poster", "srcset"):
+                self.refers.append(value or "")
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1] in ("h1", "h2") and data.strip():
+            self.headings.append(data.strip())
+
+
+@pytest.fixture
+def folder(scores: HeadScores, table: RoleTable, tmp_path: Path) -> Path:
+    return save_together(tmp_path / "out", [scores, table])
+
+
+def test_a_role_table_comes_in_the_order_of_a_reader(folder: Path) -> None:
+    found = Outline(make_report(folder).to_html())
+    order = ["All heads", "Roles", "Strongest heads", "What to be careful about"]
+    assert found.headings[1:6] == [*order, "How it was made"]
+    assert found.tags.count("svg") == 2
+
+
+def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
+    first, second = make_report(folder).answer
+    having = len(table.assigned[["layer", "head"]].drop_duplicates())
+    assert first.startswith(f"{having} of the 6 heads have at least one of the 3 roles")
+    top = table.assigned.iloc[0]
+    assert f"head {top['layer']}-{top['head']} for {top['role']}: {top['mean']:.3g}" in second
+
+
+def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
+    table = assign_roles(scores, threshold=100)
+    folder = save_together(tmp_path / "none", [scores, table])
+    assert make_report(folder).answer[0].startswith("None of the 6 heads")
+    found = Outline(make_report(folder).to_html())
+    assert "svg" in found.tags
+    assert "Strongest heads" not in found.headings
+
+
+def test_nothing_is_loaded_and_ids_are_unique(folder: Path) -> None:
+    text = make_report(folder).to_html()
+    found = Outline(text)
+    assert all(one.startswith(("#", "data:")) for one in found.refers)
+    assert found.refers
+    assert len(found.ids) == len(set(found.ids))
+    assert {one[1:] for one in found.refers if one.startswith("#")} <= set(found.ids)
+    assert found.tags.count("script") == 1
+    assert not re.search(r"@import|url\((?!#)", text)
+
+
+def test_names_are_text(scores: HeadScores, tmp_path: Path) -> None:
+    roles = (Role(EVIL, words=EVIL), *scores.roles[1:])
+    bad = replace(
+        scores,
+        roles=roles,
+        provenance={"model": {"model": EVIL}, "command": ["headroles", EVIL], "skipped": {EVIL: 3}},
+    )
+    folder = save_together(tmp_path / "bad", [bad, assign_roles(bad)])
+    text = make_report(folder).to_html()
+    assert Outline(text).tags.count("script") == 1
+    assert EVIL not in text
+    assert text.count("&lt;script&gt;") > 5
+
+
+def test_a_comparison_has_its_numbers(shifts: RoleShifts, tmp_path: Path) -> None:
+    page = make_report(shifts.save(tmp_path / "shifts"))
+    first = shifts.frame[shifts.frame["checkpoint"] == shifts.checkpoints[0]]
+    lost = int((first["status"] == "lost").sum())
+    assert lost
+    assert f"lost {lost}" in page.answer[0]
+    assert Outline(page.to_html()).tags.count("table") >= 3
+
+
+def test_other_results_show_what_they_show(scores: HeadScores, tmp_path: Path) -> None:
+    plan = plan_examples(scores)
+    text = make_report(plan.save(tmp_path / "plan")).to_html()
+    assert "nine tenths" in text
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        make_report(tmp_path)
+
+
+def test_the_command_writes_the_file(folder: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    out = tmp_path / "mine.html"
+    assert write_report(folder, out) == out
+    assert out.read_bytes() == (folder / "report.html").read_bytes()
+
+
+def test_sentences_stand_behind_the_strongest_heads(
+    bert_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ["classify", str(bert_folder), str(treebank), "--out", str(out), "--report"]
+    tests = "--threshold 0.001 --clusters none --correction none --roles syntactic".split()
+    done = CliRunner().invoke(app, [*arguments, *tests])
+    assert done.exit_code == 0, done.output
+    assert "<mark>" in (out / "report.html").read_text(encoding="utf-8")
+    scores = HeadScores.load(out)
+    asked = [((0, 0), "syntactic:to_dependent"), ((1, 2), "syntactic")]
+    together = examples_of_heads(scores, asked, ExampleOptions(n=2))
+    assert together == [find_examples(scores, head, role, n=2) for head, role in asked]
+    treebank.unlink()
+    assert any("cannot be shown" in text for one in make_report(out).sections for text in one.texts)
