@@ -25,7 +25,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Make one HTML file to read and to send, from the results in DIR."""
+    """Make one HTML file of results, to read and to send."""
     from headroles.report import write_report
 
     with console.working("drawing"):
