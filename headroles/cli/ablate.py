@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
 from headroles.cli.flags import FolderOptions, command
+from headroles.cli.keeping import fill, with_progress
 from headroles.studies.removal import AblateOptions
 
 
@@ -23,12 +21,12 @@ def ablate(
 
     Without single heads, all heads of a layer but one, whole layers, or all heads with a role.
     """
-    from headroles.results import new_folder, write_together
     from headroles.studies.removal import Ablations
     from headroles.studies.removal import ablate as ablate_heads
 
-    with new_folder(out, [Ablations], output.overwrite) as folder:
-        with console.progress_bar("ablation") as on_progress:
-            result = ablate_heads(model, task, replace(options, on_progress=on_progress))
-        write_together(folder, [result])
-    console.finish(out, output.json, result.facts(), result.shown())
+    fill(
+        out,
+        Ablations,
+        output,
+        lambda: with_progress("ablation", ablate_heads, model, task, options=options),
+    )

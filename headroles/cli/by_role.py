@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
 from headroles.cli.flags import FolderOptions, command
+from headroles.cli.keeping import fill, with_progress
 from headroles.studies.removal import RoleImportanceOptions
 
 
@@ -24,12 +22,12 @@ def by_role(
     They are compared with other heads of their layers: by importance, by the loss without each, and
     by the loss without all of them against as many others.
     """
-    from headroles.results import new_folder, write_together
     from headroles.studies.removal import RoleImportance
     from headroles.studies.removal import role_importance as compare
 
-    with new_folder(out, [RoleImportance], output.overwrite) as folder:
-        with console.progress_bar("roles") as on_progress:
-            result = compare(model, task, replace(options, on_progress=on_progress))
-        write_together(folder, [result])
-    console.finish(out, output.json, result.facts(), result.shown())
+    fill(
+        out,
+        RoleImportance,
+        output,
+        lambda: with_progress("roles", compare, model, task, options=options),
+    )

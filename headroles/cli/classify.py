@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import ReportedOptions, command
+from headroles.cli.keeping import with_progress
 from headroles.corpus import CorpusOptions
 from headroles.studies import ClassifyOptions
 
@@ -29,7 +28,6 @@ def classify(
 
     source = open_corpus(corpus, reading)
     with new_folder(out, [HeadScores], output.overwrite) as folder:
-        with console.progress_bar("scoring") as on_progress:
-            result = classify_heads(model, source, replace(options, on_progress=on_progress))
+        result = with_progress("scoring", classify_heads, model, source, options=options)
         write_together(folder, [result.scores, result.roles])
     console.finish_with_report(out, output, result.facts(), result.shown())

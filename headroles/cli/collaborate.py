@@ -11,6 +11,7 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument
 from headroles.cli.flags import FolderOptions, command, given_flags
+from headroles.cli.keeping import fill, refuse_idle_overwrite, show
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.studies import CollaborateOptions, RedundancyOptions
@@ -100,23 +101,14 @@ def _report(
     out: Path | None,
     roles_from: Path | None,
 ) -> None:
-    from headroles.results import new_folder, write_together
     from headroles.studies import Redundancy, RoleTable, redundancy
 
-    if output.overwrite and out is None:
-        raise UsageError("there is nothing to replace: name a folder for the report with --out")
+    refuse_idle_overwrite(out, output, "report")
     roles = None if roles_from is None else RoleTable.load(roles_from)
-    if out is not None:
-        with new_folder(out, [Redundancy], output.overwrite) as folder:
-            found = redundancy(model, roles, options)
-            write_together(folder, [found])
-        console.finish(out, output.json, found.facts(), found.shown())
-        return
-    found = redundancy(model, roles, options)
-    if output.json:
-        console.print_json(found.facts())
+    if out is None:
+        show(redundancy(model, roles, options), output)
     else:
-        console.print_shown(found.shown())
+        fill(out, Redundancy, output, lambda: redundancy(model, roles, options))
 
 
 def _refuse_making(context: typer.Context, sample: list[Path] | None) -> None:

@@ -8,6 +8,7 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import Out
 from headroles.cli.flags import FolderOptions, command
+from headroles.cli.keeping import with_progress
 
 
 @command(app)
@@ -21,8 +22,7 @@ def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
 
     with new_folder(out, [HeadScores], output.overwrite) as folder:
         model = demo_model()
-        with console.progress_bar("scoring") as on_progress:
-            options = ClassifyOptions(on_progress=on_progress)
-            result = classify(model, read_conllu(sample_treebank()), options)
+        source = read_conllu(sample_treebank())
+        result = with_progress("scoring", classify, model, source, options=ClassifyOptions())
         write_together(folder, [result.scores, result.roles])
     console.finish(out, output.json, result.facts(), result.shown())

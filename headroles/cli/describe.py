@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ScoredArgument
 from headroles.cli.flags import FolderOptions, command
-from headroles.errors import UsageError
+from headroles.cli.keeping import OptionalOut, keep_or_show, refuse_idle_overwrite
 from headroles.testing import UnitOptions
 
 
@@ -20,22 +14,11 @@ def describe(
     scored: ScoredArgument,
     options: UnitOptions,
     output: FolderOptions,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder to save the table in.", rich_help_panel="Output"),
-    ] = None,
+    out: OptionalOut = None,
 ) -> None:
     """Describe heads by confidence, entropy and distance."""
     from headroles.scoring import HeadScores
     from headroles.studies import describe as describe_heads
 
-    if output.overwrite and out is None:
-        raise UsageError("there is nothing to replace: name a folder for the table with --out")
-    found = describe_heads(HeadScores.load(scored), options)
-    if out is not None:
-        found.save(out, output.overwrite)
-        console.finish(out, output.json, found.facts(), found.shown())
-    elif output.json:
-        console.print_json(found.facts())
-    else:
-        console.print_shown(found.shown())
+    refuse_idle_overwrite(out, output, "table")
+    keep_or_show(describe_heads(HeadScores.load(scored), options), out, output)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ScoredArgument
 from headroles.cli.flags import OutputOptions, command
+from headroles.cli.keeping import show
 from headroles.studies import ExampleOptions
 
 
@@ -26,8 +26,4 @@ def examples(
     from headroles.scoring import HeadScores
     from headroles.studies import examples as examples_of
 
-    found = examples_of(HeadScores.load(scored), (layer, head), role, options)
-    if output.json:
-        console.print_json(found.facts())
-    else:
-        console.print_shown(found.shown())
+    show(examples_of(HeadScores.load(scored), (layer, head), role, options), output)

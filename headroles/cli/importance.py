@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
 from headroles.cli.flags import FolderOptions, command
+from headroles.cli.keeping import fill, with_progress
 from headroles.studies.removal import ImportanceOptions
 
 
@@ -24,12 +22,12 @@ def importance(
     MODEL was trained for the task. Take examples that it was trained on, or others that nothing is
     tested on.
     """
-    from headroles.results import new_folder, write_together
     from headroles.studies.removal import Importance
     from headroles.studies.removal import importance as find
 
-    with new_folder(out, [Importance], output.overwrite) as folder:
-        with console.progress_bar("importance") as on_progress:
-            result = find(model, task, replace(options, on_progress=on_progress))
-        write_together(folder, [result])
-    console.finish(out, output.json, result.facts(), result.shown())
+    fill(
+        out,
+        Importance,
+        output,
+        lambda: with_progress("importance", find, model, task, options=options),
+    )

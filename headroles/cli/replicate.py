@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import Out
 from headroles.cli.flags import FolderOptions, command
+from headroles.cli.keeping import fill
 from headroles.studies import ReplicateOptions
+
+if TYPE_CHECKING:
+    from headroles.results import Result
 
 
 @command(app)
@@ -25,16 +28,15 @@ def replicate(
     output: FolderOptions,
 ) -> None:
     """Test in how many of several corpora heads have a role."""
-    from headroles.results import new_folder, write_together
     from headroles.scoring import HeadScores
     from headroles.studies import kind_of
     from headroles.studies import replicate as replicate_roles
 
-    with new_folder(out, [kind_of(options)], output.overwrite) as folder:
+    def work() -> Result:
         sets = [HeadScores.load(one) for one in scored]
-        result = replicate_roles(sets, names_of(scored), options)
-        write_together(folder, [result])
-    console.finish(out, output.json, result.facts(), result.shown())
+        return replicate_roles(sets, names_of(scored), options)
+
+    fill(out, kind_of(options), output, work)
 
 
 def names_of(folders: list[Path]) -> list[str]:

@@ -1,0 +1,68 @@
+"""How commands keep and show the result of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from headroles.cli import console
+from headroles.errors import UsageError
+
+if TYPE_CHECKING:
+    from headroles.cli.flags import FolderOptions, OutputOptions
+    from headroles.results import Result
+
+R = TypeVar("R")
+
+OptionalOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Folder to save the result in; left out: none.", rich_help_panel="Output"
+    ),
+]
+
+
+def refuse_idle_overwrite(out: Path | None, output: FolderOptions, what: str) -> None:
+    """Raise UsageError for ``--overwrite`` without a folder: to ask before the work."""
+    if output.overwrite and out is None:
+        raise UsageError(f"there is nothing to replace: name a folder for the {what} with --out")
+
+
+def show(result: Result, output: OutputOptions) -> None:
+    """Print a result that is kept nowhere, for people or for scripts."""
+    if output.json:
+        console.print_json(result.facts())
+    else:
+        console.print_shown(result.shown())
+
+
+def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> None:
+    """Save a result if there is a folder for it, and print it."""
+    if out is None:
+        show(result, output)
+        return
+    result.save(out, output.overwrite)
+    console.finish(out, output.json, result.facts(), result.shown())
+
+
+def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[], Result]) -> None:
+    """Do long work whose result, of this ``kind``, goes into a folder, and print it.
+
+    The folder is claimed before the work begins.
+    """
+    from headroles.results import new_folder, write_together
+
+    with new_folder(out, [kind], output.overwrite) as folder:
+        result = work()
+        write_together(folder, [result])
+    console.finish(out, output.json, result.facts(), result.shown())
+
+
+def with_progress(what: str, study: Callable[..., R], *subjects: Any, options: Any) -> R:
+    """What a study gives for its subjects and options, its progress shown on the way."""
+    with console.progress_bar(what) as on_progress:
+        return study(*subjects, replace(options, on_progress=on_progress))
