@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
+from headroles.corpus.columns import named_columns
 from headroles.corpus.documents import NEWDOC, accept_documents
-from headroles.options import Option, Options, split_names
+from headroles.options import Option, Options
 
 ON_BAD_SENTENCE = ("error", "skip")
 IDS = GIVEN, _ = ("given", "place")
-
-
-def _columns(given: Any) -> tuple[str | int, ...]:
-    return tuple(int(name) if name.isdecimal() else name for name in split_names(given))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +80,6 @@ class CorpusOptions(ConlluOptions, TextOptions, PairsOptions):
         Sequence[str | int] | None,
         Option(
             "Columns of tab-separated text, from 0 or by header name: one, or two for pairs.",
-            convert=_columns,
+            convert=named_columns,
         ),
     ] = None

@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from headroles.corpus.columns import check_text_columns, check_width, place_of
 from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.options import PairsOptions, TextOptions
 from headroles.corpus.parsing import load_pipeline, sentence_of
 from headroles.corpus.sentence import Sentence
-from headroles.errors import CorpusError, UsageError
+from headroles.errors import UsageError
 from headroles.options import takes
-from headroles.wording import listed, shortened
+from headroles.wording import shortened
 
 
 @takes(TextOptions)
@@ -70,8 +71,7 @@ def read_pairs(
         UsageError: not one or two columns, a column named in a file without a header, or a header
             that looks like data.
     """
-    if not 1 <= len(columns) <= 2:
-        raise UsageError(f"{len(columns)} text columns were named; name one, or two for pairs")
+    check_text_columns(columns)
     if len(set(map(str, columns))) < len(columns):
         raise UsageError(f"the text column {columns[0]!r} was named twice")
     found = find_files(paths, ".tsv")
@@ -118,17 +118,13 @@ def _cells(
     first = next(rows)
     names = first if header or header is None else None
     width = len(first)
-    chosen = [_column(file, column, names, width) for column in columns]
+    chosen = [place_of(file, column, names, width) for column in columns]
     if header is None:
         _ask_about_header(file, first, columns, chosen)
     if names is None:
         rows = chain([first], rows)
     for row, cells in enumerate(rows, start=1):
-        if len(cells) != width:
-            raise CorpusError(
-                f"{file}, line {row + (names is not None)}: {len(cells)} tab-separated columns "
-                f"instead of {width}; correct the line"
-            )
+        check_width(file, row + (names is not None), cells, width)
         for position, column in enumerate(chosen):
             yield " ".join(cells[column].split()), (row, position)
 
@@ -151,16 +147,3 @@ def _ask_about_header(
 
 _A_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 _A_SENTENCE = re.compile(r"(\S+\s+){3}\S|[.?!\u3002\uff1f\uff01]$")
-
-
-def _column(file: CorpusFile, column: str | int, names: list[str] | None, width: int) -> int:
-    if isinstance(column, str) and not column.isdecimal():
-        if names is None:
-            raise UsageError(f"column {column!r} is a name, but {file} was said to have no header")
-        if column not in names:
-            raise CorpusError(f"{file} has no column {column!r}; it has: {listed(names, 12)}")
-        return names.index(column)
-    if not 0 <= int(column) < width:
-        called = f": {listed(names, 12)}" if names else ""
-        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")
-    return int(column)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from headroles.corpus.columns import named_columns
 from headroles.models import ModelOptions
-from headroles.options import Option, split_names
+from headroles.options import Option
 
 AUTO, CLASSIFICATION, REGRESSION, MASKED_LM = OBJECTIVES = (
     "auto",
@@ -18,8 +19,7 @@ AUTO, CLASSIFICATION, REGRESSION, MASKED_LM = OBJECTIVES = (
 
 
 def _columns(given: Any) -> tuple[str | int, ...]:
-    names = split_names((given,) if isinstance(given, int) else given)
-    return tuple(int(name) if name.isdecimal() else name for name in names)
+    return named_columns((given,) if isinstance(given, int) else given)
 
 
 def _column(given: Any) -> str | int:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from headroles.corpus.files import CorpusFile
+from headroles.corpus.columns import check_text_columns, check_width, place_of
+from headroles.corpus.files import read_lines
 from headroles.errors import CorpusError, UsageError
 from headroles.tasks.options import TaskOptions
 
@@ -24,6 +25,7 @@ _TEXTS = (
     ("sentence",),
     ("text",),
 )
+_CURE = ", or pass --no-header if the first line is no header"
 _LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
 
 
@@ -105,42 +107,32 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
     return task.take(sorted(chosen.tolist()))
 
 
-def _lines(file: Path) -> Iterator[str]:
-    return CorpusFile(file, str(file), file.stem).lines()
-
-
 def _plain(file: Path) -> Iterator[tuple[int, tuple[str, ...], str]]:
-    for number, line in enumerate(_lines(file), start=1):
+    for number, line in enumerate(read_lines(file), start=1):
         if line.strip():
             yield number, (" ".join(line.split()),), ""
 
 
 def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str, ...], str]]:
-    lines = enumerate((line.split("\t") for line in _lines(file)), start=1)
+    lines = enumerate((line.split("\t") for line in read_lines(file)), start=1)
     names = next(lines)[1] if options.header else []
     texts: tuple[int, ...] = ()
     label = width = 0
     for number, cells in lines:
         if not width:
             width = len(names or cells)
-            texts = tuple(_place(file, one, names, width) for one in _texts(file, options, names))
-            label = _place(file, _label(file, options, names), names, width)
+            known = names or None
+            texts = tuple(place_of(file, one, known, width) for one in _texts(file, options, names))
+            label = place_of(file, _label(file, options, names), known, width)
         if cells == [""]:
             continue
-        if len(cells) != width:
-            raise CorpusError(
-                f"{file}, line {number}: {len(cells)} tab-separated columns instead of {width}; "
-                "correct the line, or pass --no-header if the first line is no header"
-            )
+        check_width(file, number, cells, width, _CURE)
         yield number, tuple(" ".join(cells[one].split()) for one in texts), cells[label].strip()
 
 
 def _texts(file: Path, options: TaskOptions, names: Sequence[str]) -> Sequence[str | int]:
     if options.text_columns is not None:
-        if not 1 <= len(options.text_columns) <= 2:
-            raise UsageError(
-                f"{len(options.text_columns)} text columns were named; name one, or two for pairs"
-            )
+        check_text_columns(options.text_columns)
         return options.text_columns
     for known in _TEXTS:
         if set(known) <= set(names):
@@ -161,15 +153,3 @@ def _label(file: Path, options: TaskOptions, names: Sequence[str]) -> str | int:
         f"which column of {file} holds the label is not known; name it with --label-column"
         + (f" (it has: {', '.join(names)})" if names else "")
     )
-
-
-def _place(file: Path, column: str | int, names: Sequence[str], width: int) -> int:
-    if isinstance(column, str):
-        if not names:
-            raise UsageError(f"column {column!r} is a name, but {file} was said to have no header")
-        if column not in names:
-            raise CorpusError(f"{file} has no column {column!r}; it has: {', '.join(names)}")
-        return names.index(column)
-    if column >= width:
-        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0")
-    return column

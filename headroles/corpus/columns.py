@@ -1,0 +1,47 @@
+"""Columns of tab-separated files, by number or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headroles.errors import CorpusError, UsageError
+from headroles.options import split_names
+from headroles.wording import listed
+
+
+def named_columns(given: Any) -> tuple[str | int, ...]:
+    """Columns from a text with commas or a sequence: numbers from 0, or names."""
+    return tuple(int(name) if name.isdecimal() else name for name in split_names(given))
+
+
+def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
+    """The place of a column among ``width``, whose ``names`` are those of the header if any.
+
+    Raises CorpusError where there is none, UsageError for a name without a header.
+    """
+    if isinstance(column, str) and not column.isdecimal():
+        if names is None:
+            raise UsageError(f"column {column!r} is a name, but {file} was said to have no header")
+        if column not in names:
+            raise CorpusError(f"{file} has no column {column!r}; it has: {listed(names, 12)}")
+        return names.index(column)
+    if not 0 <= int(column) < width:
+        called = f": {listed(names, 12)}" if names else ""
+        raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")
+    return int(column)
+
+
+def check_width(file: object, line: int, cells: Sequence[str], width: int, cure: str = "") -> None:
+    """Raise CorpusError for a line that has not as many cells as the first one."""
+    if len(cells) != width:
+        raise CorpusError(
+            f"{file}, line {line}: {len(cells)} tab-separated columns instead of {width}; "
+            f"correct the line{cure}"
+        )
+
+
+def check_text_columns(columns: Sequence[str | int]) -> None:
+    """Raise UsageError unless one or two columns of text are named."""
+    if not 1 <= len(columns) <= 2:
+        raise UsageError(f"{len(columns)} text columns were named; name one, or two for pairs")
