@@ -18,10 +18,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
+from headroles.models.ablations import ABLATIONS, MEAN, UNIFORM, ZERO
 from headroles.models.families import Paths, find_at, find_family, layer_reaches
 from headroles.models.projections import LayerProjections, find_projections
-
-ABLATIONS = ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
 
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
 """Given a layer and the outputs (batch, tokens, heads it has, head size) of its heads, what is to

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from headroles.errors import ModelError
 from headroles.models import LoadedEncoder, Model, load_config, load_encoder
+from headroles.models.ablations import MEAN, ZERO
 from headroles.models.gates import (
-    MEAN,
-    ZERO,
     Ablation,
     GateGradients,
     HeadSites,
@@ -83,6 +82,11 @@ class TaskRun:
         self.metrics = metrics_of(self.objective, config.num_labels or 0)
         self.n_cut = 0
         self.batches = self._encode()
+
+    def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
+        """The same model over the examples of another file; errors are those of `read_task`."""
+        task = read_task(file, options, labelled=self.objective != MASKED_LM)
+        return TaskRun(self.encoder, task, options)
 
     @property
     def shape(self) -> tuple[int, int]:

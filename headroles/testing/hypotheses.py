@@ -29,7 +29,8 @@ class Hypotheses:
     together. ``bounds`` are those of the values, None where they are not known.
     ``n_population`` is the number of units (clusters, or examples) of which those of the sample
     were drawn in random order, if the means are those over all of them; None for means over all
-    units there could be.
+    units there could be. ``called`` is what messages call all values together, if they are not
+    the scores of roles.
     """
 
     sample: Sample
@@ -40,6 +41,7 @@ class Hypotheses:
     is_clustered: bool
     bounds: Bounds | None = None
     n_population: int | None = None
+    called: str = ""
 
     @classmethod
     def of(
@@ -55,6 +57,7 @@ class Hypotheses:
         size: FloatArray | None = None,
         bounds: Bounds | None = None,
         n_population: int | None = None,
+        called: str = "",
     ) -> Hypotheses:
         """Hypotheses of values; columns that vary by rounding alone get their mean for all values.
 
@@ -70,6 +73,7 @@ class Hypotheses:
             is_clustered=clusters is not None,
             bounds=bounds,
             n_population=n_population,
+            called=called,
         )
 
     def against(self, threshold: ArrayLike) -> Hypotheses:

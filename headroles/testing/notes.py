@@ -115,7 +115,8 @@ def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
         return ""
     uneven = ", or from some so different in size that they are worth fewer"
     return (
-        f"the scores of {_named(hypotheses.names, few)} come from fewer than {FEW} "
+        f"{hypotheses.called or f'the scores of {_named(hypotheses.names, few)}'} come from fewer "
+        f"than {FEW} "
         f"{hypotheses.units}{uneven * bool((n_units[few] >= FEW).any())}: so few make tests "
         f"unreliable; {_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
     )

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 
 from headroles.formats import to_records
 from headroles.inference import adjust_p_values, mcnemar_test, smallest_n
 from headroles.models import Model
+from headroles.models.kept_heads import Head
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.studies.removal.examples import read_examples, write_examples
 from headroles.studies.removal.options import AblateOptions
-from headroles.studies.removal.orders import Head, check_roles, load_roles, present_heads
+from headroles.studies.removal.orders import heads_by_role, load_roles, present_heads, without_each
 from headroles.tasks import Outcomes, TaskRun, open_run
 from headroles.tasks.options import CLASSIFICATION
 from headroles.testing import (
@@ -196,10 +196,7 @@ def ablate(model: Model, task: str | Path, options: AblateOptions) -> Ablations:
     """`ablate_heads` for callers that have their options together."""
     run = open_run(model, task, options)
     removals = removals_of(run, options)
-    gates = torch.ones(1 + len(removals), *run.shape)
-    for place, removal in enumerate(removals, start=1):
-        for head in removal.heads:
-            gates[place][head] = 0
+    gates = without_each([(), *(one.heads for one in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation, options.on_progress)
     frame, warnings = _test(run, removals, outcomes, options)
     ablated = {
@@ -229,17 +226,9 @@ def removals_of(run: TaskRun, options: AblateOptions) -> list[Removal]:
                 Removal(kind, f"layer {layer}", own, layer) for layer, own in of_layer.items()
             ]
         else:
-            found += _by_role(run, heads, str(options.roles_from))
+            having = heads_by_role(load_roles(str(options.roles_from)), run)
+            found += [Removal(kind, role, tuple(sorted(own))) for role, own in having.items()]
     return found
-
-
-def _by_role(run: TaskRun, heads: Sequence[Head], folder: str) -> list[Removal]:
-    table = load_roles(folder)
-    check_roles(table, run)
-    having = {
-        role: tuple(one for one in table.heads_with(role) if one in heads) for role in table.roles
-    }
-    return [Removal("roles", role, tuple(sorted(own))) for role, own in having.items() if own]
 
 
 def _test(
@@ -251,6 +240,7 @@ def _test(
         0.0,
         labels=np.zeros(len(removals), dtype=np.intp),
         names=("removals",),
+        called="the differences",
         size=outcomes.losses[:, 1:].mean(0),
     )
     two_sided = find_p_values(hypotheses, options, "two-sided")
@@ -282,11 +272,7 @@ def _test(
             "note": find_notes(hypotheses),
         }
     )
-    warnings = [
-        text.replace("the scores of all roles come", "the differences come")
-        for text in find_warnings(hypotheses, options, two_sided, sides=2)
-    ]
-    return frame[list(COLUMNS)], warnings
+    return frame[list(COLUMNS)], find_warnings(hypotheses, options, two_sided, sides=2)
 
 
 def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float64]:

@@ -9,23 +9,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference import adjust_p_values, permutation_test_within
 from headroles.models import Model
+from headroles.models.kept_heads import Head
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.studies.removal.importance import values_of
 from headroles.studies.removal.options import RoleImportanceOptions
 from headroles.studies.removal.orders import (
-    Head,
-    check_roles,
+    heads_by_role,
     load_roles,
     present_heads,
     rises_of,
+    without_each,
 )
 from headroles.tasks import TaskRun, open_run
 from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values
@@ -136,10 +136,7 @@ def role_importance(
         raise UsageError("name the folder of roles: roles_from (--roles-from DIR)")
     table = load_roles(options.roles_from)
     run = open_run(model, task, options)
-    check_roles(table, run)
-    heads = present_heads(run)
-    having = {role: [one for one in table.heads_with(role) if one in heads] for role in table.roles}
-    having = {role: own for role, own in having.items() if own}
+    having, heads = heads_by_role(table, run), present_heads(run)
     if not having:
         raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
     importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
@@ -225,12 +222,8 @@ def _removed(
         [list(own), *(draw_others(own, heads, rng) for _ in range(options.draws))]
         for own in having.values()
     ]
-    gates = torch.ones(len(sets), 1 + options.draws, *run.shape)
-    for role, draws in enumerate(sets):
-        for draw, removed in enumerate(draws):
-            for head in removed:
-                gates[role, draw][head] = 0
-    losses = run.outcomes(gates.flatten(0, 1), on_batch=options.on_progress).losses
+    gates = without_each((removed for draws in sets for removed in draws), run.shape)
+    losses = run.outcomes(gates, on_batch=options.on_progress).losses
     losses = losses.reshape(len(losses), len(sets), -1)
     drawn_heads = np.array([len(draws[1]) for draws in sets])
     differences = losses[:, :, 0] - losses[:, :, 1:].mean(-1)

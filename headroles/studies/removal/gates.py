@@ -13,8 +13,9 @@ from torch import Tensor
 from headroles.errors import ModelError
 from headroles.models.gates import gated
 from headroles.models.hard_concrete import HardConcrete
+from headroles.models.kept_heads import Head
 from headroles.studies.removal.gate_options import TRAINED, GateOptions
-from headroles.studies.removal.orders import Head
+from headroles.studies.removal.orders import without
 from headroles.tasks import TaskRun
 from headroles.tasks.running import Batch, without_gradients
 
@@ -92,11 +93,6 @@ def place(values: Tensor, heads: Sequence[Head], shape: tuple[int, int]) -> Tens
     )
     gates = torch.ones(shape, device=values.device, dtype=values.dtype)
     return gates.index_put((layers, numbers), values)
-
-
-def without(removed: Sequence[Head], shape: tuple[int, int]) -> Tensor:
-    """(layers, heads): gates that are closed for heads that are removed."""
-    return place(torch.zeros(len(removed)), removed, shape) if removed else torch.ones(shape)
 
 
 def _update(run: TaskRun, batch: Batch, gates: Tensor, adam: torch.optim.Optimizer) -> None:

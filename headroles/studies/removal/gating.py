@@ -20,8 +20,7 @@ from headroles.studies.removal.gate_options import TRAINED, GateOptions
 from headroles.studies.removal.gates import LearntGates, learn_gates
 from headroles.studies.removal.orders import present_heads
 from headroles.studies.removal.pruning import Pruned, measure_whole, write_without
-from headroles.tasks import TaskRun, open_run, read_task
-from headroles.tasks.options import MASKED_LM
+from headroles.tasks import TaskRun, open_run
 
 _STABLE = 0.5
 
@@ -141,10 +140,7 @@ def gate(
     run = open_run(model, task, options)
     heads = present_heads(run)
     _check(run, len(heads), options)
-    measured = None
-    if test is not None:
-        labelled = run.objective != MASKED_LM
-        measured = TaskRun(run.encoder, read_task(test, options, labelled=labelled), options)
+    measured = None if test is None else run.over(test, options)
     before = measure_whole(measured)
     runs, chosen = _learn(run, options)
     kept = runs[chosen].kept

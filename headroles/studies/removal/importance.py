@@ -14,6 +14,7 @@ from scipy import stats
 
 from headroles.formats import to_records
 from headroles.models import Model
+from headroles.models.surgery import heads_of
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.studies.removal.examples import read_examples, write_examples
@@ -241,8 +242,8 @@ def normalise(importances: FloatArray, how: str) -> FloatArray:
 
 def _gone(run: TaskRun) -> NDArray[np.bool_]:
     gone = np.ones(run.shape, dtype=bool)
-    for layer, found in enumerate(run.sites.layers):
-        gone[layer, list(found.heads)] = False
+    for head in heads_of(run.encoder.model):
+        gone[head] = False
     return gone.ravel()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from headroles.errors import UsageError
+from headroles.models.ablations import ABLATIONS, ZERO
 from headroles.options import Option, Options, split_names
 from headroles.scoring import OnProgress
 from headroles.tasks import TaskOptions
@@ -20,7 +21,6 @@ RANDOM = ("random", "random_per_layer")
 ORDERS = (*BY_TASK, *BY_ROLE, *BY_LAYER, *RANDOM)
 FORMS = ("pruned", "zeroed")
 SETS = ("single", "others", "layers", "roles")
-ABLATIONS = ("zero", "mean", "uniform")
 NONE, L2 = NORMALISATIONS = ("none", "l2")
 
 
@@ -194,7 +194,7 @@ class AblateOptions(RoleOptions, TestOptions, RunOptions):
             words="the ablation",
             choices=ABLATIONS,
         ),
-    ] = "zero"
+    ] = ZERO
     margin: Annotated[
         float,
         Option(

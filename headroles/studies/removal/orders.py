@@ -5,30 +5,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
+from headroles.models.kept_heads import Head
+from headroles.models.surgery import heads_of
 from headroles.studies.removal.importance import normalise, values_of
 from headroles.studies.removal.options import BY_LAYER, BY_ROLE, SelectionOptions
 from headroles.studies.role_table import RoleTable
 from headroles.tasks import TaskRun
 
-Head: TypeAlias = tuple[int, int]
 FloatArray = NDArray[np.float64]
 
 
 def present_heads(run: TaskRun) -> list[Head]:
     """The heads that a model has, by layer and number."""
-    return heads_in([layer.heads for layer in run.sites.layers])
+    return heads_of(run.encoder.model)
 
 
-def heads_in(kept: Sequence[Iterable[int]]) -> list[Head]:
-    """(layer, head) of the heads that each layer has."""
-    return [(layer, head) for layer, heads in enumerate(kept) for head in heads]
+def without(removed: Iterable[Head], shape: tuple[int, int]) -> torch.Tensor:
+    """Gates (layers, heads) that are closed for the heads that are removed, and open for others."""
+    gates = torch.ones(shape)
+    for head in removed:
+        gates[head] = 0
+    return gates
+
+
+def without_each(sets: Iterable[Iterable[Head]], shape: tuple[int, int]) -> torch.Tensor:
+    """Gates (sets, layers, heads): for each set of heads those of `without`."""
+    return torch.stack([without(removed, shape) for removed in sets])
 
 
 def choose_heads(
@@ -67,9 +75,7 @@ def sorted_by(values: FloatArray, heads: Sequence[Head]) -> list[Head]:
 def rises_of(run: TaskRun) -> FloatArray:
     """(layers, heads): by how much the mean loss rises if a head alone is removed; NaN if gone."""
     heads = present_heads(run)
-    gates = torch.ones(len(heads) + 1, *run.shape)
-    for place, head in enumerate(heads, start=1):
-        gates[place][head] = 0
+    gates = without_each([[], *([head] for head in heads)], run.shape)
     losses = run.outcomes(gates).losses.mean(0)
     rises = np.full(run.shape, np.nan)
     for place, head in enumerate(heads, start=1):
@@ -83,10 +89,7 @@ def _by_importance(
     """The least important heads, the rest estimated again after each step, without those gone."""
     removed: list[Head] = []
     for step in range(1, steps + 1):
-        gates = torch.ones(run.shape)
-        for head in removed:
-            gates[head] = 0
-        found = run.derivatives(gates=gates)
+        found = run.derivatives(gates=without(removed, run.shape))
         means = values_of(found, options.estimator).mean(0).reshape(run.shape)
         left = [head for head in heads if head not in removed]
         order = [*removed, *sorted_by(normalise(means, options.normalisation), left)]
@@ -172,6 +175,17 @@ def load_roles(folder: str, role: str | None = None) -> RoleTable:
     if role is not None and role not in table.roles:
         raise UsageError(f"the role is {role!r}; {folder} has {', '.join(table.roles)}")
     return table
+
+
+def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
+    """Of each role that any head of the model has, these heads.
+
+    Raises UsageError for roles of a model of another size.
+    """
+    check_roles(table, run)
+    heads = set(present_heads(run))
+    having = {role: [one for one in table.heads_with(role) if one in heads] for role in table.roles}
+    return {role: own for role, own in having.items() if own}
 
 
 def check_roles(table: RoleTable, run: TaskRun) -> None:

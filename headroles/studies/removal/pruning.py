@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
+from headroles.models.kept_heads import Head
 from headroles.models.loading import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.models.pruned import save_model
 from headroles.models.surgery import heads_of, remove_heads
@@ -18,7 +19,7 @@ from headroles.options import takes
 from headroles.results import Grid, Shown
 from headroles.storage import check_result_folder
 from headroles.studies.removal.options import PruneOptions
-from headroles.studies.removal.orders import Head, choose_heads
+from headroles.studies.removal.orders import choose_heads
 from headroles.tasks import TaskOptions, TaskRun, open_run
 
 
@@ -110,7 +111,7 @@ def prune(
     """`prune_heads` for callers that have their options together."""
     check_result_folder(out, overwrite)
     run = open_run(model, task, options) if task is not None else None
-    measured = open_run(model, test, options) if test is not None else None
+    measured = _measured(model, test, options, run)
     opened = measured or run
     encoder = opened.encoder if opened else _load(model, options)
     heads = heads_of(encoder.model)
@@ -170,6 +171,15 @@ def write_without(
     )
 
 
+def _measured(
+    model: str | Path, test: str | Path | None, options: PruneOptions, run: TaskRun | None
+) -> TaskRun | None:
+    """The examples to measure on, over the model that a run has loaded already if there is one."""
+    if test is None:
+        return None
+    return open_run(model, test, options) if run is None else run.over(test, options)
+
+
 def measure_whole(run: TaskRun | None) -> dict[str, float]:
     """The mean loss and the metrics of a model as it is; empty without examples."""
     return {} if run is None else run.measure(run.outcomes(torch.ones(1, *run.shape)))
@@ -197,4 +207,4 @@ def _load(model: str | Path, options: PruneOptions) -> LoadedEncoder:
             f"{model} is a {names[0]}, of which only the encoder would be kept; give an encoder, a "
             "model for sequence classification or one for masked words"
         )
-    return load_encoder(model, replace(options), head)
+    return load_encoder(model, options, head)
