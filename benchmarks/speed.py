@@ -41,7 +41,7 @@ from headroles.encoding import ExampleEncoder
 from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
 from headroles.scoring import ScoreOptions, ScoringRun
 from headroles.scoring.batches import batches_by_length, collate
-from headroles.scoring.run import WINDOW_EXAMPLES
+from headroles.scoring.windows import WINDOW_EXAMPLES
 
 JOBS: dict[str, dict[str, Any]] = {
     "default": {},

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import IO, Any
 
 from headroles.corpus.documents import prefix_of
@@ -71,14 +72,29 @@ class PreparedCorpus:
             yield _from_json(line)
 
     def offsets(self) -> Iterator[tuple[int, Sentence]]:
-        """Where each sentence stands in the spool, in corpus order."""
-        self.spool.seek(0)
-        while True:
-            offset = self.spool.tell()
-            line = self.spool.readline()
-            if not line:
-                return
+        """Where each sentence stands in the spool, in the order in which they are read."""
+        if self.order is not None:
+            for offset in self.order:
+                yield offset, _from_json(self._line(offset))
+            return
+        offset = 0
+        while line := self._line(offset):
             yield offset, _from_json(line)
+            offset += len(line)  # they are ASCII: a character is a byte
+
+    def _line(self, offset: int) -> str:
+        self.spool.seek(offset)  # whoever reads in turns with others finds its place again
+        return self.spool.readline()
+
+    def span(self, first: int, offset: int, n_sentences: int) -> Iterator[Sentence]:
+        """Adjacent sentences, ``first`` being before them, and ``offset`` that of their first."""
+        if self.order is not None:
+            for place in self.order[first : first + n_sentences]:
+                yield _from_json(self._line(place))
+            return
+        self.spool.seek(offset)
+        for line in islice(self.spool, n_sentences):
+            yield _from_json(line)
 
     def describe(self) -> dict[str, Any]:
         """The part of the provenance that tells which corpus this is."""

@@ -1,3 +1,4 @@
+from .blocks import ScoreBlock as ScoreBlock
 from .forms import StoppedForm as StoppedForm
 from .options import (
     OnProgress as OnProgress,
@@ -23,11 +24,8 @@ from .run import (
 from .run import (
     score_to_folder as score_to_folder,
 )
-from .run_notes import (
-    warnings_of_run as warnings_of_run,
-)
+from .run_notes import describe_run as describe_run
+from .run_notes import facts_of_run as facts_of_run
+from .run_notes import warnings_of_run as warnings_of_run
 from .scores import HeadScores as HeadScores
-from .scores import ScoreBlock as ScoreBlock
-from .scores import ScoreWriter as ScoreWriter
-from .scores import describe_run as describe_run
-from .scores import facts_of_run as facts_of_run
+from .tables import ScoreWriter as ScoreWriter

@@ -3,56 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from headroles import storage
-from headroles.corpus import (
-    Corpus,
-    PreparedCorpus,
-    Skipped,
-    as_corpus,
-    make_examples,
-    prepared,
-)
-from headroles.encoding import TOO_LONG, EncodedExample, ExampleEncoder
-from headroles.errors import CorpusError, ModelError
-from headroles.memory import HeldMemory
+from headroles.corpus import Corpus, Example, PreparedCorpus, as_corpus, prepared
+from headroles.encoding import TOO_LONG, ExampleEncoder
+from headroles.errors import CorpusError
 from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
 from headroles.options import takes
 from headroles.provenance import new_provenance
-from headroles.roles import (
-    OFFSETS,
-    SCORES,
-    Batch,
-    Plan,
-    Scope,
-    absent_defaults,
-    bounds_of,
-    choose_relations,
-    choose_roles,
-    plan_roles,
-)
-from headroles.scoring.batches import batches_by_length, collate
-from headroles.scoring.layer import on_device, read_scores
+from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles
+from headroles.scoring.block_scoring import BlockScorer
+from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.scoring.notebooks import shown_in_notebooks
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run_notes import cure_of_length
-from headroles.scoring.scores import HeadScores, ScoreBlock, ScoreWriter, describe_scores
+from headroles.scoring.scores import HeadScores, describe_scores
+from headroles.scoring.tables import ScoreWriter
+from headroles.scoring.windows import WINDOW_EXAMPLES, Window, windows_of
 
-# Examples that are sorted by length together: enough for batches of about equal length, few enough
-# that a small corpus needs as much memory as a large one.
-WINDOW_EXAMPLES = 192
-_MEMORY_SLACK = 64 * 2**20  # what is given back has to be asked for again
 _BATCH_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
 
 
@@ -136,13 +111,14 @@ class ScoringRun:
         self._reader = reader
         self._corpus = corpus
         self._options = options
-        self._skipped: Skipped = Counter(corpus.skipped)
-        self._controls: Counter[str] = Counter()
-        self._held_memory = HeldMemory(_MEMORY_SLACK)
+        self._pieces = ExampleEncoder(
+            encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types
+        )
         self.score = SCORES[options.score]
         self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
         self.roles = choose_roles(options, self.relations, self.score, corpus)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
+        self._scorer = BlockScorer(encoder, reader, self.roles, self.score, self.batch_tokens)
         self.provenance = self._open_provenance()
         self.n_sentences, self.n_documents = corpus.n_sentences, corpus.documents
         self.sentences_done = 0
@@ -172,40 +148,45 @@ class ScoringRun:
             "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
         }
 
-    def blocks(self, window: int = WINDOW_EXAMPLES) -> Iterator[ScoreBlock]:
-        """Scores of all examples in corpus order, at most ``window`` examples at a time."""
-        encoder = ExampleEncoder(
-            self._encoder.tokenizer, self._encoder.max_tokens, self._encoder.takes_token_types
-        )
-        examples = make_examples(self._corpus, self._options.pairing)
+    def blocks(self, n_examples: int = WINDOW_EXAMPLES) -> Iterator[ScoreBlock]:
+        """Scores of all examples in corpus order, those of at most ``n_examples`` at a time."""
+        counts = Counts(skipped=Counter(self._corpus.skipped))
         n_scored = n_scores = 0
-        seen: set[str] = set()
-        while not self._is_stopped and (some := list(islice(examples, window))):
-            encoded = encoder.encode(some, self._skipped)
-            _refuse_repeats(encoded, seen)
-            n_scored += len(encoded)
-            sentences = sum(len(example.sentences) for example in some)
-            before, self.sentences_done = self.sentences_done, self.sentences_done + sentences
-            if encoded:
-                report = partial(self._report, before, sentences, len(encoded))
-                block = self._score(encoded, report)
-                n_scores += int(np.count_nonzero(~np.isnan(block.values)))
-                yield block
-        self._close_provenance(n_scored, n_scores, dict(encoder.counts))
+        for window, examples in windows_of(self._corpus, self._options.pairing, n_examples):
+            if self._is_stopped:
+                break
+            part = self._score_window(window, examples)
+            self.sentences_done += window.n_sentences
+            counts.add(part.counts)
+            if part.block is not None:
+                n_scored += len(part.block.ids)
+                n_scores += int(np.count_nonzero(~np.isnan(part.block.values)))
+                yield part.block
+        self._close_provenance(n_scored, n_scores, counts)
 
-    def _close_provenance(self, n_scored: int, n_scores: int, pieces: dict[str, int]) -> None:
+    def _score_window(self, window: Window, examples: list[Example]) -> Part:
+        counts = Counts()
+        self._pieces.counts.clear()
+        encoded = self._pieces.encode(examples, counts.skipped)
+        counts.pieces.update(self._pieces.counts)
+        if not encoded:
+            return Part(None, counts)
+        report = partial(self._report, self.sentences_done, window.n_sentences, len(encoded))
+        return Part(self._scorer.score(encoded, counts, report), counts)
+
+    def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
         if not n_scored:
             raise CorpusError(
                 "no example could be scored: "
-                + "; ".join(f"{count} {reason}" for reason, count in self._skipped.items())
-                + (cure_of_length(self.provenance) if self._skipped[TOO_LONG] else "")
+                + "; ".join(f"{count} {reason}" for reason, count in counts.skipped.items())
+                + (cure_of_length(self.provenance) if counts.skipped[TOO_LONG] else "")
             )
         self.provenance |= {
             "examples": n_scored,
             "scores": n_scores,
-            "skipped": dict(self._skipped),
-            "pieces": pieces,
-            "controls": dict(self._controls),
+            "skipped": dict(counts.skipped),
+            "pieces": dict(counts.pieces),
+            "controls": dict(counts.controls),
         }
 
     def _report(self, before: int, sentences: int, examples: int, done: int) -> None:
@@ -213,109 +194,3 @@ class ScoringRun:
         if self._options.on_progress is not None:
             done_so_far = before + sentences * done // examples
             self._options.on_progress(done_so_far, self._corpus.n_sentences)
-
-    def _score(self, examples: list[EncodedExample], report: Callable[[int], None]) -> ScoreBlock:
-        shape = (len(examples), self._reader.n_layers, self._reader.n_heads, len(self.roles))
-        values = np.empty(shape, dtype=np.float32)
-        counts = np.empty((len(examples), len(self.roles)), dtype=np.int64)
-        shares = np.full((len(examples), len(self.roles), len(OFFSETS)), np.nan, dtype=np.float32)
-        bounds = np.empty((*counts.shape, 2), dtype=np.float32)
-        waiting = batches_by_length(examples, self.batch_tokens)[::-1]
-        done = 0
-        while waiting:
-            rows = waiting.pop()
-            batch = [examples[row] for row in rows]
-            try:
-                values[rows], counts[rows], bounds[rows], of_offsets = self._score_batch(batch)
-            except torch.OutOfMemoryError:
-                self._refuse_single(batch)
-                waiting += self._halve(rows)
-                continue
-            if of_offsets is not None:
-                shares[rows] = of_offsets
-            done += len(rows)
-            report(done)
-            self._held_memory.release()
-        return ScoreBlock(
-            ids=[example.id for example in examples],
-            documents=[example.document for example in examples],
-            lengths=np.array([len(example) for example in examples]),
-            values=values,
-            counts=counts,
-            digests=[example.digest for example in examples],
-            offset_shares=shares if self.score.of_first_choice else None,
-            bounds=bounds,
-        )
-
-    def _score_batch(
-        self, examples: list[EncodedExample]
-    ) -> tuple[
-        NDArray[np.float32], NDArray[np.int64], NDArray[np.float32], NDArray[np.float32] | None
-    ]:
-        """Values (B, layers, heads, roles), what is behind them, their bounds, hits of offsets.
-
-        How much is behind them (B, roles), what offsets would hit (B, roles, offsets), and what is
-        told to be left out, are those of the layers with the widest reach; values lie between
-        bounds (B, roles, 2) in all layers.
-        """
-        batch, reaches = Batch(examples), self._reader.reaches
-        plans = {
-            reach: plan_roles(self.roles, Scope(batch, reach, self.score))
-            for reach in dict.fromkeys(reaches)
-        }
-        values = self._read(examples, plans)
-        for layer, reach in enumerate(reaches):
-            values[:, layer].swapaxes(1, 2)[plans[reach].counts == 0] = np.nan
-        widest = max(plans.values(), key=lambda plan: int(plan.counts.sum()))
-        self._skipped += widest.skipped
-        self._controls += widest.controls
-        counts = np.max([plan.counts for plan in plans.values()], axis=0)
-        return values, counts, bounds_of(list(plans.values())), widest.offset_shares
-
-    def _read(
-        self, examples: Sequence[EncodedExample], plans: dict[int | None, Plan]
-    ) -> NDArray[np.float32]:
-        """Values (B, layers, heads, roles), meaningless where plans count nothing."""
-        device, reaches = self._encoder.device, self._reader.reaches
-        moved = {reach: on_device(plan, device) for reach, plan in plans.items()}
-        layers: list[Tensor] = []
-        self._reader.read(
-            collate(examples, device, self._encoder.tokenizer.pad_token_id or 0),
-            lambda layer, weights: layers.append(read_scores(weights, moved[reaches[layer]])),
-        )
-        read = torch.stack(layers, dim=1).cpu().numpy()
-        if not np.isfinite(read).all():
-            row, layer = np.argwhere(~np.isfinite(read))[0, :2]
-            raise ModelError(
-                f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
-                f"run the model in float32 (it ran in {self._encoder.model.dtype})"
-            )
-        for layer, head in self._reader.removed:
-            read[:, layer, head] = np.nan
-        columns = next(iter(plans.values())).columns
-        return np.asarray(read if columns == tuple(range(len(columns))) else read[..., columns])
-
-    def _refuse_single(self, examples: list[EncodedExample]) -> None:
-        if len(examples) == 1:
-            (example,) = examples
-            raise ModelError(
-                f"memory ran out for the single example {example.id!r} of {len(example)} tokens; "
-                "use a device with more memory"
-            )
-
-    def _halve(self, rows: list[int]) -> list[list[int]]:
-        torch.cuda.empty_cache()
-        self.batch_tokens = max(1, self.batch_tokens // 2)
-        middle = len(rows) // 2
-        return [rows[middle:], rows[:middle]]
-
-
-def _refuse_repeats(examples: list[EncodedExample], seen: set[str]) -> None:
-    """Raise CorpusError for an id that is in ``seen``; add those of ``examples`` to it."""
-    for example in examples:
-        if example.id in seen:
-            raise CorpusError(
-                f"two examples would be called {example.id!r}; rename their sentences so that "
-                "ids joined by + stay different"
-            )
-        seen.add(example.id)

@@ -76,3 +76,30 @@ def cure_of_length(provenance: dict[str, Any]) -> str:
     if provenance.get("options", {}).get("pairing") == "none":
         return ""
     return " (single sentences are shorter than pairs: --pairing none)"
+
+
+def describe_run(provenance: dict[str, Any]) -> str:
+    """What was scored, and what was skipped and why, for people."""
+    model, corpus = provenance.get("model"), provenance.get("corpus")
+    if not model or not corpus:
+        return "scores made by hand\n"
+    lines = [
+        f"model   {model['model']} ({model['family']}, {provenance['layers']} layers x "
+        f"{provenance['heads']} heads)",
+        f"corpus  {listed(corpus['files']) or 'sentences in memory'}",
+        *(f"        {line}" for line in describe_folders(corpus)),
+        f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
+        f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
+    ]
+    if absent := provenance["absent_relations"]:
+        lines.append(f"        no arcs of the default relations {', '.join(absent)}")
+    skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]
+    lines += [f"pieces  {line}" for line in describe_pieces(provenance)]
+    lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
+    return "\n".join(lines)
+
+
+def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
+    """The same for scripts."""
+    kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
+    return {key: provenance.get(key) for key in kept}

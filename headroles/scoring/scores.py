@@ -1,4 +1,4 @@
-"""Scores of every example, layer, head and role: the table that all tests start from."""
+"""Scores of every example, layer, head and role: what all tests start from."""
 
 from __future__ import annotations
 
@@ -15,43 +15,15 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.results import Grid, Shown, Stored, Warned, as_html
-from headroles.roles import OFFSETS, SCORES, Role, Score
+from headroles.roles import SCORES, Role, Score
+from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.forms import ScoresForm
-from headroles.scoring.run_notes import describe_folders, describe_pieces, warnings_of_run
-from headroles.wording import listed, not_among
+from headroles.scoring.run_notes import warnings_of_run
+from headroles.scoring.tables import SCORES_FILE, ScoreWriter, long_table, read_block
+from headroles.wording import not_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pyarrow as pa
-
-SCORES_FILE = "scores.parquet"
-EXAMPLES_FILE = "examples.parquet"
-OFFSETS_FILE = "offsets.parquet"
-_BOUNDS = ("low", "high")
-"""Columns of the examples: a list each, of what scores lie between, role by role."""
-
-
-@dataclass(frozen=True)
-class ScoreBlock:
-    """Scores of E examples.
-
-    ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role;
-    ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
-    ``lengths`` (E,) is the number of tokens of each example. ``digests`` tell what each example
-    was, or are empty where that is not known. ``offset_shares`` are those of `HeadScores`.
-    ``bounds`` (E, roles, 2) are the least and the most that a score could have been, whatever the
-    attention.
-    """
-
-    ids: list[str]
-    documents: list[str]
-    lengths: NDArray[np.int64]
-    values: NDArray[np.float32]
-    counts: NDArray[np.int64]
-    digests: list[str] = field(default_factory=list)
-    offset_shares: NDArray[np.float32] | None = None
-    bounds: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -105,14 +77,14 @@ class HeadScores(Stored):
             score=score,
             ids=tuple(name for part in parts for name in part.ids),
             documents=tuple(name for part in parts for name in part.documents),
-            lengths=np.concatenate([part.lengths for part in parts]),
+            lengths=_concatenated([part.lengths for part in parts]),
             roles=tuple(roles),
-            values=np.concatenate([part.values for part in parts]),
-            counts=np.concatenate([part.counts for part in parts]),
+            values=_concatenated([part.values for part in parts]),
+            counts=_concatenated([part.counts for part in parts]),
             provenance=provenance,
             digests=tuple(name for part in parts for name in part.digests) if known else (),
-            offset_shares=np.concatenate(shares) if shares else None,
-            bounds=np.concatenate(bounds) if len(bounds) == len(parts) else None,
+            offset_shares=_concatenated(shares) if shares else None,
+            bounds=_concatenated(bounds) if len(bounds) == len(parts) else None,
         )
 
     @property
@@ -167,7 +139,7 @@ class HeadScores(Stored):
 
     def to_frame(self) -> pd.DataFrame:
         """Long table ``example, layer, head, role, score, count``; missing scores have no row."""
-        frame: pd.DataFrame = _long_table(self.block, self.role_ids).to_pandas()
+        frame: pd.DataFrame = long_table(self.block, self.role_ids).to_pandas()
         return frame
 
     @property
@@ -208,36 +180,24 @@ class HeadScores(Stored):
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> HeadScores:
         """Read back the files; what they hold must be what ``run.json`` says."""
-        of_examples = storage.read_table(folder / EXAMPLES_FILE)
-        table = storage.read_table(folder / SCORES_FILE)
         try:
-            examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
             roles = tuple(map(Role.from_record, provenance["roles"]))
-            shape = (len(examples["example"]), provenance["layers"], provenance["heads"])
-            if table.num_rows != provenance["scores"]:
-                raise ValueError(f"{table.num_rows} scores instead of {provenance['scores']}")
-            ids = [role.id for role in roles]
             score = SCORES[provenance["score"]]
-            values, counts = _from_long(table, examples["example"], ids, shape)
-            _refuse_empty_heads(values, provenance.get("removed_heads", ()))
-            return cls(
-                ids=tuple(examples["example"]),
-                documents=tuple(examples["document"]),
-                lengths=np.asarray(examples["tokens"], dtype=np.int64),
-                roles=roles,
-                values=values,
-                counts=counts,
-                score=score,
-                provenance=provenance,
-                digests=_known_digests(examples),
-                offset_shares=_read_shares(folder, examples["example"], ids, score),
-                bounds=_known_bounds(of_examples, len(ids)),
-            )
+            heads = (provenance["layers"], provenance["heads"])
+            ids = [role.id for role in roles]
+            block = read_block(folder, ids, heads, score, provenance["scores"])
+            _refuse_empty_heads(block.values, provenance.get("removed_heads", ()))
+            return cls.from_blocks([block], roles, score, provenance)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
                 f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "
                 "score again"
             ) from error
+
+
+def _concatenated(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """``arrays`` one after another; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -258,195 +218,8 @@ def describe_scores(
     }
 
 
-def describe_run(provenance: dict[str, Any]) -> str:
-    """What was scored, and what was skipped and why, for people."""
-    model, corpus = provenance.get("model"), provenance.get("corpus")
-    if not model or not corpus:
-        return "scores made by hand\n"
-    lines = [
-        f"model   {model['model']} ({model['family']}, {provenance['layers']} layers x "
-        f"{provenance['heads']} heads)",
-        f"corpus  {listed(corpus['files']) or 'sentences in memory'}",
-        *(f"        {line}" for line in describe_folders(corpus)),
-        f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
-        f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
-    ]
-    if absent := provenance["absent_relations"]:
-        lines.append(f"        no arcs of the default relations {', '.join(absent)}")
-    skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]
-    lines += [f"pieces  {line}" for line in describe_pieces(provenance)]
-    lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
-    return "\n".join(lines)
-
-
-def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
-    """The same for scripts."""
-    kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
-    return {key: provenance.get(key) for key in kept}
-
-
-class ScoreWriter:
-    """Writes blocks of scores to Parquet files as they come.
-
-    Rows are sorted by role, layer, head and example within a block: the index columns then
-    shrink to almost nothing, and a file costs little more than the four bytes of each score.
-    """
-
-    def __init__(self, folder: Path, roles: Sequence[str]) -> None:
-        """``roles`` are ids."""
-        self._roles = tuple(roles)
-        self._scores = storage.TableWriter(folder / SCORES_FILE)
-        self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
-        self._offsets = storage.TableWriter(folder / OFFSETS_FILE)
-        self.files = [SCORES_FILE, EXAMPLES_FILE]
-
-    def __enter__(self) -> ScoreWriter:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._scores.close()
-        self._examples.close()
-        self._offsets.close()
-
-    def write(self, block: ScoreBlock) -> None:
-        """Append one block."""
-        self._scores.write(_long_table(block, self._roles))
-        self._examples.write(_examples_table(block))
-        if block.offset_shares is not None:
-            self._offsets.write(_shares_table(block.ids, self._roles, block.offset_shares))
-            self.files = [SCORES_FILE, EXAMPLES_FILE, OFFSETS_FILE]
-
-
-def _examples_table(block: ScoreBlock) -> pa.Table:
-    import pyarrow as pa
-
-    unknown = [None] * len(block.ids)
-    return pa.table(
-        {
-            "example": block.ids,
-            "document": block.documents,
-            "tokens": pa.array(block.lengths, pa.int32()),
-            "digest": pa.array(block.digests or unknown, pa.string()),
-            **{name: _bounds_column(block, side) for side, name in enumerate(_BOUNDS)},
-        }
-    )
-
-
-def _shares_table(
-    ids: Sequence[str], roles: Sequence[str], shares: NDArray[np.float32]
-) -> pa.Table:
-    """A row per example and role that has any, a column per offset."""
-    import pyarrow as pa
-
-    example, role = np.nonzero(~np.isnan(shares[..., 0]))
-    found = shares[example, role].T
-    columns = {_named(offset): own for offset, own in zip(OFFSETS, found, strict=True)}
-    index = {
-        "example": pa.DictionaryArray.from_arrays(example.astype(np.int32), list(ids)),
-        "role": pa.DictionaryArray.from_arrays(role.astype(np.int16), list(roles)),
-    }
-    return pa.table({**index, **columns})
-
-
-def _named(offset: int) -> str:
-    return f"{offset:+d}"
-
-
-def _read_shares(
-    folder: Path, ids: Sequence[str], roles: Sequence[str], score: Score
-) -> NDArray[np.float32] | None:
-    if not score.of_first_choice:
-        return None
-    table = storage.read_table(folder / OFFSETS_FILE)
-    shares = np.full((len(ids), len(roles), len(OFFSETS)), np.nan, dtype=np.float32)
-    examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
-    for batch in table.to_batches():
-        example = _decode(batch.column("example"), examples)
-        role = _decode(batch.column("role"), places)
-        for place, offset in enumerate(OFFSETS):
-            shares[example, role, place] = batch.column(_named(offset)).to_numpy()
-    return shares
-
-
-def _bounds_column(block: ScoreBlock, side: int) -> pa.Array:
-    """For each example a list of one number per role."""
-    import pyarrow as pa
-
-    n_roles = block.counts.shape[1]
-    if block.bounds is None:
-        return pa.nulls(len(block.ids), pa.list_(pa.float32(), n_roles))
-    flat = pa.array(np.ascontiguousarray(block.bounds[..., side], dtype=np.float32).ravel())
-    return pa.FixedSizeListArray.from_arrays(flat, n_roles)
-
-
-def _known_bounds(examples: pa.Table, n_roles: int) -> NDArray[np.float32] | None:
-    """The bounds of all examples; None where some are missing."""
-    columns = [examples.column(name).combine_chunks() for name in _BOUNDS]
-    if any(column.null_count for column in columns):
-        return None
-    sides = [column.flatten().to_numpy().reshape(-1, n_roles) for column in columns]
-    return np.stack(sides, axis=-1).astype(np.float32)
-
-
-def _known_digests(examples: dict[str, list[Any]]) -> tuple[str, ...]:
-    """The digests of all examples; none where some are missing."""
-    digests = examples["digest"]
-    return () if None in digests else tuple(digests)
-
-
-def _long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
-    import pyarrow as pa
-
-    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("e", "l", "h", "r", "s", "n")}
-    for role in range(len(roles)):  # one at a time: the indices of all would take much memory
-        values = np.moveaxis(block.values[..., role], 0, -1)
-        present = ~np.isnan(values)
-        layer, head, example = np.nonzero(present)
-        columns["e"].append(example.astype(np.int32))
-        columns["l"].append(layer.astype(np.int16))
-        columns["h"].append(head.astype(np.int16))
-        columns["r"].append(np.full(len(example), role, dtype=np.int16))
-        columns["s"].append(values[present])
-        columns["n"].append(block.counts[example, role].astype(np.int32))
-    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
-    return pa.table(
-        {
-            "example": pa.DictionaryArray.from_arrays(joined["e"], block.ids),
-            "layer": joined["l"],
-            "head": joined["h"],
-            "role": pa.DictionaryArray.from_arrays(joined["r"], list(roles)),
-            "score": joined["s"],
-            "count": joined["n"],
-        }
-    )
-
-
-def _from_long(
-    table: pa.Table, ids: Sequence[str], roles: Sequence[str], shape: tuple[int, int, int]
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    values = np.full((*shape, len(roles)), np.nan, dtype=np.float32)
-    counts = np.zeros((shape[0], len(roles)), dtype=np.int64)
-    places = {name: place for place, name in enumerate(ids)}
-    for batch in table.to_batches():
-        example = _decode(batch.column("example"), places)
-        role = _decode(batch.column("role"), {name: k for k, name in enumerate(roles)})
-        layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
-        values[example, layer, head, role] = batch.column("score").to_numpy()
-        counts[example, role] = batch.column("count").to_numpy()
-    if table.num_rows != int((~np.isnan(values)).sum()):
-        raise ValueError("scores that stand there twice")
-    return values, counts
-
-
 def _refuse_empty_heads(values: NDArray[np.float32], removed: Sequence[Sequence[int]]) -> None:
     """Raise ValueError for a head without a score that was not removed from the model."""
     empty = map(list, np.argwhere(np.isnan(values).all(axis=(0, 3))).tolist())
     if any(head not in removed for head in empty):
         raise ValueError("heads without any score")
-
-
-def _decode(column: Any, places: dict[str, int]) -> NDArray[np.int64]:
-    """Places of the values of a dictionary column, looked up once per distinct value."""
-    table = np.array([places[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
-    decoded: NDArray[np.int64] = table[column.indices.to_numpy()]
-    return decoded

@@ -100,14 +100,12 @@ def test_streaming_windows_do_not_matter(
     model: PreTrainedModel,
     sample: Path,
     tokenizer: PreTrainedTokenizerBase,
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     examples_at_a_time: int,
 ) -> None:
     """Few examples at a time, written as they come, read back: the same as one pass."""
-    monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", examples_at_a_time)
     with open_scoring(model, read_conllu(sample), ScoreOptions(tokenizer=tokenizer)) as scoring:
-        score_to_folder(scoring, tmp_path)
+        score_to_folder(scoring, tmp_path, scoring.blocks(examples_at_a_time))
     assert_same(scores, HeadScores.load(tmp_path))
 
 
@@ -319,7 +317,7 @@ class TestOutOfMemory:
         tokenizer: PreTrainedTokenizerBase,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        from headroles.scoring import run as scoring
+        from headroles.scoring import block_scoring as scoring
 
         real, refused = scoring.plan_roles, Counter[int]()
 
@@ -343,7 +341,7 @@ class TestOutOfMemory:
         def never(*args: Any) -> None:
             raise torch.OutOfMemoryError
 
-        monkeypatch.setattr("headroles.scoring.run.plan_roles", never)
+        monkeypatch.setattr("headroles.scoring.block_scoring.plan_roles", never)
         with pytest.raises(ModelError, match="memory ran out for the single example"):
             run(model, sample, tokenizer)
 
@@ -367,7 +365,7 @@ def test_attention_that_is_not_finite_is_an_error_not_a_gap(
     tokenizer: PreTrainedTokenizerBase,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from headroles.scoring import run as scoring
+    from headroles.scoring import block_scoring as scoring
 
     real = scoring.read_scores
     monkeypatch.setattr(scoring, "read_scores", lambda *given: real(*given) * float("nan"))

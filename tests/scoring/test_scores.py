@@ -12,7 +12,8 @@ import pytest
 from headroles.errors import StorageError
 from headroles.roles import BIAS
 from headroles.scoring import HeadScores, ScoreBlock, ScoreWriter
-from headroles.scoring.scores import EXAMPLES_FILE, SCORES_FILE, describe_scores
+from headroles.scoring.scores import describe_scores
+from headroles.scoring.tables import EXAMPLES_FILE, SCORES_FILE
 from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_roles
 

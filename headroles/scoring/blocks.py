@@ -1,0 +1,57 @@
+"""Scores of some examples, as they come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class ScoreBlock:
+    """Scores of E examples.
+
+    ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role;
+    ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
+    ``lengths`` (E,) is the number of tokens of each example. ``digests`` tell what each example
+    was, or are empty where that is not known. ``offset_shares`` are those of `HeadScores`.
+    ``bounds`` (E, roles, 2) are the least and the most that a score could have been, whatever the
+    attention.
+    """
+
+    ids: list[str]
+    documents: list[str]
+    lengths: NDArray[np.int64]
+    values: NDArray[np.float32]
+    counts: NDArray[np.int64]
+    digests: list[str] = field(default_factory=list)
+    offset_shares: NDArray[np.float32] | None = None
+    bounds: NDArray[np.float32] | None = None
+
+
+@dataclass
+class Counts:
+    """What was left out of some examples and why, and what the tokenizer made of them.
+
+    ``skipped``, ``controls`` and ``pieces`` are those of provenance.
+    """
+
+    skipped: Counter[str] = field(default_factory=Counter)
+    controls: Counter[str] = field(default_factory=Counter)
+    pieces: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        """Add what was counted of other examples."""
+        self.skipped.update(other.skipped)
+        self.controls.update(other.controls)
+        self.pieces.update(other.pieces)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What became of the examples of one window; no block where all were left out."""
+
+    block: ScoreBlock | None
+    counts: Counts

@@ -1,0 +1,207 @@
+"""Blocks of scores <-> Parquet tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles import storage
+from headroles.roles import OFFSETS, Score
+from headroles.scoring.blocks import ScoreBlock
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCORES_FILE = "scores.parquet"
+EXAMPLES_FILE = "examples.parquet"
+OFFSETS_FILE = "offsets.parquet"
+_BOUNDS = ("low", "high")
+"""Columns of the examples: a list each, of what scores lie between, role by role."""
+
+
+class ScoreWriter:
+    """Writes blocks of scores to Parquet files as they come.
+
+    Rows are sorted by role, layer, head and example within a block: the index columns then
+    shrink to almost nothing, and a file costs little more than the four bytes of each score.
+    """
+
+    def __init__(self, folder: Path, roles: Sequence[str]) -> None:
+        """``roles`` are ids."""
+        self._roles = tuple(roles)
+        self._scores = storage.TableWriter(folder / SCORES_FILE)
+        self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
+        self._offsets = storage.TableWriter(folder / OFFSETS_FILE)
+        self.files = [SCORES_FILE, EXAMPLES_FILE]
+
+    def __enter__(self) -> ScoreWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._scores.close()
+        self._examples.close()
+        self._offsets.close()
+
+    def write(self, block: ScoreBlock) -> None:
+        """Append one block."""
+        self._scores.write(long_table(block, self._roles))
+        self._examples.write(_examples_table(block))
+        if block.offset_shares is not None:
+            self._offsets.write(_shares_table(block.ids, self._roles, block.offset_shares))
+            self.files = [SCORES_FILE, EXAMPLES_FILE, OFFSETS_FILE]
+
+
+def read_block(
+    folder: Path, roles: Sequence[str], heads: tuple[int, int], score: Score, n_scores: int
+) -> ScoreBlock:
+    """All that was written to ``folder``, of these roles and of ``heads`` (layers, heads).
+
+    Raises StorageError for files that cannot be read, and ValueError, KeyError or TypeError for
+    files that hold something else.
+    """
+    of_examples = storage.read_table(folder / EXAMPLES_FILE)
+    table = storage.read_table(folder / SCORES_FILE)
+    if table.num_rows != n_scores:
+        raise ValueError(f"{table.num_rows} scores instead of {n_scores}")
+    examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
+    ids = examples["example"]
+    values, counts = _from_long(table, ids, roles, (len(ids), *heads))
+    return ScoreBlock(
+        ids=ids,
+        documents=examples["document"],
+        lengths=np.asarray(examples["tokens"], dtype=np.int64),
+        values=values,
+        counts=counts,
+        digests=_known_digests(examples),
+        offset_shares=_read_shares(folder, ids, roles) if score.of_first_choice else None,
+        bounds=_known_bounds(of_examples, len(roles)),
+    )
+
+
+def _examples_table(block: ScoreBlock) -> pa.Table:
+    import pyarrow as pa
+
+    unknown = [None] * len(block.ids)
+    return pa.table(
+        {
+            "example": block.ids,
+            "document": block.documents,
+            "tokens": pa.array(block.lengths, pa.int32()),
+            "digest": pa.array(block.digests or unknown, pa.string()),
+            **{name: _bounds_column(block, side) for side, name in enumerate(_BOUNDS)},
+        }
+    )
+
+
+def _shares_table(
+    ids: Sequence[str], roles: Sequence[str], shares: NDArray[np.float32]
+) -> pa.Table:
+    """A row per example and role that has any, a column per offset."""
+    import pyarrow as pa
+
+    example, role = np.nonzero(~np.isnan(shares[..., 0]))
+    found = shares[example, role].T
+    columns = {_named(offset): own for offset, own in zip(OFFSETS, found, strict=True)}
+    index = {
+        "example": pa.DictionaryArray.from_arrays(example.astype(np.int32), list(ids)),
+        "role": pa.DictionaryArray.from_arrays(role.astype(np.int16), list(roles)),
+    }
+    return pa.table({**index, **columns})
+
+
+def _named(offset: int) -> str:
+    return f"{offset:+d}"
+
+
+def _read_shares(folder: Path, ids: Sequence[str], roles: Sequence[str]) -> NDArray[np.float32]:
+    table = storage.read_table(folder / OFFSETS_FILE)
+    shares = np.full((len(ids), len(roles), len(OFFSETS)), np.nan, dtype=np.float32)
+    examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
+    for batch in table.to_batches():
+        example = _decode(batch.column("example"), examples)
+        role = _decode(batch.column("role"), places)
+        for place, offset in enumerate(OFFSETS):
+            shares[example, role, place] = batch.column(_named(offset)).to_numpy()
+    return shares
+
+
+def _bounds_column(block: ScoreBlock, side: int) -> pa.Array:
+    """For each example a list of one number per role."""
+    import pyarrow as pa
+
+    n_roles = block.counts.shape[1]
+    if block.bounds is None:
+        return pa.nulls(len(block.ids), pa.list_(pa.float32(), n_roles))
+    flat = pa.array(np.ascontiguousarray(block.bounds[..., side], dtype=np.float32).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, n_roles)
+
+
+def _known_bounds(examples: pa.Table, n_roles: int) -> NDArray[np.float32] | None:
+    """The bounds of all examples; None where some are missing."""
+    columns = [examples.column(name).combine_chunks() for name in _BOUNDS]
+    if any(column.null_count for column in columns):
+        return None
+    sides = [column.flatten().to_numpy().reshape(-1, n_roles) for column in columns]
+    return np.stack(sides, axis=-1).astype(np.float32)
+
+
+def _known_digests(examples: dict[str, list[Any]]) -> list[str]:
+    """The digests of all examples; none where some are missing."""
+    digests = examples["digest"]
+    return [] if None in digests else digests
+
+
+def long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
+    """``example, layer, head, role, score, count``; missing scores have no row."""
+    import pyarrow as pa
+
+    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("e", "l", "h", "r", "s", "n")}
+    for role in range(len(roles)):  # one at a time: the indices of all would take much memory
+        values = np.moveaxis(block.values[..., role], 0, -1)
+        present = ~np.isnan(values)
+        layer, head, example = np.nonzero(present)
+        columns["e"].append(example.astype(np.int32))
+        columns["l"].append(layer.astype(np.int16))
+        columns["h"].append(head.astype(np.int16))
+        columns["r"].append(np.full(len(example), role, dtype=np.int16))
+        columns["s"].append(values[present])
+        columns["n"].append(block.counts[example, role].astype(np.int32))
+    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    return pa.table(
+        {
+            "example": pa.DictionaryArray.from_arrays(joined["e"], block.ids),
+            "layer": joined["l"],
+            "head": joined["h"],
+            "role": pa.DictionaryArray.from_arrays(joined["r"], list(roles)),
+            "score": joined["s"],
+            "count": joined["n"],
+        }
+    )
+
+
+def _from_long(
+    table: pa.Table, ids: Sequence[str], roles: Sequence[str], shape: tuple[int, int, int]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    values = np.full((*shape, len(roles)), np.nan, dtype=np.float32)
+    counts = np.zeros((shape[0], len(roles)), dtype=np.int64)
+    places = {name: place for place, name in enumerate(ids)}
+    for batch in table.to_batches():
+        example = _decode(batch.column("example"), places)
+        role = _decode(batch.column("role"), {name: k for k, name in enumerate(roles)})
+        layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
+        values[example, layer, head, role] = batch.column("score").to_numpy()
+        counts[example, role] = batch.column("count").to_numpy()
+    if table.num_rows != int((~np.isnan(values)).sum()):
+        raise ValueError("scores that stand there twice")
+    return values, counts
+
+
+def _decode(column: Any, places: dict[str, int]) -> NDArray[np.int64]:
+    """Places of the values of a dictionary column, looked up once per distinct value."""
+    table = np.array([places[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
+    decoded: NDArray[np.int64] = table[column.indices.to_numpy()]
+    return decoded
