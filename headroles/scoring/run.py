@@ -18,6 +18,7 @@ from torch import Tensor
 from headroles import storage
 from headroles.corpus import (
     Corpus,
+    Places,
     PreparedCorpus,
     Skipped,
     as_corpus,
@@ -179,7 +180,7 @@ class ScoringRun:
         )
         examples = make_examples(self._corpus, self._options.pairing)
         n_scored = n_scores = 0
-        seen: set[str] = set()
+        seen = Places()
         while not self._is_stopped and (some := list(islice(examples, window))):
             encoded = encoder.encode(some, self._skipped)
             _refuse_repeats(encoded, seen)
@@ -310,12 +311,12 @@ class ScoringRun:
         return [rows[middle:], rows[:middle]]
 
 
-def _refuse_repeats(examples: list[EncodedExample], seen: set[str]) -> None:
+def _refuse_repeats(examples: list[EncodedExample], seen: Places) -> None:
     """Raise CorpusError for an id that is in ``seen``; add those of ``examples`` to it."""
     for example in examples:
-        if example.id in seen:
+        place = len(seen)
+        if seen.setdefault(example.id, place) != place:
             raise CorpusError(
                 f"two examples would be called {example.id!r}; rename their sentences so that "
                 "ids joined by + stay different"
             )
-        seen.add(example.id)
