@@ -47,6 +47,7 @@ def score(
         new_folder(out, [HeadScores], output.overwrite) as folder,
         console.progress_bar("scoring") as on_progress,
     ):
+        source = console.watched(source, on_progress)
         options = replace(options, on_progress=on_progress)
         if until.until is not None:
             stopping = Stopping(until, TestOptions())
