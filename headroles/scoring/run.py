@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from headroles import storage
-from headroles.corpus import Corpus, Example, PreparedCorpus, as_corpus, prepared
+from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
 from headroles.encoding import TOO_LONG, ExampleEncoder
 from headroles.errors import CorpusError
 from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles
-from headroles.scoring.block_scoring import BlockScorer
+from headroles.scoring.ahead import one_ahead
+from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBlock
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.scoring.notebooks import shown_in_notebooks
 from headroles.scoring.options import ScoreOptions
@@ -152,27 +153,52 @@ class ScoringRun:
         """Scores of all examples in corpus order, those of at most ``n_examples`` at a time."""
         counts = Counts(skipped=Counter(self._corpus.skipped))
         n_scored = n_scores = 0
-        for window, examples in windows_of(self._corpus, self._options.pairing, n_examples):
-            if self._is_stopped:
-                break
-            part = self._score_window(window, examples)
+        for window, part in self._parts(n_examples):
             self.sentences_done += window.n_sentences
             counts.add(part.counts)
             if part.block is not None:
                 n_scored += len(part.block.ids)
                 n_scores += int(np.count_nonzero(~np.isnan(part.block.values)))
                 yield part.block
+            if self._is_stopped:
+                break
         self._close_provenance(n_scored, n_scores, counts)
 
-    def _score_window(self, window: Window, examples: list[Example]) -> Part:
-        counts = Counts()
-        self._pieces.counts.clear()
-        encoded = self._pieces.encode(examples, counts.skipped)
-        counts.pieces.update(self._pieces.counts)
-        if not encoded:
-            return Part(None, counts)
-        report = partial(self._report, self.sentences_done, window.n_sentences, len(encoded))
-        return Part(self._scorer.score(encoded, counts, report), counts)
+    def _parts(self, n_examples: int) -> Iterator[tuple[Window, Part]]:
+        """Windows and what became of them.
+
+        While one is computed the next is prepared, and it is fetched when that one is launched.
+        """
+        waiting: tuple[Window, Counts, LaunchedBlock | None] | None = None
+        launched_sentences = 0
+        for window, counts, planned in one_ahead(self._planned(n_examples)):
+            launched = None
+            if planned is not None:
+                report = partial(
+                    self._report, launched_sentences, window.n_sentences, len(planned.examples)
+                )
+                launched = self._scorer.launch(planned, report)
+            launched_sentences += window.n_sentences
+            if waiting is not None:
+                yield self._fetched(*waiting)
+            waiting = window, counts, launched
+        if waiting is not None:
+            yield self._fetched(*waiting)
+
+    def _fetched(
+        self, window: Window, counts: Counts, launched: LaunchedBlock | None
+    ) -> tuple[Window, Part]:
+        block = None if launched is None else self._scorer.fetch(launched, counts)
+        return window, Part(block, counts)
+
+    def _planned(self, n_examples: int) -> Iterator[tuple[Window, Counts, PlannedBlock | None]]:
+        """Windows, what was left out of them, and their batches; None without any example."""
+        for window, examples in windows_of(self._corpus, self._options.pairing, n_examples):
+            counts = Counts()
+            self._pieces.counts.clear()
+            encoded = self._pieces.encode(examples, counts.skipped)
+            counts.pieces.update(self._pieces.counts)
+            yield window, counts, self._scorer.plan(encoded) if encoded else None
 
     def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
         if not n_scored:
