@@ -20,7 +20,7 @@ from .betting import (
     BettingTest as BettingTest,
 )
 from .betting import (
-    Bounds as Bounds,
+    RunningBets as RunningBets,
 )
 from .betting import (
     betting_test as betting_test,
@@ -59,6 +59,7 @@ from .one_sample import TTest as TTest
 from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
 from .partial_conjunction import partial_conjunction as partial_conjunction
+from .payoffs import Bounds as Bounds
 from .permutation import permutation_test_within as permutation_test_within
 from .power import (
     design_effect as design_effect,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,31 @@ class ScoreBlock:
     digests: list[str] = field(default_factory=list)
     offset_shares: NDArray[np.float32] | None = None
     bounds: NDArray[np.float32] | None = None
+
+    @classmethod
+    def joined(cls, blocks: Sequence[ScoreBlock]) -> ScoreBlock:
+        """One or more blocks as one; what is not known of all is not known. A single one is kept."""
+        if len(blocks) == 1:
+            return blocks[0]
+        parts: dict[str, Any] = {}
+        for name in (one.name for one in fields(cls)):
+            of_blocks = [getattr(block, name) for block in blocks]
+            if any(part is None for part in of_blocks):
+                parts[name] = None
+            elif isinstance(of_blocks[0], list):
+                parts[name] = [value for part in of_blocks for value in part]
+            else:
+                parts[name] = np.concatenate(of_blocks)
+        if len(parts["digests"]) < len(parts["ids"]):
+            parts["digests"] = []
+        return cls(**parts)
+
+    def part(self, rows: slice) -> ScoreBlock:
+        """Some of the examples."""
+        parts: dict[str, Any] = {
+            name: None if values is None else values[rows] for name, values in vars(self).items()
+        }
+        return ScoreBlock(**parts)
 
 
 @dataclass

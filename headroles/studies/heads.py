@@ -104,7 +104,7 @@ class HeadColumns:
     def bounds(self, scores: HeadScores, shifts: FloatArray | None = None) -> Bounds | None:
         """What the scores of every role lie between; None where that was not kept.
 
-        A score has a range of its own, which those of some roles leave: contrasts are differences.
+        A score has a range of its own, which contrasts leave: differences, with a baseline.
         ``shifts`` (examples, R) are added to scores, and what they are in other examples is not
         known.
         """
@@ -114,12 +114,13 @@ class HeadColumns:
         low, high = np.moveaxis(scores.bounds[:, kept].astype(np.float64), -1, 0)
         score = scores.score
         moved = np.zeros(low.shape) if shifts is None else shifts
-        is_free = (moved != 0).any(axis=0)
+        is_contrast = np.array([role.baseline is not None for role in self.roles])
+        is_free = is_contrast | (moved != 0).any(axis=0)
         return Bounds(
             low=low + moved,
             high=high + moved,
-            least=np.where((low < score.low).any(axis=0) | is_free, -np.inf, score.low),
-            most=np.where((high > score.high).any(axis=0) | is_free, np.inf, score.high),
+            least=np.where(is_free, -np.inf, score.low),
+            most=np.where(is_free, np.inf, score.high),
             kinds=self.places[0],
             cap=score.cap,
         )

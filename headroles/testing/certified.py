@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.inference import YES, betting_test
-from headroles.testing.evidence import answer, find_p_values, known_bounds
+from headroles.testing.answers import answer
+from headroles.testing.evidence import find_p_values, known_bounds
 from headroles.testing.hypotheses import FloatArray, Hypotheses
 from headroles.testing.options import BETTING, TestOptions
 

@@ -69,7 +69,7 @@ class Hypotheses:
             threshold=np.broadcast_to(np.asarray(threshold, dtype=np.float64), labels.shape),
             labels=labels,
             names=names,
-            families=labels if family == "role" else np.zeros_like(labels),
+            families=families_of(labels, family),
             is_clustered=clusters is not None,
             bounds=bounds,
             n_population=n_population,
@@ -120,6 +120,11 @@ class Hypotheses:
     def units(self) -> str:
         """What is independent, for people."""
         return "documents" if self.is_clustered else "examples"
+
+
+def families_of(labels: IntArray, family: str) -> IntArray:
+    """What is corrected together (T,), for the ``family`` of `LevelOptions`."""
+    return labels if family == "role" else np.zeros_like(labels)
 
 
 def _rounding(sample: Sample) -> FloatArray:
