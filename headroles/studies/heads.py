@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,13 @@ from headroles.inference import Bounds
 from headroles.roles import Role
 from headroles.scoring import HeadScores
 from headroles.studies.offsets import rival_of
-from headroles.studies.options import CORPUS, ThresholdOptions
-from headroles.testing import BETTING, Hypotheses, LevelOptions, T, TestOptions, UnitOptions
+from headroles.studies.options import ThresholdOptions
+from headroles.studies.stopped import EXAMPLE, drawn_from, drawn_units, refuse_stopped
+from headroles.testing import Hypotheses, LevelOptions, UnitOptions
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
 
-DOCUMENT, EXAMPLE = "document", "example"
-"""Units of a random order."""
 ONE_DOCUMENT = (
     "all examples are of one document, so there are no documents to cluster by; "
     "pass clusters='none' (--clusters none) to take examples as independent"
@@ -138,18 +137,19 @@ def hypotheses_of(
     ``against`` says what means are compared with, None for the usual: the threshold of each role,
     or for first choices between words the best fixed offset and a margin.
 
-    Raises UsageError for examples that cannot be clustered as ``options`` say.
+    Raises UsageError for examples that cannot be clustered as ``options`` say, and for scores that
+    stopped early and are to be compared with offsets that are found in them.
     """
     against = against or ThresholdOptions()
     values: NDArray[np.floating] = columns.values(scores)
     thresholds = columns.thresholds(scores, against.threshold)
     shifts = None
     if scores.offset_shares is not None and against.threshold is None:
+        refuse_stopped(scores, "the best fixed offsets, which are found in the scores, take")
         shifts, means = columns.rivals(scores)
         values = values + shifts[:, columns.places[0]]
         of_offsets = means[columns.places[0]] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
-    stopped = scores.provenance.get("stopped", {})
     return Hypotheses.of(
         values,
         thresholds,
@@ -159,23 +159,8 @@ def hypotheses_of(
         clusters=clusters_of(scores, options),
         ddof=ddof,
         bounds=columns.bounds(scores, shifts),
-        n_population=stopped["units"] if stopped.get("until_of") == CORPUS else None,
+        n_population=drawn_from(scores.provenance),
     )
-
-
-def stopped_tests(scores: HeadScores, asked: TestOptions) -> TestOptions:
-    """The tests as asked for; by betting, instead of t, of scores that stopped early.
-
-    Raises UsageError for other tests of these: where to stop was decided by looking at the data.
-    """
-    if not scores.provenance.get("stopped"):
-        return asked
-    if asked.test not in (T, BETTING):
-        raise UsageError(
-            "scoring stopped when enough was decided, which only tests by betting allow; "
-            "leave out test (--test), or score the whole corpus"
-        )
-    return replace(asked, test=BETTING)
 
 
 def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
@@ -183,13 +168,7 @@ def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
 
     Of scores that stopped early, units are those that the random order was of.
     """
-    drawn = scores.provenance.get("stopped", {}).get("unit")
-    if drawn and options.clusters == {DOCUMENT: "none", EXAMPLE: "document"}[drawn]:
-        raise UsageError(
-            f"scoring stopped early in a random order of {drawn}s, and tests must take these as "
-            "independent; leave clusters (--clusters) out"
-        )
-    if drawn == EXAMPLE:
+    if drawn_units(scores, options) == EXAMPLE:
         return None
     documents, codes = np.unique(scores.documents, return_inverse=True)
     if options.clusters == "document" and len(documents) < 2:

@@ -27,6 +27,7 @@ from headroles.studies.heads import (
     scores_of,
 )
 from headroles.studies.options import PlanOptions
+from headroles.studies.stopped import refuse_stopped
 from headroles.testing import Hypotheses, describe_correction, find_notes, side_of
 
 COLUMNS = (
@@ -153,13 +154,15 @@ def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
         options: keyword arguments, described below.
 
     Raises:
-        UsageError: an option outside its range, or examples that cannot be clustered as asked.
+        UsageError: an option outside its range, examples that cannot be clustered as asked, or
+            scores that stopped early.
     """
     return plan(scores_of(scores), options)
 
 
 def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
     """`plan_examples` for callers that have their options together."""
+    refuse_stopped(scores, "a plan takes")
     columns = HeadColumns.of(scores)
     hypotheses = hypotheses_of(scores, columns, options, options)
     asked = {

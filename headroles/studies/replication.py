@@ -26,6 +26,7 @@ from headroles.studies.heads import (
     roles_in,
 )
 from headroles.studies.options import CHECKPOINTS, CORPORA, SEEDS, ReplicateOptions
+from headroles.studies.stopped import drawn_from
 from headroles.testing import Hypotheses, describe_correction, known_bounds
 from headroles.wording import listed
 
@@ -119,7 +120,10 @@ class Replication(_Replicated):
         rows.append(("all", *(str(int(n)) for n in total)))
         yield Grid(("role", *names), tuple(rows), bold=str(k))
         if not self.asked["independent"]:
-            yield "the sets share examples: evidence is averaged over them, and not multiplied\n"
+            yield (
+                "the sets share examples, or a random order by one seed: evidence is averaged over "
+                "them, and not multiplied\n"
+            )
         yield from self._left_out()
 
     def facts(self) -> dict[str, Any]:
@@ -207,7 +211,7 @@ def replicate(
         "score": sets[0].score.name,
         "threshold": general_threshold(sets[0], options.threshold),
         "names": list(names),
-        "independent": _share_no_example(sets),
+        "independent": _are_independent(sets),
         "left_out": left_out,
     }
     provenance = {
@@ -256,15 +260,20 @@ def _check_sets(
 
 
 def _weights(scores: HeadScores) -> Any:
-    return scores.provenance.get("model", {}).get("digest")
+    return scores.provenance.get("model", {}).get("weights_sha256")
 
 
-def _share_no_example(sets: Sequence[HeadScores]) -> bool:
-    """Whether no example is in two sets, as far as that is known."""
+def _are_independent(sets: Sequence[HeadScores]) -> bool:
+    """Whether no example is in two sets, and no random order is that of two, as far as is known.
+
+    What is decided about a corpus itself has nothing else to do with chance than its order.
+    """
     if any(not one.digests for one in sets):
         return False
     distinct = [set(one.digests) for one in sets]
-    return len(set().union(*distinct)) == sum(map(len, distinct))
+    drawn = [one.provenance for one in sets if drawn_from(one.provenance) is not None]
+    seeds = [provenance["stopped"].get("shuffle_seed") for provenance in drawn]
+    return len(set(seeds)) == len(seeds) and len(set().union(*distinct)) == sum(map(len, distinct))
 
 
 def _common_roles(sets: Sequence[HeadScores]) -> tuple[list[Role], list[str]]:
@@ -287,8 +296,13 @@ def _of_roles(
 
 def _log_e(hypotheses: Hypotheses) -> FloatArray:
     """Evidence (T,) that each mean is above its threshold; NaN where it could not be tested."""
-    bounds = known_bounds(hypotheses)
-    return betting_test(hypotheses.sample, hypotheses.threshold, bounds).log_e
+    found = betting_test(
+        hypotheses.sample,
+        hypotheses.threshold,
+        known_bounds(hypotheses),
+        n_population=hypotheses.n_population,
+    )
+    return found.log_e
 
 
 def _adjusted(log_e: FloatArray, hypotheses: Hypotheses, options: ReplicateOptions) -> FloatArray:

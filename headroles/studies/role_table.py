@@ -28,10 +28,10 @@ from headroles.studies.heads import (
     hypotheses_of,
     roles_in,
     scores_of,
-    stopped_tests,
 )
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import CORPUS, AssignOptions
+from headroles.studies.stopped import refuse_stopped, stopped_early, stopped_tests
 from headroles.testing import (
     TEST_NAMES,
     Hypotheses,
@@ -264,10 +264,14 @@ class RoleTable(Result):
         stopped = self.provenance.get("stopped")
         if not stopped:
             return ""
+        rough = (
+            "; intervals take the number of examples as given beforehand, and are rough"
+            * stopped_early(self.provenance)
+        )
         of = "this corpus" if stopped["until_of"] == CORPUS else "all text like this"
         return (
             f"\nstopped after {stopped['sentences']} of {stopped['of_sentences']} sentences, with "
-            f"{stopped['decided']:.1%} of all heads and roles decided for {of}"
+            f"{stopped['decided']:.1%} of all heads and roles decided for {of}{rough}"
         )
 
     def _answers_grid(self) -> Grid:
@@ -374,7 +378,10 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
             f"the published tests are of bias scores, and these are {scores.score.name} scores; "
             "score again with score='bias' (--score bias), or leave the preset out"
         )
-    columns, asked = HeadColumns.of(scores), stopped_tests(scores, options.tests)
+    if options.is_published:
+        refuse_stopped(scores, "the published tests take")
+    asked = options.tests if options.is_published else stopped_tests(scores, options.tests)
+    columns = HeadColumns.of(scores)
     if not columns.roles:
         raise UsageError(
             "these scores have no role that could be tested; score roles with --roles, or see what "

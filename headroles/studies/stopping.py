@@ -24,8 +24,9 @@ from headroles.scoring import (
     open_scoring,
     score_to_folder,
 )
-from headroles.studies.heads import DOCUMENT, EXAMPLE, HeadColumns
+from headroles.studies.heads import HeadColumns
 from headroles.studies.options import CORPUS, ThresholdOptions, UntilOptions
+from headroles.studies.stopped import DOCUMENT, EXAMPLE
 from headroles.testing import RunningAnswers, TestOptions
 
 EXAMPLES_PER_LOOK = 64

@@ -49,6 +49,9 @@ from .options import (
     BETTING as BETTING,
 )
 from .options import (
+    BY_T as BY_T,
+)
+from .options import (
     INTERVALS as INTERVALS,
 )
 from .options import (

@@ -18,7 +18,7 @@ from headroles.inference import (
     t_interval,
 )
 from headroles.testing.hypotheses import Hypotheses
-from headroles.testing.options import FCR, SIMULTANEOUS, TestOptions
+from headroles.testing.options import BY_T, FCR, SIMULTANEOUS, TestOptions
 
 
 def find_intervals(
@@ -29,7 +29,7 @@ def find_intervals(
     Those adjusted for selection need the ``answers`` (T,) that tests are selected by.
     """
     confidence, sample = 1 - options.alpha, hypotheses.sample
-    if options.interval == "t":
+    if options.interval == BY_T:
         return t_interval(sample, confidence=confidence)
     if options.interval == FCR:
         if answers is None:
