@@ -121,8 +121,8 @@ class Replication(_Replicated):
         yield Grid(("role", *names), tuple(rows), bold=str(k))
         if not self.asked["independent"]:
             yield (
-                "the sets share examples, or a random order by one seed: evidence is averaged over "
-                "them, and not multiplied\n"
+                "the sets share examples, or the seed of a random order (--shuffle-seed): evidence "
+                "is averaged over them, and not multiplied\n"
             )
         yield from self._left_out()
 
