@@ -165,12 +165,15 @@ class AnswersSoFar:
         self.n_scores += int(np.count_nonzero(~np.isnan(block.values)))
         return block
 
+    def answers(self) -> NDArray[np.str_]:
+        """To all heads and roles (T,); those that no example has are untestable."""
+        return np.zeros(0, dtype=np.str_) if self._answers is None else self._answers.look()
+
     @property
     def share_decided(self) -> float:
-        """Of all heads and roles that any example has."""
-        if self._answers is None or not self._is_there.any():
-            return 0.0
-        return float(np.isin(self._answers.look(), (YES, NO))[self._is_there].mean())
+        """Of the heads and roles that any example has."""
+        decided = np.isin(self.answers(), (YES, NO))[self._is_there]
+        return float(decided.mean()) if len(decided) else 0.0
 
 
 def find_units(corpus: PreparedCorpus, pairing: str, by_document: bool) -> list[list[int]]:
