@@ -428,13 +428,13 @@ class Section:
 SECTIONS = {
     "population": Section(describe, EXAMPLES[:1], 1, 1),
     "families": Section(families, DESIGNS, 200, 60),
-    "answers": Section(answers, DESIGNS, 50, 20),
-    "planning": Section(planning, PILOTS, 20, 20),
-    "level": Section(level, DESIGNS, 50, 10),
-    "intervals": Section(intervals, DESIGNS, 50, 15),
-    "mixture": Section(mixture, SOME_DESIGNS, 30, 5),
+    "answers": Section(answers, DESIGNS, 20, 8),
+    "planning": Section(planning, PILOTS, 6, 6),
+    "level": Section(level, DESIGNS, 16, 4),
+    "intervals": Section(intervals, DESIGNS, 20, 6),
+    "mixture": Section(mixture, SOME_DESIGNS, 8, 2),
 }
-PARTS = 5
+PARTS = 2
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class ScoreBlock:
 
     @classmethod
     def joined(cls, blocks: Sequence[ScoreBlock]) -> ScoreBlock:
-        """One or more blocks as one; what is not known of all is not known. A single one is kept."""
+        """One or more blocks as one, a single one as it is; what some do not know is not known."""
         if len(blocks) == 1:
             return blocks[0]
         parts: dict[str, Any] = {}
