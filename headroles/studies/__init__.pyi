@@ -1,3 +1,5 @@
+from .assignment import assign as assign
+from .assignment import assign_roles as assign_roles
 from .best_heads import (
     BestHeads as BestHeads,
 )
@@ -73,6 +75,4 @@ from .replication import kind_of as kind_of
 from .replication import replicate as replicate
 from .replication import replicate_roles as replicate_roles
 from .role_table import RoleTable as RoleTable
-from .role_table import assign as assign
-from .role_table import assign_roles as assign_roles
 from .stopping import Stopping as Stopping

@@ -13,9 +13,10 @@ from headroles.models import Model
 from headroles.options import takes
 from headroles.results import Shown, as_html, as_text, save_together
 from headroles.scoring import HeadScores, describe_run, facts_of_run, score
+from headroles.studies.assignment import assign
 from headroles.studies.heads import ONE_DOCUMENT
 from headroles.studies.options import ClassifyOptions, ThresholdOptions, UntilOptions
-from headroles.studies.role_table import RoleTable, assign
+from headroles.studies.role_table import RoleTable
 from headroles.studies.stopping import Stopping
 
 

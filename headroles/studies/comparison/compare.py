@@ -9,12 +9,13 @@ from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.scoring import HeadScores
+from headroles.studies.assignment import assign
 from headroles.studies.comparison.joining import JoinedScores, join_scores
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.comparison.shifts import shift_frame
 from headroles.studies.heads import clusters_of, scores_of
 from headroles.studies.options import AssignOptions, CompareOptions
-from headroles.studies.role_table import RoleTable, assign
+from headroles.studies.role_table import RoleTable
 from headroles.studies.stopped import refuse_stopped
 
 if TYPE_CHECKING:
