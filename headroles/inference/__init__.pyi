@@ -55,6 +55,7 @@ from .intervals import Intervals as Intervals
 from .labels import LabelTest as LabelTest
 from .labels import label_permutation_test as label_permutation_test
 from .mcnemar import mcnemar_test as mcnemar_test
+from .moments import Moments as Moments
 from .one_sample import TTest as TTest
 from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
@@ -82,7 +83,6 @@ from .resampling import (
 from .resampling import (
     step_down_max_t as step_down_max_t,
 )
-from .sample import Moments as Moments
 from .sample import Sample as Sample
 from .wilcoxon import WilcoxonResult as WilcoxonResult
 from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank

@@ -13,7 +13,7 @@ from headroles import HeadScores, LayerCounts, Replication, replicate_roles
 from headroles.errors import UsageError
 from headroles.inference import betting_test, partial_conjunction
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.studies.replication import COLUMNS, LAYER_COLUMNS
+from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS
 from headroles.studies.stored import load_table
 from headroles.testing import TestOptions
 from tests.conftest import make_scores
