@@ -1,7 +1,7 @@
 """Whether tests, corrections, intervals and plans keep what they promise on real scores.
 
-python -m docs.studies.calibration FILE.jsonl --scores DIR [--quick]   measure, print
-python -m docs.studies.calibration FILE.jsonl                          print
+python -m docs.studies.calibration FILE.jsonl --scores DIR   measure, print
+python -m docs.studies.calibration FILE.jsonl                print
 
 DIR is what `headroles score` or `headroles classify` wrote. Its scores, a column per head and
 role, all of them, serve as the population: examples are drawn from it with replacement, all columns
@@ -261,7 +261,8 @@ def families(population: Population, design: Design, rng: np.random.Generator) -
         for rule, own in kept.items():
             of_kept = adjust_p_values(np.where(own, p, np.nan), "holm")
             found[f"{side}/holm/{rule}"] = _any_rejected(of_kept)
-        found[f"{side}/max-T"] = _any_rejected(_max_t(values, 0, clusters, side, rng))
+        by_flips = step_down_max_t(sample, 0, n_resamples=999, seed=rng, alternative=side)
+        found[f"{side}/max-T"] = _any_rejected(by_flips)
         found[f"t/{side}/tail"] = np.where(np.isnan(p), np.nan, p <= ALPHA / population.n_tests)
     return found
 
@@ -276,7 +277,7 @@ def mixture(population: Population, design: Design, rng: np.random.Generator) ->
         for shift in SHIFTS:
             # Instead of values up, thresholds down.
             limits = np.where(moved, shift * error * (-1 if side == "greater" else 1), 0.0)
-            for method, adjusted in _discoveries(values, limits, clusters, side, rng):
+            for method, adjusted in _discoveries(values, limits, clusters, side):
                 key, rejected = f"{side}/{shift}/{method}", adjusted <= ALPHA
                 found[f"{key}/false"] = _share_of(rejected & ~moved, rejected)
                 found[f"{key}/power"] = float(rejected[moved].mean())
@@ -287,7 +288,7 @@ def answers(population: Population, design: Design, rng: np.random.Generator) ->
     """What is answered at the default thresholds, and how much of it is wrong."""
     values, clusters = population.draw(design, rng)
     limits = population.thresholds
-    adjusted = [dict(_discoveries(values, limits, clusters, side, rng)) for side in SIDES]
+    adjusted = [dict(_discoveries(values, limits, clusters, side)) for side in SIDES]
     found: Measured = {}
     for method, above in adjusted[0].items():
         given = decide(above, adjusted[1][method], ALPHA)
@@ -308,17 +309,12 @@ def _share_of(some: NDArray[np.bool_], all_of: NDArray[np.bool_]) -> float:
 
 
 def _discoveries(
-    values: Array, limits: Array, clusters: Clusters, side: Alternative, rng: np.random.Generator
+    values: Array, limits: Array, clusters: Clusters, side: Alternative
 ) -> Iterator[tuple[str, Array]]:
-    """(procedure, adjusted p-values)."""
+    """(correction of t, adjusted p-values)."""
     p = t_test(values, limits, clusters=clusters, alternative=side).p_value
     for method in DISCOVERY:
         yield method, adjust_p_values(p, method)
-    yield "max-T", _max_t(values, limits, clusters, side, rng)
-    by_bootstrap = bootstrap_t_test(
-        values, limits, n_resamples=999, seed=rng, clusters=clusters, alternative=side
-    )
-    yield "fdr_bh of bootstrap-t", adjust_p_values(by_bootstrap, "fdr_bh")
 
 
 def intervals(population: Population, design: Design, rng: np.random.Generator) -> Measured:
@@ -391,18 +387,6 @@ def _given(population: Population, design: Design, rng: np.random.Generator) -> 
     return pd.Series(answers, index=pd.MultiIndex.from_frame(labels))
 
 
-def _max_t(
-    values: Array,
-    limits: Array | float,
-    clusters: Clusters,
-    side: Alternative,
-    rng: np.random.Generator,
-) -> Array:
-    return step_down_max_t(
-        values, limits, n_resamples=999, seed=rng, clusters=clusters, alternative=side
-    )
-
-
 def _rejected(p: Array) -> Array:
     """1 or 0 per test, NaN where there is no p-value."""
     return np.where(np.isnan(p), np.nan, p <= ALPHA)
@@ -428,13 +412,13 @@ class Section:
 SECTIONS = {
     "population": Section(describe, EXAMPLES[:1], 1, 1),
     "families": Section(families, DESIGNS, 200, 60),
-    "answers": Section(answers, DESIGNS, 20, 8),
-    "planning": Section(planning, PILOTS, 6, 6),
-    "level": Section(level, DESIGNS, 16, 4),
-    "intervals": Section(intervals, DESIGNS, 20, 6),
-    "mixture": Section(mixture, SOME_DESIGNS, 8, 2),
+    "answers": Section(answers, DESIGNS, 40, 20),
+    "planning": Section(planning, PILOTS, 20, 20),
+    "level": Section(level, DESIGNS, 40, 10),
+    "intervals": Section(intervals, DESIGNS, 40, 10),
+    "mixture": Section(mixture, SOME_DESIGNS, 40, 10),
 }
-PARTS = 2
+PARTS = 5
 
 
 @dataclass(frozen=True)
@@ -488,14 +472,14 @@ def measure_cell(population: Population, cell: Cell) -> dict[str, Any]:
     }
 
 
-def measure_missing(file: Path, population: Population, quick: bool) -> None:
-    """Append the cells that the file does not hold yet."""
+def measure_missing(file: Path, population: Population, sections: list[str], quick: bool) -> None:
+    """Append the cells of ``sections`` that the file does not hold yet."""
     whole = [population.digest, quick]
     lines = read_lines(file)
     if any(line["of"] != whole for line in lines):
         sys.exit(f"error: {file} holds cells of other scores or --quick; give a new file")
     done = [line["cell"] for line in lines]
-    cells = [cell for cell in all_cells(quick) if cell.key not in done]
+    cells = [c for c in all_cells(quick) if c.section in sections and c.key not in done]
     with file.open("a", encoding="utf-8") as stream:
         if file.stat().st_size and not file.read_bytes().endswith(b"\n"):
             stream.write("\n")  # what an interrupted start left stays a line of its own
@@ -511,10 +495,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path, help="JSON lines, one per finished cell")
     parser.add_argument("--scores", type=Path, help="folder of scores; none: only print")
+    parser.add_argument("--only", nargs="*", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--quick", action="store_true", help="two replicates of each")
     arguments = parser.parse_args()
     if arguments.scores:
-        measure_missing(arguments.file, Population.load(arguments.scores), arguments.quick)
+        population = Population.load(arguments.scores)
+        measure_missing(arguments.file, population, arguments.only, arguments.quick)
     results = Results.read(arguments.file)
     for title, table in TABLES.items():
         print(f"\n## {title}\n\n{table(results)}")
