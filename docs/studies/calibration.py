@@ -412,11 +412,11 @@ class Section:
 SECTIONS = {
     "population": Section(describe, EXAMPLES[:1], 1, 1),
     "families": Section(families, DESIGNS, 200, 60),
-    "answers": Section(answers, DESIGNS, 40, 20),
+    "answers": Section(answers, DESIGNS, 40, 10),
     "planning": Section(planning, PILOTS, 20, 20),
-    "level": Section(level, DESIGNS, 40, 10),
-    "intervals": Section(intervals, DESIGNS, 40, 10),
-    "mixture": Section(mixture, SOME_DESIGNS, 40, 10),
+    "level": Section(level, DESIGNS, 20, 5),
+    "intervals": Section(intervals, DESIGNS, 20, 5),
+    "mixture": Section(mixture, SOME_DESIGNS, 20, 5),
 }
 PARTS = 5
 
