@@ -84,5 +84,7 @@ from .resampling import (
     step_down_max_t as step_down_max_t,
 )
 from .sample import Sample as Sample
+from .summing import MeansInBlocks as MeansInBlocks
+from .summing import MomentsInBlocks as MomentsInBlocks
 from .wilcoxon import WilcoxonResult as WilcoxonResult
 from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank

@@ -55,6 +55,17 @@ class Moments:
         for one in fields(self):
             getattr(self, one.name)[columns] = getattr(part, one.name)
 
+    def settle(self, resolution: float, size: FloatArray | None = None) -> None:
+        """Say which columns can be tested, all else being known; ``size`` is that of `Sample`."""
+        size = np.abs(self.mean) if size is None else size
+        varies = self.sd > resolution * np.maximum(size, np.finfo(float).tiny)
+        # Clusters of one make this the same comparison as that of the deviation above.
+        error = self.standard_error * np.sqrt(self.n_clusters)
+        tells = error > resolution * np.maximum(size, self.sd)
+        enough = (self.n >= 2) & (self.n_clusters >= 2)
+        self.status[enough & varies & tells] = OK
+        self.status[enough & ~varies] = DEGENERATE
+
     def take(self, columns: NDArray[np.intp]) -> Moments:
         """The moments of some columns."""
         return Moments(*(getattr(self, one.name)[columns] for one in fields(self)))
@@ -76,19 +87,14 @@ def describe(
         moments.mean[:] = data.mean(axis=0)
     if n < 2:
         return moments
-    size = np.abs(moments.mean) if size is None else size
     sd = data.std(axis=0, ddof=ddof)
-    varies = sd > resolution * np.maximum(size, np.finfo(float).tiny)
     moments.sd[:] = sd
     if n_clusters < 2:
         return moments
     error = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
     moments.standard_error[:] = error
     moments.df[:] = _degrees_of_freedom(codes)
-    # Clusters of one make this the same comparison as that of the deviation above.
-    tells = error * np.sqrt(n_clusters) > resolution * np.maximum(size, sd)
-    moments.status[varies & tells] = OK
-    moments.status[~varies] = DEGENERATE
+    moments.settle(resolution, size)
     return moments
 
 

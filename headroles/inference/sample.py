@@ -73,6 +73,11 @@ class Sample:
         """Number of examples."""
         return len(self.values)
 
+    @cached_property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.clusters.max(initial=-1)) + 1
+
     @property
     def n_tests(self) -> int:
         """Number of tests."""
@@ -89,6 +94,13 @@ class Sample:
         if "moments" in self.__dict__:
             part.__dict__["moments"] = self.moments.take(columns)
         return part
+
+    def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
+        """The same sample with its mean in the place of all values of some tests."""
+        values = self.values.copy()
+        own = values[:, columns]
+        values[:, columns] = np.where(np.isnan(own), np.nan, self.moments.mean[columns])
+        return Sample(values, self.clusters, self.ddof, self.size)
 
     @cached_property
     def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

@@ -1,5 +1,6 @@
 from .blocks import ScoreBlock as ScoreBlock
 from .forms import StoppedForm as StoppedForm
+from .in_blocks import ScoresInBlocks as ScoresInBlocks
 from .options import (
     OnProgress as OnProgress,
 )

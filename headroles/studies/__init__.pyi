@@ -1,5 +1,6 @@
 from .assignment import assign as assign
 from .assignment import assign_roles as assign_roles
+from .assignment_in_blocks import assign_in_blocks as assign_in_blocks
 from .best_heads import (
     BestHeads as BestHeads,
 )

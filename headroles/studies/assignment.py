@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.inference import YES, Sample
 from headroles.options import takes
-from headroles.roles import BIAS
-from headroles.scoring import HeadScores, warnings_of_run
+from headroles.roles import BIAS, Role, Score
+from headroles.scoring import HeadScores, ScoresInBlocks, warnings_of_run
 from headroles.studies.cautions import warn_of_documents, why_absent
 from headroles.studies.heads import (
     FloatArray,
@@ -82,31 +83,77 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
 
 def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
     """`assign_roles` for callers that have their options together."""
-    if options.is_published and scores.score != BIAS:
+    asked = tests_asked(scores, options)
+    columns = HeadColumns.of(scores)
+    refuse_nothing(columns)
+    hypotheses = hypotheses_of(
+        scores, columns, asked, options, ddof=0 if options.is_published else 1
+    )
+    described = Described(
+        scores.roles,
+        scores.score,
+        scores.provenance,
+        int(scores.lengths.max()),
+        lambda role: np.asarray(Sample.of(scores.column(role)).moments.mean),
+    )
+    rivals = _describe_rivals(scores, columns, options)
+    return table_of(described, columns, hypotheses, options, asked, rivals)
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a role table needs of scores beside its hypotheses.
+
+    ``longest`` is the number of tokens of the longest example. ``means`` gives the mean score of
+    every head (layers * heads,) for the id of a role.
+    """
+
+    roles: Sequence[Role]
+    score: Score
+    provenance: dict[str, Any]
+    longest: int
+    means: Callable[[str], FloatArray]
+
+
+def tests_asked(scores: HeadScores | ScoresInBlocks, options: AssignOptions) -> TestOptions:
+    """The tests that options ask for, of these scores. Raises UsageError if they do not fit."""
+    if not options.is_published:
+        return stopped_tests(scores, options.tests)
+    if scores.score != BIAS:
         raise UsageError(
             f"the published tests are of bias scores, and these are {scores.score.name} scores; "
             "score again with score='bias' (--score bias), or leave the preset out"
         )
-    if options.is_published:
-        refuse_stopped(scores, "the published tests take")
-    asked = options.tests if options.is_published else stopped_tests(scores, options.tests)
-    columns = HeadColumns.of(scores)
+    refuse_stopped(scores, "the published tests take")
+    return options.tests
+
+
+def refuse_nothing(columns: HeadColumns) -> None:
+    """Raise UsageError where there is no role to test."""
     if not columns.roles:
         raise UsageError(
             "these scores have no role that could be tested; score roles with --roles, or see what "
             "describes heads with: headroles describe DIR"
         )
-    hypotheses = hypotheses_of(
-        scores, columns, asked, options, ddof=0 if options.is_published else 1
-    )
+
+
+def table_of(
+    scores: Described,
+    columns: HeadColumns,
+    hypotheses: Hypotheses,
+    options: AssignOptions,
+    asked: TestOptions,
+    rivals: Mapping[str, Any],
+) -> RoleTable:
+    """The table of all tests, and how was tested; ``rivals`` are the offsets that took part."""
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     left_out = why_absent(absent, scores.provenance)
     tests = {
         **asked.record(),
-        "threshold": general_threshold(scores, options.threshold),
-        **_describe_rivals(scores, columns, options),
+        "threshold": general_threshold(scores.score, options.threshold),
+        **rivals,
         "preset": options.preset,
         **describe_clusters(hypotheses),
         "left_out": list(left_out),
@@ -122,7 +169,7 @@ def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
     return RoleTable(frame, {**scores.provenance, "score": scores.score.name, "tests": tests})
 
 
-def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
+def _warn_of_norms(scores: Described, columns: HeadColumns) -> list[str]:
     """The published threshold of ``block`` is one for weights."""
     measure = scores.provenance.get("options", {}).get("measure")
     if measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
@@ -146,7 +193,7 @@ def _describe_rivals(
 
 
 def _frame(
-    scores: HeadScores,
+    scores: Described,
     columns: HeadColumns,
     hypotheses: Hypotheses,
     above: PValues,
@@ -187,20 +234,19 @@ def _frame(
     return frame[list(COLUMNS)]
 
 
-def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
+def _measures(scores: Described, columns: HeadColumns) -> FloatArray:
     """Mean (T,) of the measure that the role of each column has, NaN where it has none."""
-    means = np.full((len(columns.roles), scores.n_layers * scores.n_heads), np.nan)
+    means = np.full((len(columns.roles), columns.n_layers * columns.n_heads), np.nan)
     for role in scores.roles:
         if role.measure_of in columns.ids and not role.is_tested:
-            measured = Sample.of(scores.column(role.id))
-            means[columns.ids.index(role.measure_of)] = measured.moments.mean
+            means[columns.ids.index(role.measure_of)] = scores.means(role.id)
     return means.ravel()
 
 
-def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object_]:
+def _window_notes(scores: Described, columns: HeadColumns) -> NDArray[np.object_]:
     """What it does to roles (T,) that a layer sees only a window of the longest examples."""
     reaches: Sequence[int | None] = scores.provenance.get("reaches", ())
-    farthest = int(scores.lengths.max()) - 1
+    farthest = scores.longest - 1
     notes = np.full((len(columns.roles), columns.n_layers, columns.n_heads), "", dtype=object)
     for layer, reach in enumerate(reaches):
         if reach is None or reach >= farthest:

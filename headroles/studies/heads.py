@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.inference import Bounds
-from headroles.roles import Role
+from headroles.roles import Role, Score
 from headroles.scoring import HeadScores
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import ThresholdOptions
@@ -80,9 +80,9 @@ class HeadColumns:
             values[:, place] = scores.column(role)
         return values.reshape(scores.n_examples, -1)
 
-    def thresholds(self, scores: HeadScores, asked: float | None) -> FloatArray:
+    def thresholds(self, score: Score, asked: float | None) -> FloatArray:
         """(T,): what the mean of each column is compared with, if not with an offset."""
-        return self.by_role([role.threshold(scores.score, asked) for role in self.roles])
+        return self.by_role([role.threshold(score, asked) for role in self.roles])
 
     def rivals(self, scores: HeadScores) -> tuple[FloatArray, FloatArray]:
         """For comparisons with the best fixed offset: shifts (examples, R) and means (R,).
@@ -142,7 +142,7 @@ def hypotheses_of(
     """
     against = against or ThresholdOptions()
     values: NDArray[np.floating] = columns.values(scores)
-    thresholds = columns.thresholds(scores, against.threshold)
+    thresholds = columns.thresholds(scores.score, against.threshold)
     shifts = None
     if scores.offset_shares is not None and against.threshold is None:
         refuse_stopped(scores, "the best fixed offsets, which are found in the scores, take")
@@ -192,9 +192,9 @@ def scores_of(given: Any) -> HeadScores:
     return found
 
 
-def general_threshold(scores: HeadScores, asked: float | None) -> float:
+def general_threshold(score: Score, asked: float | None) -> float:
     """What all roles are compared with that have nothing of their own."""
-    return scores.score.threshold if asked is None else asked
+    return score.threshold if asked is None else asked
 
 
 def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:

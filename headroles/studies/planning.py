@@ -68,7 +68,7 @@ def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
     hypotheses = hypotheses_of(scores, columns, options, options)
     asked = {
         **options.record(),
-        "threshold": general_threshold(scores, options.threshold),
+        "threshold": general_threshold(scores.score, options.threshold),
         **describe_clusters(hypotheses),
         "examples": scores.n_examples,
     }

@@ -53,7 +53,7 @@ def replicate(
     asked = {
         **options.record(),
         "score": sets[0].score.name,
-        "threshold": general_threshold(sets[0], options.threshold),
+        "threshold": general_threshold(sets[0].score, options.threshold),
         "names": list(names),
         "independent": _are_independent(sets),
         "left_out": left_out,

@@ -17,12 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from headroles.errors import UsageError
-from headroles.scoring import HeadScores
 from headroles.studies.options import CORPUS
 from headroles.testing import BETTING, BY_T, T, TestOptions, UnitOptions
+
+
+class Provided(Protocol):
+    """Scores, or what stands for them, with what they were computed from."""
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What they were computed from."""
+
 
 DOCUMENT, EXAMPLE = "document", "example"
 """Units of a random order."""
@@ -34,7 +42,7 @@ def stopped_early(provenance: Mapping[str, Any]) -> bool:
     return bool(stopped) and stopped["sentences"] < stopped["of_sentences"]
 
 
-def refuse_stopped(scores: HeadScores, what: str) -> None:
+def refuse_stopped(scores: Provided, what: str) -> None:
     """Raise UsageError for ``what`` is to be done with scores that stopped early."""
     if stopped_early(scores.provenance):
         stopped = scores.provenance["stopped"]
@@ -55,7 +63,7 @@ def warn_of_stopped(provenance: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def stopped_tests(scores: HeadScores, asked: TestOptions) -> TestOptions:
+def stopped_tests(scores: Provided, asked: TestOptions) -> TestOptions:
     """The tests as asked for; by betting, instead of t, of scores that came in random order.
 
     Raises UsageError for what is not valid of scores that stopped early.
@@ -72,7 +80,7 @@ def stopped_tests(scores: HeadScores, asked: TestOptions) -> TestOptions:
     return replace(asked, test=BETTING)
 
 
-def drawn_units(scores: HeadScores, options: UnitOptions) -> str | None:
+def drawn_units(scores: Provided, options: UnitOptions) -> str | None:
     """What the random order was of, ``DOCUMENT`` or ``EXAMPLE``; None if there was none.
 
     Raises UsageError for ``options`` that take something else as independent.

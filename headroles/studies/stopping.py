@@ -27,6 +27,7 @@ from headroles.scoring import (
 from headroles.studies.heads import HeadColumns
 from headroles.studies.options import CORPUS, ThresholdOptions, UntilOptions
 from headroles.studies.stopped import DOCUMENT, EXAMPLE
+from headroles.studies.whole_documents import split_off_last
 from headroles.testing import RunningAnswers, TestOptions
 
 EXAMPLES_PER_LOOK = 64
@@ -95,7 +96,7 @@ class Stopping:
         answers = AnswersSoFar(self, run.roles, run.score, n_units, by_document)
         waiting: list[ScoreBlock] = []
         for block in run.blocks(EXAMPLES_PER_LOOK):
-            whole, waiting = _whole_documents(waiting, block) if by_document else ([block], [])
+            whole, waiting = split_off_last(waiting, block) if by_document else ([block], [])
             if not whole:
                 continue
             yield answers.add(ScoreBlock.joined(whole))
@@ -154,7 +155,7 @@ class AnswersSoFar:
         assert bounds is not None  # whatever is being scored has them
         clusters = np.unique(part.documents, return_inverse=True)[1] if self._by_document else None
         if self._answers is None:
-            limits = columns.thresholds(part, self._stopping.against.threshold)
+            limits = columns.thresholds(self._score, self._stopping.against.threshold)
             self._answers = RunningAnswers(
                 limits, columns.places[0], self._stopping.tests, self._n_population
             )
@@ -193,18 +194,3 @@ def find_units(corpus: PreparedCorpus, pairing: str, by_document: bool) -> list[
     sizes = [len(example.sentences) for example in make_examples(read(), pairing)]
     ends = np.cumsum(sizes)
     return [offsets[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-
-
-def _whole_documents(
-    waiting: list[ScoreBlock], block: ScoreBlock
-) -> tuple[list[ScoreBlock], list[ScoreBlock]]:
-    """What is of documents that are read to their end, and what there is of the last one.
-
-    ``waiting`` is what there was of the last one before ``block``.
-    """
-    last = block.documents.index(block.documents[-1])
-    goes_on = bool(waiting) and waiting[0].documents[0] == block.documents[0]
-    rest = block.part(slice(last, None))
-    if last == 0 and (goes_on or not waiting):
-        return [], [*waiting, rest]
-    return [*waiting, block.part(slice(last))], [rest]

@@ -30,6 +30,8 @@ from .evidence import (
 )
 from .hypotheses import ROUNDING as ROUNDING
 from .hypotheses import Hypotheses as Hypotheses
+from .hypotheses import families_of as families_of
+from .hypotheses import without_rounding as without_rounding
 from .intervals import (
     find_intervals as find_intervals,
 )
@@ -50,6 +52,9 @@ from .options import (
 )
 from .options import (
     BY_T as BY_T,
+)
+from .options import (
+    FCR as FCR,
 )
 from .options import (
     INTERVALS as INTERVALS,

@@ -9,6 +9,7 @@ import numpy as np
 from headroles.errors import UsageError
 from headroles.inference import (
     Alternative,
+    BettingTest,
     Bounds,
     Sample,
     adjust_p_values,
@@ -86,6 +87,19 @@ def known_bounds(hypotheses: Hypotheses) -> Bounds:
     return hypotheses.bounds
 
 
+def bet_on(hypotheses: Hypotheses, alternative: Alternative) -> BettingTest:
+    """The test by betting. Raises UsageError where the bounds of values are not known."""
+    if hypotheses.bets is not None:
+        return hypotheses.bets.test(alternative)
+    return betting_test(
+        hypotheses.sample,
+        hypotheses.threshold,
+        known_bounds(hypotheses),
+        alternative=alternative,
+        n_population=hypotheses.n_population,
+    )
+
+
 def _single(
     hypotheses: Hypotheses, options: TestOptions, alternative: Alternative
 ) -> tuple[FloatArray, FloatArray]:
@@ -95,13 +109,7 @@ def _single(
         ranked = wilcoxon_signed_rank(sample, threshold, alternative)
         return ranked.statistic, ranked.p_value
     if options.test == BETTING:
-        bet = betting_test(
-            sample,
-            threshold,
-            known_bounds(hypotheses),
-            alternative=alternative,
-            n_population=hypotheses.n_population,
-        )
+        bet = bet_on(hypotheses, alternative)
         return bet.log_e, bet.p_value
     tested = t_test(sample, threshold, alternative=alternative)
     if options.test == T:

@@ -15,7 +15,7 @@ from headroles.corpus import prepared
 from headroles.errors import UsageError
 from headroles.scoring import ScoreBlock
 from headroles.studies import Stopping, UntilOptions
-from headroles.studies.stopping import _whole_documents, find_units
+from headroles.studies.stopping import find_units, split_off_last
 from headroles.testing import TestOptions
 from tests.scoring.test_scores import make_block
 
@@ -42,7 +42,7 @@ def test_a_document_that_was_not_read_to_its_end_is_held_back(size: int) -> None
     waiting: list[ScoreBlock] = []
     given: list[str] = []
     for start in range(0, 20, size):
-        whole, waiting = _whole_documents(waiting, block.part(slice(start, start + size)))
+        whole, waiting = split_off_last(waiting, block.part(slice(start, start + size)))
         given += [name for part in whole for name in part.ids]
         n_read = min(start + size, 20)
         # the end of a document shows when another one begins
