@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -14,7 +15,8 @@ from headroles.errors import UsageError
 
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions
-    from headroles.results import Result
+    from headroles.results import Result, Stored
+    from headroles.scoring import Sharing
 
 R = TypeVar("R")
 
@@ -47,6 +49,26 @@ def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> Non
         return
     result.save(out, output.overwrite)
     console.finish(out, output.json, result.facts(), result.shown())
+
+
+@contextmanager
+def shared_folder(
+    out: Path, kinds: Sequence[type[Stored]], output: FolderOptions, resume: bool | None
+) -> Iterator[tuple[Path, Sharing]]:
+    """A folder to be filled by scoring, and where windows of scores are kept until it is.
+
+    With several processes the first fills it, and the others have a place beside it.
+    """
+    from headroles import storage
+    from headroles.results import new_folder
+    from headroles.scoring import Sharing, find_team
+
+    team = find_team()
+    if team is not None and not team.is_first:
+        yield out, Sharing(storage.parts_in(out), team)
+        return
+    with new_folder(out, kinds, output.overwrite, resume) as folder:
+        yield folder, Sharing(storage.parts_beside(folder), team)
 
 
 def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[], Result]) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import FolderOptions, ResumeOptions, command
+from headroles.cli.keeping import shared_folder
 from headroles.corpus import CorpusOptions
 from headroles.scoring import ScoreOptions
 from headroles.studies import UntilOptions
@@ -27,12 +28,13 @@ def score(
     options: ScoreOptions,
     until: UntilOptions,
     output: FolderOptions,
+    resuming: ResumeOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
     from headroles.corpus import open_corpus
-    from headroles.results import new_folder
     from headroles.scoring import (
         HeadScores,
+        assist,
         describe_run,
         facts_of_run,
         open_scoring,
@@ -42,18 +44,19 @@ def score(
     from headroles.studies import Stopping
     from headroles.testing import TestOptions
 
-    source = open_corpus(corpus, reading)
-    with (
-        new_folder(out, [HeadScores], output.overwrite) as folder,
-        console.progress_bar("scoring") as on_progress,
-    ):
-        options = replace(options, on_progress=on_progress)
-        if until.until is not None:
-            stopping = Stopping(until, TestOptions())
-            provenance = stopping.score_to_folder(model, source, options, folder)
-        else:
-            with open_scoring(model, source, options) as run:
-                provenance = score_to_folder(run, folder)
+    with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
+        if sharing.assists:
+            assist(model, options, sharing)
+            return
+        source = open_corpus(corpus, reading)
+        with console.progress_bar("scoring") as on_progress:
+            options = replace(options, on_progress=on_progress)
+            if until.until is not None:
+                stopping = Stopping(until, TestOptions())
+                provenance = stopping.score_to_folder(model, source, options, folder, sharing)
+            else:
+                with open_scoring(model, source, options, sharing=sharing) as run:
+                    provenance = score_to_folder(run, folder)
     warnings = warnings_of_run(provenance)
     facts = {**facts_of_run(provenance), "warnings": warnings}
     console.finish(out, output.json, facts, _shown(describe_run(provenance), warnings))

@@ -13,6 +13,9 @@ from .run import (
     ScoringRun as ScoringRun,
 )
 from .run import (
+    assist as assist,
+)
+from .run import (
     open_scoring as open_scoring,
 )
 from .run import (
@@ -28,4 +31,8 @@ from .run_notes import describe_run as describe_run
 from .run_notes import facts_of_run as facts_of_run
 from .run_notes import warnings_of_run as warnings_of_run
 from .scores import HeadScores as HeadScores
+from .sharing import ALONE as ALONE
+from .sharing import Sharing as Sharing
 from .tables import ScoreWriter as ScoreWriter
+from .team import Team as Team
+from .team import find_team as find_team

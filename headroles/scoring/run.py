@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headroles import storage
-from headroles.corpus import Corpus, Example, PreparedCorpus, as_corpus, prepared
+from headroles.corpus import Corpus, Example, PreparedCorpus, as_corpus
 from headroles.encoding import TOO_LONG, ExampleEncoder
 from headroles.errors import CorpusError
 from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
@@ -23,11 +24,14 @@ from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.scoring.notebooks import shown_in_notebooks
 from headroles.scoring.options import ScoreOptions
+from headroles.scoring.parts import KeptWindows
 from headroles.scoring.run_notes import cure_of_length
 from headroles.scoring.scores import HeadScores, describe_scores
+from headroles.scoring.sharing import ALONE, Sharing
 from headroles.scoring.tables import ScoreWriter
-from headroles.scoring.windows import WINDOW_EXAMPLES, Window, windows_of
+from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
 
+_VERSIONS_THAT_MATTER = ("headroles", "torch", "transformers", "tokenizers", "numpy")
 _BATCH_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
 
 
@@ -52,9 +56,11 @@ def score_heads(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScor
     return score(model, corpus, options)
 
 
-def score(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
-    """`score_heads` for callers that have their options together."""
-    with open_scoring(model, corpus, options) as run:
+def score(
+    model: Model, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+) -> HeadScores:
+    """`score_heads` for callers that have their options together; `Sharing` is that of the run."""
+    with open_scoring(model, corpus, options, sharing=sharing) as run:
         return HeadScores.from_blocks(run.blocks(), run.roles, run.score, run.provenance)
 
 
@@ -82,19 +88,31 @@ def open_scoring(
     corpus: Corpus,
     options: ScoreOptions,
     arrange: Callable[[PreparedCorpus], PreparedCorpus] = lambda corpus: corpus,
+    sharing: Sharing = ALONE,
 ) -> Iterator[ScoringRun]:
     """A scoring run that gives its results block by block.
 
     The corpus is read through, and its relations checked, before the model is loaded; ``arrange``
-    may put its sentences into another order. Errors are those of `score_heads`.
+    may put its sentences into another order. ``sharing`` is that of `ScoringRun`. Errors are those
+    of `score_heads`.
     """
-    with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as read:
+    with shown_in_notebooks(options) as options, sharing.prepared(as_corpus(corpus)) as read:
         ready = arrange(read)
         relations = choose_relations(options, ready.scheme, ready.relations, ready)
         choose_roles(options, relations, SCORES[options.score], ready)
         encoder = load_encoder(model, options)
         with open_reader(encoder.model, options.measure) as reader:
-            yield ScoringRun(encoder, reader, ready, options)
+            yield ScoringRun(encoder, reader, ready, options, sharing)
+
+
+def assist(model: Model, options: ScoreOptions, sharing: Sharing) -> None:
+    """Score what is left to score in a run that another process opened, and leave the rest to it.
+
+    Raises StorageError where this process would not score as that does.
+    """
+    encoder = load_encoder(model, options)
+    with sharing.find_prepared() as corpus, open_reader(encoder.model, options.measure) as reader:
+        ScoringRun(encoder, reader, corpus, options, sharing).assist()
 
 
 class ScoringRun:
@@ -106,7 +124,10 @@ class ScoringRun:
         reader: AttentionReader,
         corpus: PreparedCorpus,
         options: ScoreOptions,
+        sharing: Sharing = ALONE,
     ) -> None:
+        """``sharing`` says where scores are kept window by window, and who else makes them."""
+        self._sharing = sharing
         self._encoder = encoder
         self._reader = reader
         self._corpus = corpus
@@ -152,11 +173,9 @@ class ScoringRun:
         """Scores of all examples in corpus order, those of at most ``n_examples`` at a time."""
         counts = Counts(skipped=Counter(self._corpus.skipped))
         n_scored = n_scores = 0
-        for window, examples in windows_of(self._corpus, self._options.pairing, n_examples):
-            if self._is_stopped:
-                break
-            part = self._score_window(window, examples)
+        for window, part in self._parts(n_examples):
             self.sentences_done += window.n_sentences
+            self._report(self.sentences_done)
             counts.add(part.counts)
             if part.block is not None:
                 n_scored += len(part.block.ids)
@@ -164,18 +183,70 @@ class ScoringRun:
                 yield part.block
         self._close_provenance(n_scored, n_scores, counts)
 
-    def _score_window(self, window: Window, examples: list[Example]) -> Part:
+    def _parts(self, n_examples: int) -> Iterator[tuple[Window, Part]]:
+        """What becomes of each window, in corpus order."""
+        windows = windows_of(self._corpus, self._options.pairing, n_examples)
+        if self._sharing.team is not None:
+            shared = [window for window, _ in windows]
+            kept = self._sharing.share(self._plan(n_examples), shared)
+            self._score_unclaimed(kept, shared)
+            yield from ((window, kept.read(window.number)) for window in shared)
+            return
+        kept = self._sharing.keep(lambda: self._plan(n_examples))
+        for window, examples in windows:
+            make = partial(self._score_window, window, examples, self.sentences_done)
+            yield window, kept.find_or_make(window.number, make)
+            if self._is_stopped:
+                return
+
+    def assist(self, n_examples: int = WINDOW_EXAMPLES) -> None:
+        """Score windows that no process has scored yet, until there are none."""
+        kept, windows = self._sharing.join(self._plan(n_examples))
+        self._score_unclaimed(kept, windows)
+
+    def _score_unclaimed(self, kept: KeptWindows, windows: list[Window]) -> None:
+        for window in self._sharing.unclaimed(kept, windows):
+            examples = examples_of(self._corpus, window, self._options.pairing)
+            done = self._sharing.sentences_done(kept, windows)
+            kept.find_or_make(window.number, partial(self._score_window, window, examples, done))
+
+    def _plan(self, n_examples: int) -> dict[str, Any]:
+        """What the bits of a part depend on."""
+        tokenizer = self._encoder.tokenizer.backend_tokenizer.to_str()
+        description, options = self._encoder.description, self.provenance["options"]
+        return {
+            "corpus": {
+                "sentences": self._corpus.n_sentences,
+                "digest": self._corpus.content_digest(),
+            },
+            "model": {name: description[name] for name in ("class", "dtype", "weights_sha256")},
+            "tokenizer": {
+                "digest": blake2b(tokenizer.encode(), digest_size=16).hexdigest(),
+                "longest input": self._encoder.max_tokens,
+            },
+            "options": options,
+            "roles": [role.id for role in self.roles],
+            "examples of a part": n_examples,
+            "versions": {name: self.provenance["versions"][name] for name in _VERSIONS_THAT_MATTER},
+        }
+
+    def _score_window(self, window: Window, examples: list[Example], before: int) -> Part:
+        """Score its examples, where ``before`` sentences are done."""
         counts = Counts()
         self._pieces.counts.clear()
         encoded = self._pieces.encode(examples, counts.skipped)
         counts.pieces.update(self._pieces.counts)
         if not encoded:
             return Part(None, counts)
-        report = partial(self._report, self.sentences_done, window.n_sentences, len(encoded))
+
+        def report(done: int) -> None:
+            self._report(before + window.n_sentences * done // len(encoded))
+
         return Part(self._scorer.score(encoded, counts, report), counts)
 
     def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
         if not n_scored:
+            self._sharing.forget()
             raise CorpusError(
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in counts.skipped.items())
@@ -189,8 +260,6 @@ class ScoringRun:
             "controls": dict(counts.controls),
         }
 
-    def _report(self, before: int, sentences: int, examples: int, done: int) -> None:
-        """Tell of ``done`` of the ``examples`` that a window of so many ``sentences`` made."""
+    def _report(self, sentences: int) -> None:
         if self._options.on_progress is not None:
-            done_so_far = before + sentences * done // examples
-            self._options.on_progress(done_so_far, self._corpus.n_sentences)
+            self._options.on_progress(sentences, self._corpus.n_sentences)

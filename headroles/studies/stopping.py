@@ -16,10 +16,12 @@ from headroles.inference import NO, YES
 from headroles.models import Model
 from headroles.roles import SCORES
 from headroles.scoring import (
+    ALONE,
     HeadScores,
     ScoreBlock,
     ScoreOptions,
     ScoringRun,
+    Sharing,
     open_scoring,
     score_to_folder,
 )
@@ -48,23 +50,30 @@ class Stopping:
         """
         return self.options.until_of != CORPUS and self.tests.clusters != "none"
 
-    def score(self, model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
+    def score(
+        self, model: Model, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+    ) -> HeadScores:
         """The scores up to where it stopped."""
         self._refuse_offsets(options)
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
-        with open_scoring(model, corpus, options, arrange) as run:
+        with open_scoring(model, corpus, options, arrange, sharing) as run:
             blocks = self.blocks(run, len(units))
             return HeadScores.from_blocks(blocks, run.roles, run.score, run.provenance)
 
     def score_to_folder(
-        self, model: Model, corpus: Corpus, options: ScoreOptions, folder: Path
+        self,
+        model: Model,
+        corpus: Corpus,
+        options: ScoreOptions,
+        folder: Path,
+        sharing: Sharing = ALONE,
     ) -> dict[str, Any]:
         """Write them into an existing folder. Returns the provenance."""
         self._refuse_offsets(options)
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
-        with open_scoring(model, corpus, options, arrange) as run:
+        with open_scoring(model, corpus, options, arrange, sharing) as run:
             return score_to_folder(run, folder, self.blocks(run, len(units)))
 
     def _refuse_offsets(self, options: ScoreOptions) -> None:
