@@ -5,8 +5,8 @@ from headroles import interrupts
 
 def main() -> None:
     """Run the command line; a signal that ends it may come while it is still being imported."""
-    interrupts.heed()
     try:
+        interrupts.heed()
         from headroles.cli import main as run
 
         run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,18 @@ class ScoreBlock:
     digests: list[str] = field(default_factory=list)
     offset_shares: NDArray[np.float32] | None = None
     bounds: NDArray[np.float32] | None = None
+
+    def rounded(self) -> ScoreBlock:
+        """The same with values and bounds rounded to float16, kept as float32.
+
+        Rounding keeps order: what lay between bounds lies between rounded bounds.
+        """
+        values, bounds = (
+            None if one is None else one.astype(np.float16).astype(np.float32)
+            for one in (self.values, self.bounds)
+        )
+        assert values is not None
+        return replace(self, values=values, bounds=bounds)
 
 
 @dataclass

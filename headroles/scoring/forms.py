@@ -89,6 +89,7 @@ class ScoresForm(msgspec.Struct):
     skipped: dict[str, Count] = {}
     controls: dict[str, Count] = {}
     stopped: StoppedForm | None = None
+    rounded: str = ""
 
     def __post_init__(self) -> None:
         if self.score not in SCORES:

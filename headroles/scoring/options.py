@@ -13,6 +13,7 @@ from headroles.models.options import ModelOptions
 from headroles.options import Option
 from headroles.roles import BIAS, SCORES, RoleOptions
 
+PRECISIONS = _, HALF = ("float32", "float16")
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of sentences done and the number of all sentences."""
 
@@ -77,6 +78,17 @@ class ScoreOptions(ScoringOptions, ModelOptions):
             least=1,
         ),
     ] = None
+    precision: Annotated[
+        str,
+        Option(
+            "What scores are rounded to; float16 takes half the room.",
+            more="float16 rounds each score, before it is tested and kept, by at most one part in "
+            "2,048 (below 0.00006 by at most 0.00000003), and what it lies between in the same "
+            "way. Comparisons need scores of one precision.",
+            words="the precision of scores",
+            choices=PRECISIONS,
+        ),
+    ] = PRECISIONS[0]
     on_progress: Annotated[
         OnProgress | None,
         Option(

@@ -23,7 +23,7 @@ from headroles.roles import SCORES, absent_defaults, choose_relations, choose_ro
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.scoring.notebooks import shown_in_notebooks
-from headroles.scoring.options import ScoreOptions
+from headroles.scoring.options import HALF, ScoreOptions
 from headroles.scoring.parts import KeptWindows
 from headroles.scoring.run_notes import cure_of_length
 from headroles.scoring.scores import HeadScores, describe_scores
@@ -74,7 +74,8 @@ def score_to_folder(
     For corpora of any size: memory does not grow with the number of examples. The files are
     those of `HeadScores.save`. Returns the provenance.
     """
-    with ScoreWriter(folder, [role.id for role in run.roles]) as writer:
+    is_half = run.provenance.get("rounded") == HALF
+    with ScoreWriter(folder, [role.id for role in run.roles], is_half) as writer:
         for block in blocks or run.blocks():
             writer.write(block)
     files = storage.digests_of(folder, writer.files)
@@ -166,14 +167,15 @@ class ScoringRun:
             **describe_scores(self.roles, self.score, reader.n_layers, reader.n_heads),
             "reaches": list(reader.reaches),
             "removed_heads": [list(head) for head in reader.removed],
+            **({"rounded": HALF} if self._options.precision == HALF else {}),
             "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
         }
 
-    def blocks(self, n_examples: int = WINDOW_EXAMPLES) -> Iterator[ScoreBlock]:
+    def blocks(self, n_examples: int | None = None) -> Iterator[ScoreBlock]:
         """Scores of all examples in corpus order, those of at most ``n_examples`` at a time."""
         counts = Counts(skipped=Counter(self._corpus.skipped))
         n_scored = n_scores = 0
-        for window, part in self._parts(n_examples):
+        for window, part in self._parts(n_examples or WINDOW_EXAMPLES):
             self.sentences_done += window.n_sentences
             self._report(self.sentences_done)
             counts.add(part.counts)
@@ -199,9 +201,9 @@ class ScoringRun:
             if self._is_stopped:
                 return
 
-    def assist(self, n_examples: int = WINDOW_EXAMPLES) -> None:
+    def assist(self, n_examples: int | None = None) -> None:
         """Score windows that no process has scored yet, until there are none."""
-        kept, windows = self._sharing.join(self._plan(n_examples))
+        kept, windows = self._sharing.join(self._plan(n_examples or WINDOW_EXAMPLES))
         self._score_unclaimed(kept, windows)
 
     def _score_unclaimed(self, kept: KeptWindows, windows: list[Window]) -> None:
@@ -242,7 +244,8 @@ class ScoringRun:
         def report(done: int) -> None:
             self._report(before + window.n_sentences * done // len(encoded))
 
-        return Part(self._scorer.score(encoded, counts, report), counts)
+        block = self._scorer.score(encoded, counts, report)
+        return Part(block.rounded() if self._options.precision == HALF else block, counts)
 
     def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
         if not n_scored:

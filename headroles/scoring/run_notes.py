@@ -95,6 +95,8 @@ def describe_run(provenance: dict[str, Any]) -> str:
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
     skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]
     lines += [f"pieces  {line}" for line in describe_pieces(provenance)]
+    if rounded := provenance.get("rounded"):
+        lines.append(f"scores  rounded to {rounded}, each by at most one part in 2,048")
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
     return "\n".join(lines)
 

@@ -27,13 +27,14 @@ class ScoreWriter:
     """Writes blocks of scores to Parquet files as they come.
 
     Rows are sorted by role, layer, head and example within a block: the index columns then
-    shrink to almost nothing, and a file costs little more than the four bytes of each score.
+    shrink to almost nothing, and a file costs less than the four bytes of each score.
     """
 
-    def __init__(self, folder: Path, roles: Sequence[str]) -> None:
-        """``roles`` are ids."""
+    def __init__(self, folder: Path, roles: Sequence[str], is_half: bool = False) -> None:
+        """``roles`` are ids; scores that are rounded to float16 are stored as that."""
         self._roles = tuple(roles)
-        self._scores = storage.TableWriter(folder / SCORES_FILE)
+        self._is_half = is_half
+        self._scores = storage.TableWriter(folder / SCORES_FILE, ["score"])
         self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
         self._offsets = storage.TableWriter(folder / OFFSETS_FILE)
         self.files = [SCORES_FILE, EXAMPLES_FILE]
@@ -48,7 +49,7 @@ class ScoreWriter:
 
     def write(self, block: ScoreBlock) -> None:
         """Append one block."""
-        self._scores.write(long_table(block, self._roles))
+        self._scores.write(long_table(block, self._roles, self._is_half))
         self._examples.write(_examples_table(block))
         if block.offset_shares is not None:
             self._offsets.write(_shares_table(block.ids, self._roles, block.offset_shares))
@@ -155,7 +156,7 @@ def _known_digests(examples: dict[str, list[Any]]) -> list[str]:
     return [] if None in digests else digests
 
 
-def long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
+def long_table(block: ScoreBlock, roles: Sequence[str], is_half: bool = False) -> pa.Table:
     """``example, layer, head, role, score, count``; missing scores have no row."""
     import pyarrow as pa
 
@@ -177,7 +178,7 @@ def long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
             "layer": joined["l"],
             "head": joined["h"],
             "role": pa.DictionaryArray.from_arrays(joined["r"], list(roles)),
-            "score": joined["s"],
+            "score": joined["s"].astype(np.float16) if is_half else joined["s"],
             "count": joined["n"],
         }
     )
