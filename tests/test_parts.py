@@ -38,7 +38,9 @@ class TestParts:
         assert (7 in again, 8 in again, again.numbers()) == (True, False, {7})
         assert again.read(7) == b"seven"
         assert (parts.count, parts.describe()) == (1, "1 part")
-        assert parts.join() == (PLAN, again)
+        assert parts.join(PLAN) == again
+        with pytest.raises(StorageError, match="another plan than the first one: window was 3"):
+            parts.join({**PLAN, "window": 4})
 
     def test_a_damaged_one_is_refused(self, parts: Parts) -> None:
         opened = parts.open(PLAN)

@@ -15,7 +15,7 @@ from headroles.errors import UsageError
 
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions
-    from headroles.results import Result, Stored
+    from headroles.results import Result, Shown, Stored
     from headroles.scoring import Sharing
 
 R = TypeVar("R")
@@ -88,3 +88,14 @@ def with_progress(what: str, study: Callable[..., R], *subjects: Any, options: A
     """What a study gives for its subjects and options, its progress shown on the way."""
     with console.progress_bar(what) as on_progress:
         return study(*subjects, replace(options, on_progress=on_progress))
+
+
+def finish_scoring(out: Path, output: OutputOptions, provenance: dict[str, Any]) -> None:
+    """Say what was scored, and where it is."""
+    from headroles.results import Warned
+    from headroles.scoring import describe_run, facts_of_run, warnings_of_run
+
+    warnings = warnings_of_run(provenance)
+    facts = {**facts_of_run(provenance), "warnings": warnings}
+    shown: list[Shown] = [describe_run(provenance), *map(Warned, warnings)]
+    console.finish(out, output.json, facts, iter(shown))

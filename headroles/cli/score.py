@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import FolderOptions, ResumeOptions, command
-from headroles.cli.keeping import shared_folder
+from headroles.cli.keeping import finish_scoring, shared_folder
 from headroles.corpus import CorpusOptions
-from headroles.scoring import ScoreOptions
+from headroles.scoring import PartOptions, ScoreOptions
 from headroles.studies import UntilOptions
-
-if TYPE_CHECKING:
-    from headroles.results import Shown
 
 
 @command(app)
@@ -25,6 +20,7 @@ def score(
     corpus: CorpusArgument,
     out: Out,
     reading: CorpusOptions,
+    part: PartOptions,
     options: ScoreOptions,
     until: UntilOptions,
     output: FolderOptions,
@@ -35,16 +31,14 @@ def score(
     from headroles.scoring import (
         HeadScores,
         assist,
-        describe_run,
-        facts_of_run,
         open_scoring,
         score_to_folder,
-        warnings_of_run,
     )
     from headroles.studies import Stopping
     from headroles.testing import TestOptions
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
+        sharing = replace(sharing, part=part.corpus_part)
         if sharing.assists:
             assist(model, options, sharing)
             return
@@ -57,13 +51,4 @@ def score(
             else:
                 with open_scoring(model, source, options, sharing=sharing) as run:
                     provenance = score_to_folder(run, folder)
-    warnings = warnings_of_run(provenance)
-    facts = {**facts_of_run(provenance), "warnings": warnings}
-    console.finish(out, output.json, facts, _shown(describe_run(provenance), warnings))
-
-
-def _shown(run: str, warnings: list[str]) -> Iterator[Shown]:
-    from headroles.results import Warned
-
-    yield run
-    yield from map(Warned, warnings)
+    finish_scoring(out, output, provenance)

@@ -1,7 +1,14 @@
 from .blocks import ScoreBlock as ScoreBlock
 from .forms import StoppedForm as StoppedForm
+from .merging import merge_scores as merge_scores
+from .options import (
+    CorpusPart as CorpusPart,
+)
 from .options import (
     OnProgress as OnProgress,
+)
+from .options import (
+    PartOptions as PartOptions,
 )
 from .options import (
     ScoreOptions as ScoreOptions,

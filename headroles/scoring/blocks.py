@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,6 +54,15 @@ class Counts:
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
     pieces: Counter[str] = field(default_factory=Counter)
+
+    def record(self) -> dict[str, dict[str, int]]:
+        """As provenance keeps them."""
+        return {name: dict(counted) for name, counted in vars(self).items()}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Mapping[str, int]]) -> Counts:
+        """From what `record` gave."""
+        return cls(**{name: Counter(counted) for name, counted in record.items()})
 
     def add(self, other: Counts) -> None:
         """Add what was counted of other examples."""

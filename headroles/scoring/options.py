@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
 from headroles.models.measures import MEASURES, WEIGHTS
 from headroles.models.options import ModelOptions
-from headroles.options import Option
+from headroles.options import Option, Options
 from headroles.roles import BIAS, SCORES, RoleOptions
 
 PRECISIONS = _, HALF = ("float32", "float16")
@@ -62,6 +63,52 @@ class ScoringOptions(RoleOptions):
             raise UsageError("published numbers are bias scores; pass score='bias' (--score bias)")
         if self.is_published and self.measure != WEIGHTS:
             raise UsageError("published numbers are of weights; leave measure (--measure) out")
+
+
+@dataclass(frozen=True)
+class CorpusPart:
+    """One of several parts of a corpus that are scored on their own; numbers count from 1."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def accept(cls, given: Any) -> CorpusPart:
+        """From a text such as 2/8. Raises UsageError for any other."""
+        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(given).strip())
+        if not found or not 1 <= int(found[1]) <= int(found[2]):
+            raise UsageError(
+                f"the part is {str(given)!r}; it must be like 2/8, the second of eight"
+            )
+        return cls(int(found[1]), int(found[2]))
+
+    def has(self, window: int) -> bool:
+        """Whether a window, by its number from 0, is of this part: they are dealt out in turn."""
+        return window % self.of == self.number - 1
+
+    def refuse_empty(self, windows: Sequence[int]) -> None:
+        """Raise UsageError where no window is of this part."""
+        if not windows:
+            raise UsageError(
+                f"part {self.number} of {self.of} is empty: the corpus is too small for so many "
+                "parts; divide it into fewer"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartOptions(Options):
+    """Which part of the corpus is scored."""
+
+    title: ClassVar[str] = "Corpus"
+
+    corpus_part: Annotated[
+        CorpusPart | None,
+        Option(
+            "Score a part of the corpus, such as 2/8; headroles merge joins all of them.",
+            convert=CorpusPart.accept,
+            flag="--part",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -57,7 +56,7 @@ def pack(part: Part) -> bytes:
         value = getattr(part.block, one.name)
         if value is not None:
             (arrays if isinstance(value, np.ndarray) else lists)[one.name] = value
-    record = {"counts": vars(part.counts), "block": lists if part.block is not None else None}
+    record = {"counts": part.counts.record(), "block": lists if part.block is not None else None}
     arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
     return save(arrays)
 
@@ -66,7 +65,7 @@ def unpack(content: bytes) -> Part:
     """The part that `pack` made these bytes from."""
     arrays: dict[str, Any] = load(content)
     record = json.loads(arrays.pop(_RECORD).tobytes())
-    counts = Counts(**{name: Counter(own) for name, own in record["counts"].items()})
+    counts = Counts.from_record(record["counts"])
     if record["block"] is None:
         return Part(None, counts)
     return Part(ScoreBlock(**record["block"], **arrays), counts)

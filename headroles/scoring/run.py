@@ -173,21 +173,31 @@ class ScoringRun:
 
     def blocks(self, n_examples: int | None = None) -> Iterator[ScoreBlock]:
         """Scores of all examples in corpus order, those of at most ``n_examples`` at a time."""
-        counts = Counts(skipped=Counter(self._corpus.skipped))
-        n_scored = n_scores = 0
-        for window, part in self._parts(n_examples or WINDOW_EXAMPLES):
+        n_examples = n_examples or WINDOW_EXAMPLES
+        counts = Counts()
+        sizes: list[int] = []
+        n_scores = 0
+        for window, part in self._parts(n_examples):
             self.sentences_done += window.n_sentences
             self._report(self.sentences_done)
             counts.add(part.counts)
+            sizes.append(len(part.block.ids) if part.block is not None else 0)
             if part.block is not None:
-                n_scored += len(part.block.ids)
                 n_scores += int(np.count_nonzero(~np.isnan(part.block.values)))
                 yield part.block
-        self._close_provenance(n_scored, n_scores, counts)
+        if self._sharing.part is not None:
+            self._sharing.part.refuse_empty(sizes)
+            record = {"sizes": sizes, "counts": counts.record(), "plan": self._plan(n_examples)}
+            self.provenance |= {"part": {**vars(self._sharing.part), **record}}
+        self._close_provenance(sum(sizes), n_scores, counts)
 
     def _parts(self, n_examples: int) -> Iterator[tuple[Window, Part]]:
         """What becomes of each window, in corpus order."""
-        windows = windows_of(self._corpus, self._options.pairing, n_examples)
+        windows = (
+            (window, examples)
+            for window, examples in windows_of(self._corpus, self._options.pairing, n_examples)
+            if self._sharing.has(window.number)
+        )
         if self._sharing.team is not None:
             shared = [window for window, _ in windows]
             kept = self._sharing.share(self._plan(n_examples), shared)
@@ -248,20 +258,16 @@ class ScoringRun:
         return Part(block.rounded() if self._options.precision == HALF else block, counts)
 
     def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
+        read = Counts(skipped=Counter(self._corpus.skipped))
+        read.add(counts)
         if not n_scored:
             self._sharing.forget()
             raise CorpusError(
                 "no example could be scored: "
-                + "; ".join(f"{count} {reason}" for reason, count in counts.skipped.items())
-                + (cure_of_length(self.provenance) if counts.skipped[TOO_LONG] else "")
+                + "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
+                + (cure_of_length(self.provenance) if read.skipped[TOO_LONG] else "")
             )
-        self.provenance |= {
-            "examples": n_scored,
-            "scores": n_scores,
-            "skipped": dict(counts.skipped),
-            "pieces": dict(counts.pieces),
-            "controls": dict(counts.controls),
-        }
+        self.provenance |= {"examples": n_scored, "scores": n_scores, **read.record()}
 
     def _report(self, sentences: int) -> None:
         if self._options.on_progress is not None:

@@ -42,7 +42,12 @@ def unknown_shares(counts: dict[str, int]) -> tuple[float, float]:
 def warnings_of_run(provenance: dict[str, Any]) -> list[str]:
     """Sentences for people; none where nothing is known, as of scores made by hand."""
     of_model = provenance.get("model", {}).get("warnings", [])
-    found = (*of_model, _unknown_pieces(provenance), _too_long(provenance))
+    found = (
+        *of_model,
+        _unknown_pieces(provenance),
+        _too_long(provenance),
+        _of_part(provenance),
+    )
     return [warning for warning in found if warning]
 
 
@@ -68,6 +73,16 @@ def _too_long(provenance: dict[str, Any]) -> str:
     return (
         f"{left_out} of {n_examples} examples are longer than the model takes and were left out"
         f"{cure_of_length(provenance)}: the others are the short ones, and no sample of the corpus"
+    )
+
+
+def _of_part(provenance: dict[str, Any]) -> str:
+    part = provenance.get("part")
+    if not part:
+        return ""
+    return (
+        f"this is part {part['number']} of {part['of']} of the corpus; "
+        "headroles merge joins all of them"
     )
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from headroles.corpus import Corpus, PreparedCorpus, find_prepared, prepared, prepared_in
-from headroles.errors import StorageError
+from headroles.scoring.options import CorpusPart
 from headroles.scoring.parts import KeptWindows
 from headroles.scoring.team import Team
 from headroles.scoring.windows import Window
-from headroles.storage import Parts, differences, read_json, write_json
+from headroles.storage import Parts, read_json, write_json
 
 _WINDOWS = "windows.json"
 
@@ -22,6 +22,8 @@ _WINDOWS = "windows.json"
 class Sharing:
     """The parts that a run keeps, if it keeps any, and the processes it is shared by, if several.
 
+    ``part`` is what it scores of the corpus, if not all of it.
+
     All processes see the folder of the parts. The first reads the corpus and lists its windows;
     each then claims one after the other, those of most words first, so that a slow process holds
     up the others by one window at most.
@@ -29,6 +31,7 @@ class Sharing:
 
     parts: Parts | None = None
     team: Team | None = None
+    part: CorpusPart | None = None
 
     @property
     def assists(self) -> bool:
@@ -52,9 +55,13 @@ class Sharing:
         """The windows that are kept under a plan; nothing is if there is no place for it."""
         if self.parts is None:
             return KeptWindows(None)
-        opened = self.parts.open(plan())
+        opened = self.parts.open({**plan(), **self._part_of_plan})
         opened.forget_claims()
         return KeptWindows(opened)
+
+    def has(self, window: int) -> bool:
+        """Whether a window, by its number, is to be scored here."""
+        return self.part is None or self.part.has(window)
 
     def forget(self) -> None:
         """Remove what is kept: it is of no use to a later run."""
@@ -72,12 +79,7 @@ class Sharing:
     def join(self, plan: dict[str, Any]) -> tuple[KeptWindows, list[Window]]:
         """What the first process shares. Raises StorageError if this one has another plan."""
         assert self.parts is not None
-        known, opened = self.parts.join()
-        if other := differences(known, plan):
-            raise StorageError(
-                f"this process would score otherwise than the first one: {other}; "
-                "give all processes the same command, packages and model"
-            )
+        opened = self.parts.join({**plan, **self._part_of_plan})
         windows = read_json(self._shared_folder / _WINDOWS)["windows"]
         return KeptWindows(opened), [Window(**one) for one in windows]
 
@@ -98,6 +100,10 @@ class Sharing:
     def _wait(self) -> None:
         assert self.team is not None
         self.team.wait()
+
+    @property
+    def _part_of_plan(self) -> dict[str, Any]:
+        return {} if self.part is None else {"part": vars(self.part)}
 
     @property
     def _shared_folder(self) -> Path:

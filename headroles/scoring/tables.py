@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +64,31 @@ def read_block(
     Raises StorageError for files that cannot be read, and ValueError, KeyError or TypeError for
     files that hold something else.
     """
-    of_examples = storage.read_table(folder / EXAMPLES_FILE)
-    table = storage.read_table(folder / SCORES_FILE)
-    if table.num_rows != n_scores:
-        raise ValueError(f"{table.num_rows} scores instead of {n_scores}")
+    tables = [storage.read_table(folder / name) for name in files_of(score)]
+    if tables[0].num_rows != n_scores:
+        raise ValueError(f"{tables[0].num_rows} scores instead of {n_scores}")
+    return _to_block(tables, roles, heads)
+
+
+def read_blocks(
+    folder: Path, roles: Sequence[str], heads: tuple[int, int], score: Score
+) -> Iterator[ScoreBlock]:
+    """The blocks as they were written, one by one; otherwise as `read_block`."""
+    files = [storage.read_row_groups(folder / name) for name in files_of(score)]
+    for tables in zip(*files, strict=True):
+        yield _to_block(tables, roles, heads)
+
+
+def files_of(score: Score) -> tuple[str, ...]:
+    """Names of the files that scores of a kind are stored in."""
+    return (SCORES_FILE, EXAMPLES_FILE, *([OFFSETS_FILE] if score.of_first_choice else []))
+
+
+def _to_block(
+    tables: Sequence[pa.Table], roles: Sequence[str], heads: tuple[int, int]
+) -> ScoreBlock:
+    """The block of the tables of the files of `files_of`."""
+    table, of_examples, *of_offsets = tables
     examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
     ids = examples["example"]
     values, counts = _from_long(table, ids, roles, (len(ids), *heads))
@@ -78,7 +99,7 @@ def read_block(
         values=values,
         counts=counts,
         digests=_known_digests(examples),
-        offset_shares=_read_shares(folder, ids, roles) if score.of_first_choice else None,
+        offset_shares=_from_shares(of_offsets[0], ids, roles) if of_offsets else None,
         bounds=_known_bounds(of_examples, len(roles)),
     )
 
@@ -118,8 +139,7 @@ def _named(offset: int) -> str:
     return f"{offset:+d}"
 
 
-def _read_shares(folder: Path, ids: Sequence[str], roles: Sequence[str]) -> NDArray[np.float32]:
-    table = storage.read_table(folder / OFFSETS_FILE)
+def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> NDArray[np.float32]:
     shares = np.full((len(ids), len(roles), len(OFFSETS)), np.nan, dtype=np.float32)
     examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
     for batch in table.to_batches():

@@ -31,7 +31,7 @@ from headroles.storage.run import (
     result_files,
     write_run,
 )
-from headroles.storage.tables import TableWriter, read_table
+from headroles.storage.tables import TableWriter, read_row_groups, read_table
 
 __all__ = [
     "FORMAT",
@@ -55,6 +55,7 @@ __all__ = [
     "parts_beside",
     "parts_in",
     "read_json",
+    "read_row_groups",
     "read_run",
     "read_table",
     "result_files",

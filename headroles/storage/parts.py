@@ -45,7 +45,7 @@ class Parts:
 
         Raises StorageError, naming what differs, if there are parts of another plan.
         """
-        plain = json.loads(encode_json(plan))
+        plain = _plain(plan)
         if self.count:
             known = read_json(self.place / _PLAN)
             if known != plain:
@@ -62,10 +62,18 @@ class Parts:
         write_bytes(self.place / _PLAN, encode_json(plain))
         return opened
 
-    def join(self) -> tuple[dict[str, Any], OpenParts]:
-        """The plan that another process wrote down, and its parts."""
-        plan = read_json(self.place / _PLAN)
-        return plan, OpenParts(self.place / _digest_of_plan(plan))
+    def join(self, plan: Mapping[str, Any]) -> OpenParts:
+        """The parts of a plan that another process wrote down.
+
+        Raises StorageError, naming what differs, if this process has another one.
+        """
+        plain, known = _plain(plan), read_json(self.place / _PLAN)
+        if known != plain:
+            raise StorageError(
+                f"this process has another plan than the first one: {differences(known, plain)}; "
+                "give all processes the same command, packages and model"
+            )
+        return OpenParts(self.place / _digest_of_plan(plain))
 
     def remove(self) -> None:
         """Remove all parts, and the plan after them."""
@@ -131,6 +139,12 @@ class OpenParts:
 
     def _file(self, number: int) -> Path:
         return self.folder / f"{number:08d}"
+
+
+def _plain(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan as it is read back: tuples are lists then."""
+    plain: dict[str, Any] = json.loads(encode_json(plan))
+    return plain
 
 
 def _digest(content: bytes) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +51,30 @@ class TableWriter:
 
 def read_table(file: Path) -> pa.Table:
     """Read a Parquet file. Raises StorageError if there is none or it is damaged."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with _told_what_is_wrong(file):
         return pq.read_table(file)
+
+
+def read_row_groups(file: Path) -> Iterator[pa.Table]:
+    """The tables that `TableWriter` appended to a file, one by one; errors as of `read_table`."""
+    import pyarrow.parquet as pq
+
+    with _told_what_is_wrong(file):
+        stored = pq.ParquetFile(file)
+    for number in range(stored.num_row_groups):
+        with _told_what_is_wrong(file):
+            table = stored.read_row_group(number)
+        yield table
+
+
+@contextmanager
+def _told_what_is_wrong(file: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
     except FileNotFoundError as error:
         raise missing(file) from error
     except (OSError, pa.ArrowException) as error:

@@ -55,6 +55,7 @@ class Stopping:
     ) -> HeadScores:
         """The scores up to where it stopped."""
         self._refuse_offsets(options)
+        _refuse_sharing(sharing)
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
         with open_scoring(model, corpus, options, arrange, sharing) as run:
@@ -71,6 +72,7 @@ class Stopping:
     ) -> dict[str, Any]:
         """Write them into an existing folder. Returns the provenance."""
         self._refuse_offsets(options)
+        _refuse_sharing(sharing)
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
         with open_scoring(model, corpus, options, arrange, sharing) as run:
@@ -141,6 +143,15 @@ class Stopping:
         below = find_p_values(hypotheses, asked, "less")
         answers = answer(hypotheses, above, below, asked.alpha)
         return float(np.isin(answers, (YES, NO)).mean())
+
+
+def _refuse_sharing(sharing: Sharing) -> None:
+    """Raise UsageError where no process sees the scores of all that comes before."""
+    if sharing.team is not None or sharing.part is not None:
+        raise UsageError(
+            "until (--until) looks at the scores as they come, one after the other: run it as one "
+            "process, over the whole corpus"
+        )
 
 
 def find_units(corpus: PreparedCorpus, pairing: str, by_document: bool) -> list[list[int]]:
