@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,9 @@ class TestFolder:
     def test_an_error_tells_too(self, tmp_path: Path) -> None:
         with pytest.raises(StorageError) as failed:
             keep_a_part(tmp_path, StorageError("no room"))
+        assert failed.value.__notes__[0].endswith("run the same command with --resume")
+        with pytest.raises(StorageError, match="cannot be written: No space left") as failed:
+            keep_a_part(tmp_path, OSError(errno.ENOSPC, "No space left on device"), resume=True)
         assert failed.value.__notes__[0].endswith("run the same command with --resume")
 
     def test_unfinished_is_refused_unless_it_is_said_what_becomes_of_it(

@@ -55,9 +55,10 @@ def result_folder(
             )
         try:
             yield from claim.fill(replaced=None)
+        except OSError as error:
+            raise claim.noted(cannot_be_written(claim.folder, error)) from error
         except HeadRolesError as error:
-            if claim.parts.count:
-                error.add_note(claim.as_it_is())
+            claim.noted(error)
             raise
 
 
@@ -195,6 +196,12 @@ class _Claim:
                 "to go on, run the same command with --resume"
             )
         return told or f"nothing was written to {self.folder}"
+
+    def noted(self, error: HeadRolesError) -> HeadRolesError:
+        """The error with a note that says which parts are kept, if any are."""
+        if self.parts.count:
+            error.add_note(self.as_it_is())
+        return error
 
     def swap(self, replaced: Iterable[str], ends_parts: bool) -> None:
         """Put the new files into the place of those ``replaced``, all or none."""
