@@ -78,7 +78,7 @@ def main() -> None:
 def make_jobs(model: str, corpus: Path, folder: Path) -> list[Job]:
     """The commands, each run twice undisturbed: for the older results and for the new ones."""
     scored = ("--pairing", "adjacent", "--out", OUT, "--overwrite")
-    other = ("--window", "1")
+    other = ("--dtype", "bfloat16")
     asked = {
         "score": ((model, str(corpus), *scored), other),
         "classify": ((model, str(corpus), *scored), other),
@@ -90,7 +90,7 @@ def make_jobs(model: str, corpus: Path, folder: Path) -> list[Job]:
         old, new = folder / f"{name}-old", folder / f"{name}-new"
         if name == "compare":
             arguments = (*arguments, "--overwrite")
-            first = ("--threshold", "0.5")
+            first = ("--alpha", "0.01")
         if name == "assign":
             shutil.copytree(folder / "classify-new", old)
         job = Job(name, arguments, old, new, 0.0)

@@ -41,6 +41,7 @@ from headroles.encoding import ExampleEncoder
 from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
 from headroles.scoring import ScoreOptions, ScoringRun
 from headroles.scoring.batches import batches_by_length, collate
+from headroles.scoring.layer import on_device
 from headroles.scoring.windows import WINDOW_EXAMPLES
 
 JOBS: dict[str, dict[str, Any]] = {
@@ -159,7 +160,8 @@ def make_batches(
         cut = cutter.encode(window, Counter())
         for rows in batches_by_length(cut, budget):
             chosen = [cut[row] for row in rows]
-            batches.append(collate(chosen, encoder.device, encoder.tokenizer.pad_token_id or 0))
+            inputs = collate(chosen, encoder.tokenizer.pad_token_id or 0)
+            batches.append(on_device(inputs, encoder.device))
     return batches
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from headroles.results import Shown
 
 SECONDS_BETWEEN_LINES = 30.0
+READING = "reading"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -102,7 +103,10 @@ def _kept(folders: list[Path]) -> str:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A callback (done, total) that draws a bar; lines now and then where no terminal is."""
+    """A callback (done, total) that draws a bar; lines now and then where no terminal is.
+
+    A total of 0 says that the corpus is being read, and that nobody knows yet how long it is.
+    """
     if not err.is_terminal:
         yield _line_by_line(what)
         return
@@ -128,7 +132,8 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
         def report(done: int, total: int) -> None:
             speed = progress.tasks[0].speed
             rate = f"{speed:.0f} sentences/s" if speed else ""
-            progress.update(task, completed=done, total=total, rate=rate)
+            doing = what if total else READING
+            progress.update(task, completed=done, total=total or None, rate=rate, description=doing)
 
         yield report
 
@@ -141,9 +146,19 @@ def _line_by_line(what: str) -> Callable[[int, int], None]:
         nonlocal told
         if time.monotonic() - told >= SECONDS_BETWEEN_LINES:
             told = time.monotonic()
-            err.print(f"{what}: {done} of {total} sentences", soft_wrap=True)
+            doing = f"{what}: {done} of {total}" if total else f"{READING}: {done}"
+            err.print(f"{doing} sentences", soft_wrap=True)
 
     return report
+
+
+def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
+    """A corpus whose reading is reported too; anything else as it is."""
+    from headroles.corpus import Corpus
+
+    if not isinstance(subject, Corpus):
+        return subject
+    return subject.watched(lambda done: on_progress(done, 0))
 
 
 @contextmanager

@@ -87,7 +87,8 @@ def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[]
 def with_progress(what: str, study: Callable[..., R], *subjects: Any, options: Any) -> R:
     """What a study gives for its subjects and options, its progress shown on the way."""
     with console.progress_bar(what) as on_progress:
-        return study(*subjects, replace(options, on_progress=on_progress))
+        watched = (console.watched(one, on_progress) for one in subjects)
+        return study(*watched, replace(options, on_progress=on_progress))
 
 
 def finish_scoring(out: Path, output: OutputOptions, provenance: dict[str, Any]) -> None:

@@ -42,8 +42,8 @@ def score(
         if sharing.assists:
             assist(model, options, sharing)
             return
-        source = open_corpus(corpus, reading)
         with console.progress_bar("scoring") as on_progress:
+            source = console.watched(open_corpus(corpus, reading), on_progress)
             options = replace(options, on_progress=on_progress)
             if until.until is not None:
                 stopping = Stopping(until, TestOptions())

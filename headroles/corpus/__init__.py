@@ -8,6 +8,7 @@ from headroles.corpus.files import read_lines
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.opening import as_corpus, open_corpus
 from headroles.corpus.options import CorpusOptions
+from headroles.corpus.places import Places
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
 from headroles.corpus.sentence import MISSING, ROOT, Sentence
 from headroles.corpus.shared import find_prepared, prepared_in
@@ -22,6 +23,7 @@ __all__ = [
     "Corpus",
     "CorpusOptions",
     "Example",
+    "Places",
     "PreparedCorpus",
     "Sentence",
     "Skipped",

@@ -15,7 +15,9 @@ from conllu.parser import parse_id_value, parse_int_value, parse_line
 from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.documents import COMMENT, Documents, Keys
 from headroles.corpus.files import CorpusFile, PathLike, find_files
+from headroles.corpus.kept_parses import TREES
 from headroles.corpus.options import GIVEN, ConlluOptions
+from headroles.corpus.places import Places
 from headroles.corpus.sentence import ANNOTATIONS, MISSING, Sentence, tree_defect
 from headroles.errors import CorpusError
 from headroles.options import takes
@@ -25,6 +27,7 @@ SUFFIXES = (".conllu", ".conllup", ".cupt")
 COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
 _NEEDED = ("id", "form", "head", "deprel")
 _LONGEST_NUMBER = 9
+_MOST_FILES = 2**24  # leaves 39 bits for lines
 _LONGEST_CAUSE = 120  # characters of what the parser says
 
 
@@ -86,12 +89,14 @@ class _Reader:
 
     def __init__(self, options: ConlluOptions) -> None:
         self._options = options
-        self._seen: dict[str, str] = {}
+        self._files: list[CorpusFile] = []
+        self._seen = Places()
         kind, _, key = options.documents.partition(":")
         self._keys = Keys(key.strip()) if kind == COMMENT else None
 
     def read(self, file: CorpusFile) -> Iterator[Sentence | CorpusError]:
         """Sentences, or what is wrong with them. Raises CorpusError for what spoils all of them."""
+        self._files.append(file)
         documents = Documents(str(file), self._options.documents)
         columns = COLUMNS
         for count, block in enumerate(_blocks(file), start=1):
@@ -104,7 +109,7 @@ class _Reader:
                 name = block.metadata.get("sent_id") or name
             document, position = documents.place(block.metadata, name)
             try:
-                self._refuse_repeat(name, f"{file}, line {block.first_line}")
+                self._refuse_repeat(name, block.first_line)
                 yield _sentence(block, columns, name, document, position)
             except _Defect as defect:
                 line = f"line {defect.line or block.first_line}"
@@ -113,13 +118,15 @@ class _Reader:
                     f'{defect.cure} or pass on_bad_sentence="skip" (--on-bad-sentence skip)'
                 )
 
-    def _refuse_repeat(self, name: str, where: str) -> None:
-        if name in self._seen:
+    def _refuse_repeat(self, name: str, line: int) -> None:
+        here = line * _MOST_FILES + len(self._files)
+        place = self._seen.setdefault(name, here)
+        if place != here:
+            line, file = divmod(place, _MOST_FILES)
             raise _Defect(
-                f"has the id of the sentence at {self._seen[name]}",
+                f"has the id of the sentence at {self._files[file - 1]}, line {line}",
                 cure='correct it, call sentences after their place with ids="place" (--ids place),',
             )
-        self._seen[name] = where
 
     def end(self) -> None:
         """Raise CorpusError for what no file had."""
@@ -189,12 +196,18 @@ def _sentence(
         rest.append([token.get(name) or MISSING for name in ANNOTATIONS])
     if not words:
         raise _Defect("has no words")
-    if defect := tree_defect(tuple(governors)):
+    if defect := tree_defect(tuple(governors), _n_trees(block)):
         raise _Defect(defect)
     annotations = dict(zip(ANNOTATIONS, zip(*rest, strict=True), strict=True))
     return Sentence(
         name, document, position, tuple(words), tuple(governors), tuple(relations), annotations
     )
+
+
+def _n_trees(block: _Block) -> int:
+    """How many trees a sentence has: one, unless it was kept from a parser that found more."""
+    declared = block.metadata.get(TREES, "")
+    return int(declared) if _COUNT.fullmatch(declared) else 1
 
 
 def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conllu.Token]]:
@@ -228,5 +241,6 @@ def _number(parse: Callable[[str], Any]) -> Callable[[list[str], int], Any]:
 
 
 _NOT_DIGITS = re.compile(r"\D")
+_COUNT = re.compile("[1-9][0-9]{0,8}")
 # Only id, form, head and deprel are used, and all but numbers are left as text.
 _FIELD_PARSERS = {"id": _number(parse_id_value), "head": _number(parse_int_value)}

@@ -8,11 +8,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import IO, Any
 
 from headroles.corpus.documents import prefix_of
+from headroles.corpus.places import Places
 from headroles.corpus.schemes import distinctive_labels, fold_subtype, recognise_scheme
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.errors import CorpusError, StorageError
@@ -20,6 +21,8 @@ from headroles.wording import listed
 
 Skipped = Counter[str]
 """What was left out, as counts by reason; the reasons are for people to read."""
+
+_BETWEEN_TELLING = 256
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,17 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Sentence]:
         return self.read(Counter())
+
+    def watched(self, on_read: Callable[[int], None]) -> Corpus:
+        """The same corpus, which tells now and then how many sentences were read."""
+
+        def read(skipped: Skipped) -> Iterator[Sentence]:
+            for count, sentence in enumerate(self.read(skipped), start=1):
+                if count % _BETWEEN_TELLING == 0:
+                    on_read(count)
+                yield sentence
+
+        return replace(self, read=read)
 
 
 @dataclass(frozen=True)
@@ -161,7 +175,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     documents = _DocumentCount(corpus)
     n_sentences = n_words = 0
     for sentence in corpus.read(skipped):
-        documents.see(sentence)
+        document = documents.see(sentence)
         _spool(sentence, spool)
         relations.update(
             relation
@@ -172,7 +186,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         n_sentences += 1
         n_words += len(sentence.words)
         # Documents go in by number: their names hold paths, which differ between machines.
-        digest.update(_to_json(sentence, documents.numbers[sentence.document]).encode())
+        digest.update(_to_json(sentence, document).encode())
     if not n_sentences:
         raise CorpusError(f"no sentences in {_where(corpus)}; {_why_none(skipped)}")
     _flush(spool)
@@ -209,21 +223,25 @@ class _DocumentCount:
     """Counts documents, and what there is instead where a treebank names none."""
 
     def __init__(self, corpus: Corpus) -> None:
-        self.numbers: dict[str, int] = {}
+        self.numbers = Places()
         self.undivided = 0
         is_treebank = corpus.source.get("format") == "conllu"
         self._files = frozenset(corpus.source["files"]) if is_treebank else frozenset()
-        self._prefixes: set[str] = set()
+        self._prefixes = Places()
+        self._have_prefixes = True
 
-    def see(self, sentence: Sentence) -> None:
-        self.numbers.setdefault(sentence.document, len(self.numbers) + 1)
+    def see(self, sentence: Sentence) -> int:
+        """The number of its document, from 1."""
         if sentence.document in self._files:
             self.undivided += 1
-            self._prefixes.add(prefix_of(sentence.id))
+            prefix = prefix_of(sentence.id)
+            self._have_prefixes &= prefix != ""
+            self._prefixes.setdefault(prefix, 0)
+        return self.numbers.setdefault(sentence.document, len(self.numbers) + 1)
 
     @property
     def by_id(self) -> int:
-        return 0 if "" in self._prefixes else len(self._prefixes)
+        return len(self._prefixes) if self._have_prefixes else 0
 
 
 class _SchemeWatch:

@@ -10,7 +10,13 @@ from headroles.corpus.conllu_files import SUFFIXES, read_conllu
 from headroles.corpus.corpus import Corpus
 from headroles.corpus.files import STANDARD_INPUT, PathLike, kind_of
 from headroles.corpus.objects import make_corpus
-from headroles.corpus.options import ConlluOptions, CorpusOptions
+from headroles.corpus.options import (
+    ConlluOptions,
+    CorpusOptions,
+    PairsOptions,
+    ParsingOptions,
+    TextOptions,
+)
 from headroles.corpus.text import read_pairs, read_text
 from headroles.errors import UsageError
 from headroles.options import fields_of
@@ -35,10 +41,12 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     if suffixes & {*SUFFIXES, ".conll"}:
         raise UsageError("a treebank is parsed already: leave --parser out, or give text")
     if options.text_columns is not None:
-        return read_pairs(paths, options.parser, options.text_columns, header=options.header)
+        return read_pairs(
+            paths, options.parser, options.text_columns, **vars(options.part(PairsOptions))
+        )
     if suffixes & {".tsv", ".csv"}:
         raise UsageError("name the columns that hold the text with --text-columns, from 0")
-    return read_text(paths, options.parser, lines=options.lines)
+    return read_text(paths, options.parser, **vars(options.part(TextOptions)))
 
 
 def _refuse_idle(options: CorpusOptions) -> None:
@@ -53,6 +61,13 @@ def _refuse_idle(options: CorpusOptions) -> None:
             "lines are those of plain text: name a parser for it, or leave --lines out"
         )
     if options.parser is None:
+        usual_parsing = vars(ParsingOptions())
+        for one in fields_of(ParsingOptions):
+            if getattr(options, one.name) != usual_parsing[one.name]:
+                raise UsageError(
+                    f"{one.name} is of text that is parsed, and a treebank is not: name a parser, "
+                    f"or leave {one.flag} out"
+                )
         return
     given, usual = options.part(ConlluOptions).record(), ConlluOptions().record()
     for one in fields_of(ConlluOptions):

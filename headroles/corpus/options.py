@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 from headroles.corpus.columns import named_columns
 from headroles.corpus.documents import NEWDOC, accept_documents
+from headroles.errors import UsageError
 from headroles.options import Option, Options
 
 ON_BAD_SENTENCE = ("error", "skip")
 IDS = GIVEN, _ = ("given", "place")
+
+
+def _as_path(given: Any) -> Path:
+    if not isinstance(given, str | PathLike):
+        raise UsageError(f"keep_parses is {given!r}; it must be the name of a file")
+    return Path(given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +54,26 @@ class ConlluOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextOptions(Options):
+class ParsingOptions(Options):
+    """How text is parsed."""
+
+    title: ClassVar[str] = "Corpus"
+
+    parser_processes: Annotated[
+        int, Option("Number of processes that parse text.", least=1, recorded=False)
+    ] = 1
+    keep_parses: Annotated[
+        Path | None,
+        Option(
+            "CoNLL-U file to keep parsed text in; it can be given in the place of the text.",
+            convert=_as_path,
+            recorded=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(ParsingOptions):
     """How text is read."""
 
     title: ClassVar[str] = "Corpus"
@@ -56,7 +84,7 @@ class TextOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsOptions(Options):
+class PairsOptions(ParsingOptions):
     """How tab-separated text is read."""
 
     title: ClassVar[str] = "Corpus"

@@ -91,8 +91,10 @@ def find_cycle(governors: tuple[int, ...]) -> tuple[int, ...]:
     return ()
 
 
-def tree_defect(governors: tuple[int, ...]) -> str | None:
+def tree_defect(governors: tuple[int, ...], n_trees: int = 1) -> str | None:
     """What keeps ``governors`` from being a tree with a single root, or None if it is one.
+
+    Of ``n_trees`` trees there may be as many roots.
 
     Word numbers in the answer count from 1, as in a CoNLL-U file.
     """
@@ -107,6 +109,6 @@ def tree_defect(governors: tuple[int, ...]) -> str | None:
         through = " and ".join(map(str, numbers)) if len(cycle) <= _FEW else listed(numbers, _FEW)
         return f"has a cycle through {'words' if len(cycle) > 1 else 'word'} {through}"
     roots = [word + 1 for word, governor in enumerate(governors) if governor == ROOT]
-    if len(roots) > 1:
+    if len(roots) > n_trees:
         return f"has {len(roots)} roots (words {listed(roots, _FEW)}) instead of one"
     return None

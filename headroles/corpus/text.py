@@ -9,6 +9,7 @@ from itertools import chain
 from headroles.corpus.columns import check_text_columns, check_width, place_of
 from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.files import CorpusFile, PathLike, find_files
+from headroles.corpus.kept_parses import keep_parses
 from headroles.corpus.options import PairsOptions, TextOptions
 from headroles.corpus.parsing import load_pipeline, sentence_of
 from headroles.corpus.sentence import Sentence
@@ -27,6 +28,8 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
     ``-`` is standard input. ``parser`` is the name of an installed pipeline or the path of one.
     Nothing is parsed before the corpus is iterated.
 
+    With ``keep_parses`` what was parsed is written to that file when it was read to its end.
+
     Raises:
         CorpusError: a path does not exist, or a folder has no text file.
         ParserError: the pipeline cannot be loaded or does not parse.
@@ -38,7 +41,7 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in found.files:
             position = 0
-            for doc in pipeline.nlp.pipe(texts(file.lines())):
+            for doc in pipeline.nlp.pipe(texts(file.lines()), n_process=options.parser_processes):
                 for span in [doc] if options.lines else doc.sents:
                     name = f"{file.stem}-{position + 1}"
                     sentence = sentence_of(span, name, str(file), position)
@@ -47,7 +50,8 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
                         position += 1
 
     source = pipeline.source("text", found.source)
-    return Corpus(source={**source, "lines": options.lines}, read=read)
+    corpus = Corpus(source={**source, "lines": options.lines}, read=read)
+    return keep_parses(corpus, options.keep_parses)
 
 
 @takes(PairsOptions)
@@ -80,7 +84,9 @@ def read_pairs(
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in found.files:
             cells = _cells(file, columns, options.header)
-            for doc, (row, position) in pipeline.nlp.pipe(cells, as_tuples=True):
+            for doc, (row, position) in pipeline.nlp.pipe(
+                cells, as_tuples=True, n_process=options.parser_processes
+            ):
                 name = f"{file.stem}-{row}" + (f".{position + 1}" if len(columns) > 1 else "")
                 sentence = sentence_of(doc, name, f"{file}#{row}", position)
                 if sentence is None:
@@ -89,7 +95,8 @@ def read_pairs(
                     yield sentence
 
     source = pipeline.source("pairs", found.source)
-    return Corpus(source={**source, "text_columns": list(columns)}, read=read)
+    corpus = Corpus(source={**source, "text_columns": list(columns)}, read=read)
+    return keep_parses(corpus, options.keep_parses)
 
 
 def _lines(lines: Iterable[str]) -> Iterator[str]:

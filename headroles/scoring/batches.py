@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,18 +32,15 @@ def batches_by_length(examples: Sequence[EncodedExample], batch_tokens: int) -> 
     return batches
 
 
-def collate(
-    examples: Sequence[EncodedExample], device: torch.device, pad_id: int
-) -> dict[str, Tensor]:
-    """Inputs of the model, padded at the end to the longest example."""
+def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, Tensor]:
+    """Inputs of the model, padded at the end to the longest example, on the CPU."""
     input_ids = pad([example.input_ids for example in examples], pad_id)
-    lengths = torch.tensor([len(example) for example in examples])
+    lengths = np.array([len(example) for example in examples])
     inputs = {
-        "input_ids": torch.from_numpy(input_ids),
-        "attention_mask": (torch.arange(input_ids.shape[1]) < lengths[:, None]).long(),
+        "input_ids": input_ids,
+        "attention_mask": (np.arange(input_ids.shape[1]) < lengths[:, None]).astype(np.int64),
     }
     type_ids = [example.token_type_ids for example in examples]
     if all(ids is not None for ids in type_ids):
-        padded = pad([ids for ids in type_ids if ids is not None], 0)
-        inputs["token_type_ids"] = torch.from_numpy(padded)
-    return {name: tensor.to(device, non_blocking=True) for name, tensor in inputs.items()}
+        inputs["token_type_ids"] = pad([ids for ids in type_ids if ids is not None], 0)
+    return {name: torch.from_numpy(array) for name, array in inputs.items()}

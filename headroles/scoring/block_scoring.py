@@ -1,8 +1,14 @@
-"""Examples -> their scores: batch by batch through the encoder, its attention read on the way."""
+"""Examples -> their scores: batch by batch through the encoder, its attention read on the way.
+
+In three steps, so that a device need not wait: batches are prepared, which takes no device, and
+can be done while another block is computed; they are launched; and what comes of them is fetched.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +22,44 @@ from headroles.models import AttentionReader, LoadedEncoder
 from headroles.roles import OFFSETS, Batch, Plan, Role, Scope, Score, bounds_of, plan_roles
 from headroles.scoring.batches import batches_by_length, collate
 from headroles.scoring.blocks import Counts, ScoreBlock
-from headroles.scoring.layer import on_device, read_scores
+from headroles.scoring.layer import as_tensors, on_device, read_scores
 
 _MEMORY_SLACK = 64 * 2**20  # what is given back has to be asked for again
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    """Examples (B,) at some ``rows`` of a block, and what is to be read of their attention.
+
+    ``plans`` are those of each reach that layers have; ``to_read`` are the same as tensors, after
+    the inputs of the model.
+    """
+
+    rows: list[int]
+    examples: list[EncodedExample]
+    plans: dict[int | None, Plan]
+    to_read: tuple[dict[str, Any], dict[int | None, Plan]]
+
+    @property
+    def widest(self) -> Plan:
+        """The plan of the layers with the widest reach: what is told of a batch is told of it."""
+        return max(self.plans.values(), key=lambda plan: int(plan.counts.sum()))
+
+
+@dataclass(frozen=True)
+class PlannedBlock:
+    """Examples that are scored together, in batches."""
+
+    examples: list[EncodedExample]
+    batches: list[PlannedBatch]
+
+
+@dataclass(frozen=True)
+class LaunchedBlock:
+    """Examples whose scores (B, layers, heads, columns) a device has, or is working on."""
+
+    examples: list[EncodedExample]
+    read: list[tuple[PlannedBatch, Tensor]]
 
 
 class BlockScorer:
@@ -39,36 +80,86 @@ class BlockScorer:
         self._held_memory = HeldMemory(_MEMORY_SLACK)
         self.batch_tokens = batch_tokens
 
-    def score(
-        self, examples: list[EncodedExample], counts: Counts, report: Callable[[int], None]
-    ) -> ScoreBlock:
-        """Their scores, in their order; what is left out of them is added to ``counts``.
+    def plan(self, examples: list[EncodedExample]) -> PlannedBlock:
+        """Their batches; may be done in another thread than the rest."""
+        batches = batches_by_length(examples, self.batch_tokens)
+        return PlannedBlock(examples, [self._plan(examples, rows) for rows in batches])
+
+    def _plan(self, examples: Sequence[EncodedExample], rows: list[int]) -> PlannedBatch:
+        own = [examples[row] for row in rows]
+        batch = Batch(own)
+        plans = {
+            reach: plan_roles(self._roles, Scope(batch, reach, self._score))
+            for reach in dict.fromkeys(self._reader.reaches)
+        }
+        inputs = collate(own, self._encoder.tokenizer.pad_token_id or 0)
+        return PlannedBatch(rows, own, plans, as_tensors((inputs, plans), self._encoder.device))
+
+    def launch(self, block: PlannedBlock, report: Callable[[int], None]) -> LaunchedBlock:
+        """Run the encoder on the batches; devices other than the CPU go on after the return.
 
         ``report`` is called with the number of examples that are done.
         """
-        shape = (len(examples), self._reader.n_layers, self._reader.n_heads, len(self._roles))
-        values = np.empty(shape, dtype=np.float32)
-        units = np.empty((len(examples), len(self._roles)), dtype=np.int64)
-        shares = np.full((len(examples), len(self._roles), len(OFFSETS)), np.nan, dtype=np.float32)
-        bounds = np.empty((*units.shape, 2), dtype=np.float32)
-        waiting = batches_by_length(examples, self.batch_tokens)[::-1]
+        waiting = block.batches[::-1]
+        read: list[tuple[PlannedBatch, Tensor]] = []
         done = 0
         while waiting:
-            rows = waiting.pop()
-            batch = [examples[row] for row in rows]
+            batch = waiting.pop()
             try:
-                values[rows], units[rows], bounds[rows], of_offsets = self._score_batch(
-                    batch, counts
-                )
+                read.append((batch, self._read(batch)))
             except torch.OutOfMemoryError:
-                self._refuse_single(batch)
-                waiting += self._halve(rows)
+                waiting += [self._plan(block.examples, rows) for rows in self._halve(batch)]
                 continue
-            if of_offsets is not None:
-                shares[rows] = of_offsets
-            done += len(rows)
+            done += len(batch.rows)
             report(done)
             self._held_memory.release()
+        return LaunchedBlock(block.examples, read)
+
+    def _read(self, batch: PlannedBatch) -> Tensor:
+        """Values (B, layers, heads, columns), meaningless where plans count nothing."""
+        inputs, plans = on_device(batch.to_read, self._encoder.device)
+        reaches = self._reader.reaches
+        layers: list[Tensor] = []
+        self._reader.read(
+            inputs,
+            lambda layer, weights: layers.append(read_scores(weights, plans[reaches[layer]])),
+        )
+        return torch.stack(layers, dim=1)
+
+    def _halve(self, batch: PlannedBatch) -> list[list[int]]:
+        if len(batch.rows) == 1:
+            (example,) = batch.examples
+            raise ModelError(
+                f"memory ran out for the single example {example.id!r} of {len(example)} tokens; "
+                "use a device with more memory"
+            )
+        torch.cuda.empty_cache()
+        self.batch_tokens = max(1, self.batch_tokens // 2)
+        middle = len(batch.rows) // 2
+        return [batch.rows[middle:], batch.rows[:middle]]
+
+    def fetch(self, launched: LaunchedBlock, counts: Counts) -> ScoreBlock:
+        """Their scores, in their order; what is left out of them is added to ``counts``.
+
+        How much is behind them, what offsets would hit, and what is told to be left out, are those
+        of the layers with the widest reach; values lie between bounds in all layers.
+        """
+        examples, n_roles = launched.examples, len(self._roles)
+        shape = (len(examples), self._reader.n_layers, self._reader.n_heads, n_roles)
+        values = np.empty(shape, dtype=np.float32)
+        units = np.empty((len(examples), n_roles), dtype=np.int64)
+        shares = np.full((*units.shape, len(OFFSETS)), np.nan, dtype=np.float32)
+        bounds = np.empty((*units.shape, 2), dtype=np.float32)
+        for batch, read in launched.read:
+            rows, plans = batch.rows, list(batch.plans.values())
+            values[rows] = self._values(batch, read.cpu().numpy())
+            units[rows] = np.max([plan.counts for plan in plans], axis=0)
+            bounds[rows] = bounds_of(plans)
+            widest = batch.widest
+            if widest.offset_shares is not None:
+                shares[rows] = widest.offset_shares
+            counts.skipped += widest.skipped
+            counts.controls += widest.controls
         return ScoreBlock(
             ids=[example.id for example in examples],
             documents=[example.document for example in examples],
@@ -80,64 +171,18 @@ class BlockScorer:
             bounds=bounds,
         )
 
-    def _score_batch(
-        self, examples: list[EncodedExample], counts: Counts
-    ) -> tuple[
-        NDArray[np.float32], NDArray[np.int64], NDArray[np.float32], NDArray[np.float32] | None
-    ]:
-        """Values (B, layers, heads, roles), what is behind them, their bounds, hits of offsets.
-
-        How much is behind them (B, roles), what offsets would hit (B, roles, offsets), and what is
-        told to be left out, are those of the layers with the widest reach; values lie between
-        bounds (B, roles, 2) in all layers.
-        """
-        batch, reaches = Batch(examples), self._reader.reaches
-        plans = {
-            reach: plan_roles(self._roles, Scope(batch, reach, self._score))
-            for reach in dict.fromkeys(reaches)
-        }
-        values = self._read(examples, plans)
-        for layer, reach in enumerate(reaches):
-            values[:, layer].swapaxes(1, 2)[plans[reach].counts == 0] = np.nan
-        widest = max(plans.values(), key=lambda plan: int(plan.counts.sum()))
-        counts.skipped += widest.skipped
-        counts.controls += widest.controls
-        units = np.max([plan.counts for plan in plans.values()], axis=0)
-        return values, units, bounds_of(list(plans.values())), widest.offset_shares
-
-    def _read(
-        self, examples: Sequence[EncodedExample], plans: dict[int | None, Plan]
-    ) -> NDArray[np.float32]:
-        """Values (B, layers, heads, roles), meaningless where plans count nothing."""
-        device, reaches = self._encoder.device, self._reader.reaches
-        moved = {reach: on_device(plan, device) for reach, plan in plans.items()}
-        layers: list[Tensor] = []
-        self._reader.read(
-            collate(examples, device, self._encoder.tokenizer.pad_token_id or 0),
-            lambda layer, weights: layers.append(read_scores(weights, moved[reaches[layer]])),
-        )
-        read = torch.stack(layers, dim=1).cpu().numpy()
+    def _values(self, batch: PlannedBatch, read: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Values (B, layers, heads, roles), NaN where an example or a head has none."""
         if not np.isfinite(read).all():
             row, layer = np.argwhere(~np.isfinite(read))[0, :2]
             raise ModelError(
-                f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
+                f"attention of layer {layer} is not finite for example {batch.examples[row].id!r}; "
                 f"run the model in float32 (it ran in {self._encoder.model.dtype})"
             )
         for layer, head in self._reader.removed:
             read[:, layer, head] = np.nan
-        columns = next(iter(plans.values())).columns
-        return np.asarray(read if columns == tuple(range(len(columns))) else read[..., columns])
-
-    def _refuse_single(self, examples: list[EncodedExample]) -> None:
-        if len(examples) == 1:
-            (example,) = examples
-            raise ModelError(
-                f"memory ran out for the single example {example.id!r} of {len(example)} tokens; "
-                "use a device with more memory"
-            )
-
-    def _halve(self, rows: list[int]) -> list[list[int]]:
-        torch.cuda.empty_cache()
-        self.batch_tokens = max(1, self.batch_tokens // 2)
-        middle = len(rows) // 2
-        return [rows[middle:], rows[:middle]]
+        columns = next(iter(batch.plans.values())).columns
+        values = read if columns == tuple(range(len(columns))) else read[..., columns]
+        for layer, reach in enumerate(self._reader.reaches):
+            values[:, layer].swapaxes(1, 2)[batch.plans[reach].counts == 0] = np.nan
+        return np.asarray(values)

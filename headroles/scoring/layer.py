@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ def read_scores(attention: Tensor, plan: Plan) -> Tensor:
 
     ``attention`` (batch, heads, query, key) has rows of real queries that sum to 1 over real
     keys; rows of padding may hold anything finite. Scores of roles that an example does not have
-    mean nothing. The plan must be where the attention is: see `on_device`.
+    mean nothing. The plan must have tensors where the attention is: see `as_tensors`, `on_device`.
     """
     key_sets: Any = plan.key_sets
     constants: list[Any] = [part.constants for part in plan.parts]
@@ -171,14 +172,37 @@ class ChoiceLayer:
         raise NotImplementedError
 
 
+def as_tensors(value: T, device: torch.device) -> T:
+    """``value`` with every array in it as a tensor, still on the CPU, from where it moves fast."""
+    is_pinned = device.type == "cuda"
+
+    def made(one: Any) -> Any:
+        if isinstance(one, np.ndarray):
+            one = torch.from_numpy(np.ascontiguousarray(one))
+        return one.pin_memory() if is_pinned and isinstance(one, Tensor) else one
+
+    return _changed(value, made)
+
+
 def on_device(value: T, device: torch.device) -> T:
-    """``value`` with every array in it as a tensor on ``device``; on the CPU they share memory."""
-    moved: Any = value
-    if isinstance(value, np.ndarray):
-        moved = torch.from_numpy(np.ascontiguousarray(value)).to(device, non_blocking=True)
-    elif isinstance(value, tuple):
-        moved = tuple(on_device(one, device) for one in value)
+    """``value`` with every tensor in it on ``device``; the copies may go on after the return."""
+
+    def moved(one: Any) -> Any:
+        return one.to(device, non_blocking=True) if isinstance(one, Tensor) else one
+
+    return _changed(value, moved)
+
+
+def _changed(value: T, change: Callable[[Any], Any]) -> T:
+    """``value`` with a change made to everything in its dataclasses, tuples and mappings."""
+    found: Any = value
+    if isinstance(value, tuple):
+        found = tuple(_changed(one, change) for one in value)
+    elif isinstance(value, dict):
+        found = {name: _changed(one, change) for name, one in value.items()}
     elif is_dataclass(value) and not isinstance(value, type):
         own = {one.name: getattr(value, one.name) for one in fields(value)}
-        moved = replace(value, **{name: on_device(one, device) for name, one in own.items()})
-    return moved  # type: ignore[no-any-return]
+        found = replace(value, **{name: _changed(one, change) for name, one in own.items()})
+    else:
+        found = change(value)
+    return found  # type: ignore[no-any-return]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -25,15 +24,14 @@ class KeptWindows:
 
     parts: OpenParts | None
 
-    def find_or_make(self, number: int, make: Callable[[], Part]) -> Part:
-        """What became of a window; if that is not known yet, it is made, and kept."""
-        if self.parts is None:
-            return make()
-        if number in self.parts:
-            return self.read(number)
-        part = make()
-        self.parts.write(number, pack(part))
-        return part
+    def find(self, number: int) -> Part | None:
+        """What became of a window, if that is kept."""
+        return self.read(number) if self.parts is not None and number in self.parts else None
+
+    def write(self, number: int, part: Part) -> None:
+        """Keep what became of a window."""
+        if self.parts is not None:
+            self.parts.write(number, pack(part))
 
     def read(self, number: int) -> Part:
         """What became of a window. Raises StorageError where that is not kept."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headroles import storage
-from headroles.corpus import Corpus, Example, PreparedCorpus, as_corpus
+from headroles.corpus import Corpus, PreparedCorpus, as_corpus
 from headroles.encoding import TOO_LONG, ExampleEncoder
 from headroles.errors import CorpusError
 from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
@@ -25,6 +24,7 @@ from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.scoring.notebooks import shown_in_notebooks
 from headroles.scoring.options import HALF, ScoreOptions
 from headroles.scoring.parts import KeptWindows
+from headroles.scoring.pipeline import WindowScorer
 from headroles.scoring.run_notes import cure_of_length
 from headroles.scoring.scores import HeadScores, describe_scores
 from headroles.scoring.sharing import ALONE, Sharing
@@ -133,17 +133,19 @@ class ScoringRun:
         self._reader = reader
         self._corpus = corpus
         self._options = options
-        self._pieces = ExampleEncoder(
-            encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types
-        )
         self.score = SCORES[options.score]
         self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
         self.roles = choose_roles(options, self.relations, self.score, corpus)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
-        self._scorer = BlockScorer(encoder, reader, self.roles, self.score, self.batch_tokens)
+        self._windows = WindowScorer(
+            ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types),
+            BlockScorer(encoder, reader, self.roles, self.score, self.batch_tokens),
+            options.precision == HALF,
+            self._report,
+        )
         self.provenance = self._open_provenance()
         self.n_sentences, self.n_documents = corpus.n_sentences, corpus.documents
-        self.sentences_done = 0
+        self.sentences_done = self._reported = 0
         self._is_stopped = False
 
     def stop(self) -> None:
@@ -179,12 +181,13 @@ class ScoringRun:
         n_scores = 0
         for window, part in self._parts(n_examples):
             self.sentences_done += window.n_sentences
-            self._report(self.sentences_done)
             counts.add(part.counts)
             sizes.append(len(part.block.ids) if part.block is not None else 0)
             if part.block is not None:
                 n_scores += int(np.count_nonzero(~np.isnan(part.block.values)))
                 yield part.block
+            if self._is_stopped:
+                break
         if self._sharing.part is not None:
             self._sharing.part.refuse_empty(sizes)
             record = {"sizes": sizes, "counts": counts.record(), "plan": self._plan(n_examples)}
@@ -205,11 +208,7 @@ class ScoringRun:
             yield from ((window, kept.read(window.number)) for window in shared)
             return
         kept = self._sharing.keep(lambda: self._plan(n_examples))
-        for window, examples in windows:
-            make = partial(self._score_window, window, examples, self.sentences_done)
-            yield window, kept.find_or_make(window.number, make)
-            if self._is_stopped:
-                return
+        yield from self._windows.score(windows, kept)
 
     def assist(self, n_examples: int | None = None) -> None:
         """Score windows that no process has scored yet, until there are none."""
@@ -217,10 +216,15 @@ class ScoringRun:
         self._score_unclaimed(kept, windows)
 
     def _score_unclaimed(self, kept: KeptWindows, windows: list[Window]) -> None:
-        for window in self._sharing.unclaimed(kept, windows):
-            examples = examples_of(self._corpus, window, self._options.pairing)
-            done = self._sharing.sentences_done(kept, windows)
-            kept.find_or_make(window.number, partial(self._score_window, window, examples, done))
+        unclaimed = (
+            (window, examples_of(self._corpus, window, self._options.pairing))
+            for window in self._sharing.unclaimed(kept, windows)
+        )
+        for _ in self._windows.score(
+            unclaimed, kept, lambda: self._sharing.sentences_done(kept, windows)
+        ):
+            pass
+        self._sharing.wait()
 
     def _plan(self, n_examples: int) -> dict[str, Any]:
         """What the bits of a part depend on."""
@@ -242,21 +246,6 @@ class ScoringRun:
             "versions": {name: self.provenance["versions"][name] for name in _VERSIONS_THAT_MATTER},
         }
 
-    def _score_window(self, window: Window, examples: list[Example], before: int) -> Part:
-        """Score its examples, where ``before`` sentences are done."""
-        counts = Counts()
-        self._pieces.counts.clear()
-        encoded = self._pieces.encode(examples, counts.skipped)
-        counts.pieces.update(self._pieces.counts)
-        if not encoded:
-            return Part(None, counts)
-
-        def report(done: int) -> None:
-            self._report(before + window.n_sentences * done // len(encoded))
-
-        block = self._scorer.score(encoded, counts, report)
-        return Part(block.rounded() if self._options.precision == HALF else block, counts)
-
     def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
         read = Counts(skipped=Counter(self._corpus.skipped))
         read.add(counts)
@@ -271,4 +260,5 @@ class ScoringRun:
 
     def _report(self, sentences: int) -> None:
         if self._options.on_progress is not None:
-            self._options.on_progress(sentences, self._corpus.n_sentences)
+            self._reported = max(self._reported, sentences)  # others are heard of late
+            self._options.on_progress(self._reported, self._corpus.n_sentences)

@@ -26,7 +26,7 @@ class Sharing:
 
     All processes see the folder of the parts. The first reads the corpus and lists its windows;
     each then claims one after the other, those of most words first, so that a slow process holds
-    up the others by one window at most.
+    up the others by no more than the windows that it has in hand: one, and the next.
     """
 
     parts: Parts | None = None
@@ -47,7 +47,7 @@ class Sharing:
     @contextmanager
     def find_prepared(self) -> Iterator[PreparedCorpus]:
         """The corpus that the first process reads, as soon as all windows of it are listed."""
-        self._wait()
+        self.wait()
         with find_prepared(self._shared_folder) as corpus:
             yield corpus
 
@@ -73,7 +73,7 @@ class Sharing:
         kept = self.keep(lambda: plan)
         listed = {"windows": [asdict(window) for window in windows]}
         write_json(self._shared_folder / _WINDOWS, listed)
-        self._wait()
+        self.wait()
         return kept
 
     def join(self, plan: dict[str, Any]) -> tuple[KeptWindows, list[Window]]:
@@ -84,12 +84,11 @@ class Sharing:
         return KeptWindows(opened), [Window(**one) for one in windows]
 
     def unclaimed(self, kept: KeptWindows, windows: Sequence[Window]) -> Iterator[Window]:
-        """Windows that this process is to score, until none is left; then all wait for all."""
+        """Windows that this process is to score, until none is left."""
         assert kept.parts is not None
         for window in sorted(windows, key=lambda one: -one.n_words):
             if window.number not in kept.parts and kept.parts.claim(window.number):
                 yield window
-        self._wait()
 
     def sentences_done(self, kept: KeptWindows, windows: Sequence[Window]) -> int:
         """How many sentences are in windows that any process has scored."""
@@ -97,7 +96,8 @@ class Sharing:
         done = kept.parts.numbers()
         return sum(window.n_sentences for window in windows if window.number in done)
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Until all processes wait."""
         assert self.team is not None
         self.team.wait()
 

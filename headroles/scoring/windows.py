@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from headroles.corpus import Example, PreparedCorpus, Sentence, make_examples
+from headroles.corpus import Example, Places, PreparedCorpus, Sentence, make_examples
 from headroles.errors import CorpusError
 
 WINDOW_EXAMPLES = 192
@@ -46,7 +46,7 @@ def windows_of(
             waiting.append((offset, sentence))
             yield sentence
 
-    seen: set[str] = set()
+    seen = Places()
     examples: list[Example] = []
     number = first = n_sentences = n_words = offset = 0
     for example in make_examples(read(), pairing):
@@ -71,11 +71,11 @@ def examples_of(corpus: PreparedCorpus, window: Window, pairing: str) -> list[Ex
     )
 
 
-def _refuse_repeat(name: str, seen: set[str]) -> None:
+def _refuse_repeat(name: str, seen: Places) -> None:
     """Raise CorpusError for an id that is in ``seen``; add it."""
-    if name in seen:
+    place = len(seen)
+    if seen.setdefault(name, place) != place:
         raise CorpusError(
             f"two examples would be called {name!r}; rename their sentences so that "
             "ids joined by + stay different"
         )
-    seen.add(name)

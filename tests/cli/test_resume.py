@@ -25,15 +25,15 @@ from tests.scoring.test_parts import WINDOW, content
 @contextmanager
 def failing_after(windows: int, error: BaseException) -> Iterator[None]:
     count = itertools.count()
-    real = BlockScorer.score
+    real = BlockScorer.fetch
 
-    def score(*given: Any) -> Any:
+    def fetch(*given: Any) -> Any:
         if next(count) == windows:
             raise error
         return real(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BlockScorer, "score", score)
+        patch.setattr(BlockScorer, "fetch", fetch)
         yield
 
 

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from headroles.corpus import ROOT, Corpus, Sentence, Skipped, prepared, read_conllu
+from headroles.corpus import (
+    ROOT,
+    Corpus,
+    Sentence,
+    Skipped,
+    make_corpus,
+    prepared,
+    read_conllu,
+)
+from headroles.corpus import corpus as corpus_module
 from headroles.errors import CorpusError
 from tests.conftest import CAT, DOG, conllu_sentence
 
@@ -164,3 +173,11 @@ def test_mixing_is_seen_before_the_rest_is_read() -> None:
         prepared(Corpus({}, read)),  # type: ignore[arg-type]
     ):
         pass
+
+
+def test_a_watched_corpus_tells_how_much_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "_BETWEEN_TELLING", 2)
+    told: list[int] = []
+    given = make_corpus([(["x"], [-1], ["root"])] * 5)
+    assert list(given.watched(told.append)) == list(given)
+    assert told == [2, 4]

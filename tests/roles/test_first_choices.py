@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headroles.roles import HIT, OFFSETS, Batch, Role, Scope, plan_roles
 from headroles.roles.offsets import Offsets
-from headroles.scoring.layer import on_device, read_scores
+from headroles.scoring.layer import as_tensors, read_scores
 from tests.roles.examples import HAND_SEGMENTS, S, make_example, plan_of, roles_of, score_of
 
 # Voita et al. 2019: four tokens and the end of the sentence
@@ -52,7 +52,7 @@ class TestHandCheckedExamples:
         roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
         plan = plan_roles(roles, Scope(Batch([make_example(FOUR_SEGMENTS)]), None, HIT))
         read = read_scores(
-            torch.tensor(FOUR, dtype=torch.float32), on_device(plan, torch.device("cpu"))
+            torch.tensor(FOUR, dtype=torch.float32), as_tensors(plan, torch.device("cpu"))
         )
         assert plan.counts.tolist() == [[3, 3]]
         assert read[0, 0].tolist() == pytest.approx([2 / 3, 2 / 3])
@@ -103,7 +103,7 @@ def test_the_first_of_equals_is_the_choice() -> None:
     roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
     plan = plan_roles(roles, Scope(Batch([make_example([S, 0, 0, S])]), None, HIT))
     read = read_scores(
-        torch.tensor(attention, dtype=torch.float32), on_device(plan, torch.device("cpu"))
+        torch.tensor(attention, dtype=torch.float32), as_tensors(plan, torch.device("cpu"))
     )
     assert read[0, 0].tolist() == [0, 1]
 

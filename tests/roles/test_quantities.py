@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headroles.roles import SCORES, Batch, RoleOptions, Scope, choose_roles, plan_roles
-from headroles.scoring.layer import on_device, read_scores
+from headroles.scoring.layer import as_tensors, read_scores
 from tests.roles.examples import HAND, HAND_SEGMENTS, S, make_example
 from tests.roles.test_first_choices import FOUR, FOUR_SEGMENTS
 
@@ -17,7 +17,7 @@ def quantities(attention: np.ndarray, segments: list[int], score: str = "bias") 
     roles = choose_roles(options, (), SCORES[score])
     plan = plan_roles(roles, Scope(Batch([make_example(segments)]), None, SCORES[score]))
     read = read_scores(
-        torch.tensor(attention, dtype=torch.float32), on_device(plan, torch.device("cpu"))
+        torch.tensor(attention, dtype=torch.float32), as_tensors(plan, torch.device("cpu"))
     )
     found = read[0, 0, list(plan.columns)].tolist()
     return dict(zip([role.id for role in roles], found, strict=True))

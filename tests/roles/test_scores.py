@@ -15,7 +15,7 @@ from headroles.roles import BIAS, EXCESS, SCORES, Batch, Role, Scope, plan_roles
 from headroles.roles.links import LinkPart
 from headroles.roles.local import local
 from headroles.roles.offsets import OffsetPart, Offsets
-from headroles.scoring.layer import AttentionLayer, on_device, read_scores
+from headroles.scoring.layer import AttentionLayer, as_tensors, read_scores
 from tests.reference import (
     FLOORS,
     Asked,
@@ -130,7 +130,7 @@ def test_the_order_of_roles_is_that_of_the_columns(
     read, counts = [], []
     for asked in (roles, tuple(roles[k] for k in order)):
         plan = plan_roles(asked, scope)
-        scores = read_scores(attention, on_device(plan, CPU)).numpy()
+        scores = read_scores(attention, as_tensors(plan, CPU)).numpy()
         read.append(scores[0][:, list(plan.columns)])
         counts.append(plan.counts)
     np.testing.assert_array_equal(counts[1], counts[0][:, order])
@@ -146,7 +146,7 @@ def test_equal_sieves_of_two_roles_are_read_once() -> None:
     )
     assert plan.columns == (0, 0, 1)
     assert [part.counts.shape[1] for part in plan.parts] == [1, 1]
-    read = read_scores(torch.tensor(HAND, dtype=torch.float32), on_device(plan, CPU)).numpy()
+    read = read_scores(torch.tensor(HAND, dtype=torch.float32), as_tensors(plan, CPU)).numpy()
     diagonal = 7 * np.diagonal(HAND[0, 0]).mean()
     assert read[0, 0, list(plan.columns)][:2] == pytest.approx([diagonal] * 2)
 

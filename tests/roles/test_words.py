@@ -19,7 +19,7 @@ from headroles.roles import SCORES, Batch, Role, RoleOptions, Scope, choose_role
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
 from headroles.roles.rare import Rarest, read_frequencies
-from headroles.scoring.layer import on_device, read_scores
+from headroles.scoring.layer import as_tensors, read_scores
 from tests.reference import Asked, reference_scores, reference_word_set
 from tests.roles.examples import HAND_SEGMENTS, examples, make_example, random_attention, tokens_of
 
@@ -72,7 +72,7 @@ def with_sentences(example: EncodedExample, upos: list[str], words: list[str]) -
 
 def value_of(role: Role, example: EncodedExample, attention: Any, score: str, reach: Any) -> Any:
     plan = plan_roles([role], Scope(Batch([example]), reach, SCORES[score]))
-    moved = on_device(plan, torch.device("cpu"))
+    moved = as_tensors(plan, torch.device("cpu"))
     read = read_scores(torch.tensor(attention, dtype=torch.float32), moved)[0, :, 0].numpy()
     return None if plan.counts[0, 0] == 0 else read
 

@@ -104,15 +104,15 @@ def content(folder: Path) -> dict[str, Any]:
 def stopped_after(windows: int) -> Iterator[None]:
     """Interrupts the scoring of the next window but so many."""
     count = itertools.count()
-    real = BlockScorer.score
+    real = BlockScorer.fetch
 
-    def score(*given: Any) -> ScoreBlock:
+    def fetch(*given: Any) -> ScoreBlock:
         if next(count) == windows:
             raise KeyboardInterrupt
         return real(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BlockScorer, "score", score)
+        patch.setattr(BlockScorer, "fetch", fetch)
         yield
 
 
@@ -188,17 +188,17 @@ class TestTeam:
         expected = content(scoring.run())
         barrier = Barrier(2)
         scored: Counter[str] = Counter()
-        real = BlockScorer.score
+        real = BlockScorer.fetch
         both_work = threading.Barrier(2)
 
-        def score(*given: Any) -> ScoreBlock:
+        def fetch(*given: Any) -> ScoreBlock:
             name = threading.current_thread().name
             if not scored[name]:
                 both_work.wait(60)
             scored[name] += 1
             return real(*given)
 
-        monkeypatch.setattr(BlockScorer, "score", score)
+        monkeypatch.setattr(BlockScorer, "fetch", fetch)
         helping = Sharing(parts, Team(1, 2, barrier))
         model = make_bert()  # hooks are put into it: threads cannot share one
         helper = threading.Thread(target=assist, args=(model, scoring.options(), helping))

@@ -319,15 +319,15 @@ class TestOutOfMemory:
     ) -> None:
         from headroles.scoring import block_scoring as scoring
 
-        real, refused = scoring.plan_roles, Counter[int]()
+        real, refused = scoring.read_scores, Counter[int]()
 
-        def limited(roles: Any, scope: Any) -> Any:
-            if scope.batch.size > 5:
-                refused[scope.batch.size] += 1
+        def limited(attention: Any, plan: Any) -> Any:
+            if len(attention) > 5:
+                refused[len(attention)] += 1
                 raise torch.OutOfMemoryError
-            return real(roles, scope)
+            return real(attention, plan)
 
-        monkeypatch.setattr(scoring, "plan_roles", limited)
+        monkeypatch.setattr(scoring, "read_scores", limited)
         assert_same(scores, run(model, sample, tokenizer))
         assert refused
 
@@ -341,7 +341,7 @@ class TestOutOfMemory:
         def never(*args: Any) -> None:
             raise torch.OutOfMemoryError
 
-        monkeypatch.setattr("headroles.scoring.block_scoring.plan_roles", never)
+        monkeypatch.setattr("headroles.scoring.block_scoring.read_scores", never)
         with pytest.raises(ModelError, match="memory ran out for the single example"):
             run(model, sample, tokenizer)
 

@@ -17,6 +17,7 @@ from headroles.errors import CorpusError
 from headroles.models import LoadedEncoder
 from headroles.sample import sample_treebank
 from headroles.scoring.batches import batches_by_length, collate
+from headroles.scoring.layer import on_device
 from headroles.studies.collaboration.options import SampleOptions
 
 _BATCH_TOKENS = 1024
@@ -79,6 +80,6 @@ def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[An
 def _batches(examples: Sequence[EncodedExample], encoder: LoadedEncoder) -> tuple[Batch, ...]:
     filler = encoder.tokenizer.pad_token_id or 0
     return tuple(
-        collate([examples[row] for row in rows], encoder.device, filler)
+        on_device(collate([examples[row] for row in rows], filler), encoder.device)
         for rows in batches_by_length(examples, _BATCH_TOKENS)
     )

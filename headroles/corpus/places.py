@@ -1,0 +1,43 @@
+"""Which names were met before, and where: for so many names that they cannot all be kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_RECENT = 2**16
+_SHARE = 8  # of all names, those that wait are at most one in so many
+
+
+class Places:
+    """A whole number for each name, in 16 bytes a name, however long names are.
+
+    Names are told apart by 64 bits of a hash: the chance that two of a hundred million different
+    names are taken for one is 0.0003.
+    """
+
+    def __init__(self) -> None:
+        self._recent: dict[int, int] = {}
+        self._hashes: NDArray[np.int64] = np.empty(0, np.int64)  # sorted
+        self._places: NDArray[np.int64] = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._recent) + len(self._hashes)
+
+    def setdefault(self, name: str, place: int) -> int:
+        """The number of a name: the one it has, else ``place``, which it has from now on."""
+        key = hash(name)
+        older = int(np.searchsorted(self._hashes, key))
+        if older < len(self._hashes) and self._hashes[older] == key:
+            return int(self._places[older])
+        found = self._recent.setdefault(key, place)
+        if len(self._recent) > max(_RECENT, len(self._hashes) // _SHARE):
+            self._sort_in()
+        return found
+
+    def _sort_in(self) -> None:
+        recent = np.array(sorted(self._recent.items()), dtype=np.int64)
+        where = np.searchsorted(self._hashes, recent[:, 0])
+        self._hashes = np.insert(self._hashes, where, recent[:, 0])
+        self._places = np.insert(self._places, where, recent[:, 1])
+        self._recent = {}

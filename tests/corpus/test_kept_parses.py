@@ -1,0 +1,82 @@
+"""What a parser made of text, kept as CoNLL-U."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headroles.corpus import (
+    Corpus,
+    CorpusOptions,
+    Sentence,
+    make_corpus,
+    open_corpus,
+    prepared,
+    read_conllu,
+)
+from headroles.corpus.kept_parses import keep_parses, to_conllu
+from headroles.errors import CorpusError, UsageError
+
+ANNOTATIONS = {"lemma": ("cat", "_"), "upos": ("NOUN", "VERB"), "feats": ("Number=Plur", "_")}
+CATS = Sentence("t-1", "t.txt", 0, ("cats", "sleep"), (1, -1), ("nsubj", "root"), ANNOTATIONS)
+TWO_TREES = Sentence("t-2", "t.txt", 1, ("Yes", "no"), (-1, -1), ("ROOT", "ROOT"))
+OTHER = Sentence("u-1", "u.txt", 0, ("\u00a0x|y=z", "#"), (-1, 0), ("root", "punct"))
+
+
+def test_kept_sentences_are_read_back(tmp_path: Path) -> None:
+    file = tmp_path / "kept.conllu"
+    with prepared(keep_parses(make_corpus([CATS, TWO_TREES, OTHER]), file)) as first:
+        assert not list(first)[1].annotations
+    with prepared(read_conllu(file)) as again:
+        assert again.digest == first.digest
+        assert again.documents == 2
+        read = list(again)
+    assert [one.words for one in read] == [CATS.words, TWO_TREES.words, OTHER.words]
+    assert read[0].lemmas == ("cat", "_")
+    assert read[0].feats[0] == {"Number": "Plur"}
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_columns_are_those_of_conllu() -> None:
+    assert to_conllu(CATS, begins_document=True) == (
+        "# newdoc id = t.txt\n# sent_id = t-1\n"
+        "1\tcats\tcat\tNOUN\t_\tNumber=Plur\t2\tnsubj\t_\t_\n"
+        "2\tsleep\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    )
+    assert "newdoc" not in to_conllu(CATS, begins_document=False)
+
+
+def test_several_trees_are_said_to_be_several(tmp_path: Path) -> None:
+    kept = to_conllu(TWO_TREES, begins_document=True)
+    file = tmp_path / "t.conllu"
+    file.write_text(kept)
+    assert next(iter(read_conllu(file))).governors == (-1, -1)
+    file.write_text(kept.replace("trees = 2", "trees = x"))
+    with pytest.raises(CorpusError, match="has 2 roots"):
+        list(read_conllu(file))
+
+
+def test_nothing_is_left_of_a_corpus_that_was_not_read_to_its_end(tmp_path: Path) -> None:
+    def fail(skipped: object) -> Iterator[Sentence]:
+        yield CATS
+        raise CorpusError("defective")
+
+    with pytest.raises(CorpusError):
+        list(keep_parses(Corpus({}, fail), tmp_path / "kept.conllu"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "kept.conllu"
+    file.write_text("mine")
+    with pytest.raises(UsageError, match="is there already; give it as the corpus"):
+        keep_parses(make_corpus([CATS]), file)
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("idle", [{"keep_parses": "x"}, {"parser_processes": 2}])
+def test_what_is_of_parsers_needs_one(sample: Path, idle: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="is of text that is parsed"):
+        open_corpus([sample], CorpusOptions(**idle))  # type: ignore[arg-type]
