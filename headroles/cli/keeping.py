@@ -12,11 +12,12 @@ import typer
 
 from headroles.cli import console
 from headroles.errors import UsageError
+from headroles.interrupts import told_when_interrupted
 
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions
     from headroles.results import Result, Shown, Stored
-    from headroles.scoring import Sharing
+    from headroles.scoring import Sharing, Team
 
 R = TypeVar("R")
 
@@ -65,10 +66,23 @@ def shared_folder(
 
     team = find_team()
     if team is not None and not team.is_first:
-        yield out, Sharing(storage.parts_in(out), team)
+        with _told_by_the_first(team):
+            yield out, Sharing(storage.parts_in(out), team)
         return
     with new_folder(out, kinds, output.overwrite, resume) as folder:
         yield folder, Sharing(storage.parts_beside(folder), team)
+
+
+@contextmanager
+def _told_by_the_first(team: Team) -> Iterator[None]:
+    """What one of several processes says if it is interrupted: it has no results of its own."""
+    told = f"process {team.index + 1} of {team.count}; the first one tells what is kept"
+    with told_when_interrupted(lambda: told):
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            stop.args = (told,)
+            raise
 
 
 def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[], Result]) -> None:

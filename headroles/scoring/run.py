@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,13 @@ from headroles.scoring.notebooks import shown_in_notebooks
 from headroles.scoring.options import HALF, ScoreOptions
 from headroles.scoring.parts import KeptWindows
 from headroles.scoring.pipeline import WindowScorer
+from headroles.scoring.plan import plan_of
 from headroles.scoring.run_notes import cure_of_length
 from headroles.scoring.scores import HeadScores, describe_scores
 from headroles.scoring.sharing import ALONE, Sharing
 from headroles.scoring.tables import ScoreWriter
 from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
 
-_VERSIONS_THAT_MATTER = ("headroles", "torch", "transformers", "tokenizers", "numpy")
 _BATCH_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
 
 
@@ -227,24 +226,7 @@ class ScoringRun:
         self._sharing.wait()
 
     def _plan(self, n_examples: int) -> dict[str, Any]:
-        """What the bits of a part depend on."""
-        tokenizer = self._encoder.tokenizer.backend_tokenizer.to_str()
-        description, options = self._encoder.description, self.provenance["options"]
-        return {
-            "corpus": {
-                "sentences": self._corpus.n_sentences,
-                "digest": self._corpus.content_digest(),
-            },
-            "model": {name: description[name] for name in ("class", "dtype", "weights_sha256")},
-            "tokenizer": {
-                "digest": blake2b(tokenizer.encode(), digest_size=16).hexdigest(),
-                "longest input": self._encoder.max_tokens,
-            },
-            "options": options,
-            "roles": [role.id for role in self.roles],
-            "examples of a part": n_examples,
-            "versions": {name: self.provenance["versions"][name] for name in _VERSIONS_THAT_MATTER},
-        }
+        return plan_of(self._encoder, self._corpus, self.provenance, n_examples)
 
     def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
         read = Counts(skipped=Counter(self._corpus.skipped))
