@@ -1,5 +1,22 @@
-"""``python -m headroles``."""
+"""``python -m headroles``, and what the command ``headroles`` begins with."""
 
-from headroles.cli import main
+from headroles import interrupts
 
-main()
+
+def main() -> None:
+    """Run the command line; a signal that ends it may come while it is still being imported."""
+    try:
+        interrupts.heed()
+        from headroles.cli import main as run
+
+        run()
+    except KeyboardInterrupt as stop:
+        interrupts.end(str(stop) or interrupts.NOTHING)
+    except SystemExit:
+        if not interrupts.was_heeded():
+            raise
+        interrupts.end(interrupts.NOTHING)
+
+
+if __name__ == "__main__":
+    main()

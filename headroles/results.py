@@ -111,7 +111,10 @@ def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool
 
 @contextmanager
 def new_folder(
-    folder: str | Path, kinds: Sequence[type[Stored]], overwrite: bool = False
+    folder: str | Path,
+    kinds: Sequence[type[Stored]],
+    overwrite: bool = False,
+    resume: bool | None = None,
 ) -> Iterator[Path]:
     """A folder to write results of these ``kinds`` into, as `storage.result_folder`.
 
@@ -125,7 +128,7 @@ def new_folder(
                 f"{folder} holds {held}, which a {kinds[-1].kind} would replace; "
                 "name another folder for it"
             )
-    with storage.result_folder(folder, overwrite) as staging:
+    with storage.result_folder(folder, overwrite, resume) as staging:
         yield staging
 
 

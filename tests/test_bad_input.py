@@ -517,9 +517,8 @@ class TestInterrupt:
         shown += read_rest(ours)
         assert process.returncode == 130
         assert stdout == ""
-        assert b"interrupted: nothing was written" in shown
+        assert re.search(rb"interrupted: (\d+ parts? of the work .* --resume|nothing was)", shown)
         assert b"Traceback" not in shown
-        assert {path.name for path in tmp_path.iterdir()} == {"large.conllu"}
 
     def test_while_starting(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
         arguments = self.arguments("classify", bert_folder, treebank, tmp_path)

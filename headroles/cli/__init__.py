@@ -2,7 +2,7 @@
 
 from headroles.cli.app import app, main
 
-from headroles.cli import classify, score, assign, best, describe, examples  # isort: skip
+from headroles.cli import classify, score, merge, assign, best, describe, examples  # isort: skip
 from headroles.cli import compare, replicate, power, importance, ablate, by_role  # isort: skip
 from headroles.cli import prune, gate, collaborate, report, export, models, demo  # isort: skip
 
@@ -22,6 +22,7 @@ __all__ = [
     "gate",
     "importance",
     "main",
+    "merge",
     "models",
     "power",
     "prune",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Annotated
 
 import typer
@@ -39,15 +38,8 @@ def _options(
     pass
 
 
-def _stop(number: int, frame: object) -> None:
-    raise console.Terminated
-
-
 def main() -> None:
-    """Entry point of the ``headroles`` command."""
-    for name in ("SIGTERM", "SIGHUP"):  # of a scheduler, of a terminal that was closed
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _stop)
+    """Run the ``headroles`` command; `headroles.__main__` has the signals heeded before."""
     console.accept_any_text()
     ask_for_large_pages()
     collect_rarely()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
-from headroles.cli.flags import ReportedOptions, command
-from headroles.cli.keeping import with_progress
+from headroles.cli.flags import ReportedOptions, ResumeOptions, command
+from headroles.cli.keeping import shared_folder, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.studies import ClassifyOptions
 
@@ -19,15 +21,20 @@ def classify(
     reading: CorpusOptions,
     options: ClassifyOptions,
     output: ReportedOptions,
+    resuming: ResumeOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS and test them for roles."""
     from headroles.corpus import open_corpus
-    from headroles.results import new_folder, write_together
-    from headroles.scoring import HeadScores
+    from headroles.results import write_together
+    from headroles.scoring import HeadScores, ScoreOptions, assist
     from headroles.studies import classify as classify_heads
 
-    source = open_corpus(corpus, reading)
-    with new_folder(out, [HeadScores], output.overwrite) as folder:
-        result = with_progress("scoring", classify_heads, model, source, options=options)
+    with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
+        if sharing.assists:
+            assist(model, options.part(ScoreOptions), sharing)
+            return
+        source = open_corpus(corpus, reading)
+        work = partial(classify_heads, sharing=sharing)
+        result = with_progress("scoring", work, model, source, options=options)
         write_together(folder, [result.scores, result.roles])
     console.finish_with_report(out, output, result.facts(), result.shown())

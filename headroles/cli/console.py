@@ -19,6 +19,7 @@ from rich.console import Console
 
 from headroles import storage
 from headroles.errors import HeadRolesError
+from headroles.interrupts import INTERRUPTED, NOTHING, TERMINATED, Terminated, tell
 from headroles.wording import printable
 
 if TYPE_CHECKING:
@@ -33,13 +34,6 @@ R = TypeVar("R")
 # Names of relations and files are data: a bracket is no markup, and :cop: is no emoji.
 out = Console(markup=False, emoji=False, highlight=False)
 err = Console(stderr=True, markup=False, emoji=False, highlight=False)
-
-INTERRUPTED, TERMINATED = 130, 143
-"""Exit codes of a command that was stopped from the keyboard, and by the system."""
-
-
-class Terminated(KeyboardInterrupt):
-    """The system asked the command to end: it is interrupted like any other."""
 
 
 def accept_any_text() -> None:
@@ -57,13 +51,13 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except HeadRolesError as error:
             err.print(f"error: {error}", style="red", soft_wrap=True)
+            for note in getattr(error, "__notes__", ()):
+                warn(note)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as stop:
-            kept = stop.args[0] if stop.args else "nothing was written"
-            err.print(f"interrupted: {kept}", style="red", soft_wrap=True)
+            tell(stop.args[0] if stop.args else NOTHING)
             was_asked = isinstance(stop, Terminated)
             raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
-
         except BrokenPipeError:  # who was to read it has gone
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None

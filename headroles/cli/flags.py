@@ -36,6 +36,21 @@ class FolderOptions(OutputOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ResumeOptions(Options):
+    """What becomes of an unfinished run in the folder."""
+
+    title: ClassVar[str] = "Output"
+
+    resume: Annotated[
+        bool | None,
+        Option(
+            "Go on with an unfinished run in the folder, if there is one, or start anew.",
+            recorded=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReportedOptions(FolderOptions):
     """What a command prints whose results have a page to read."""
 

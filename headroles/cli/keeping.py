@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -11,10 +12,12 @@ import typer
 
 from headroles.cli import console
 from headroles.errors import UsageError
+from headroles.interrupts import told_when_interrupted
 
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions
-    from headroles.results import Result
+    from headroles.results import Result, Shown, Stored
+    from headroles.scoring import Sharing, Team
 
 R = TypeVar("R")
 
@@ -49,6 +52,39 @@ def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> Non
     console.finish(out, output.json, result.facts(), result.shown())
 
 
+@contextmanager
+def shared_folder(
+    out: Path, kinds: Sequence[type[Stored]], output: FolderOptions, resume: bool | None
+) -> Iterator[tuple[Path, Sharing]]:
+    """A folder to be filled by scoring, and where windows of scores are kept until it is.
+
+    With several processes the first fills it, and the others have a place beside it.
+    """
+    from headroles import storage
+    from headroles.results import new_folder
+    from headroles.scoring import Sharing, find_team
+
+    team = find_team()
+    if team is not None and not team.is_first:
+        with _told_by_the_first(team):
+            yield out, Sharing(storage.parts_in(out), team)
+        return
+    with new_folder(out, kinds, output.overwrite, resume) as folder:
+        yield folder, Sharing(storage.parts_beside(folder), team)
+
+
+@contextmanager
+def _told_by_the_first(team: Team) -> Iterator[None]:
+    """What one of several processes says if it is interrupted: it has no results of its own."""
+    told = f"process {team.index + 1} of {team.count}; the first one tells what is kept"
+    with told_when_interrupted(lambda: told):
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            stop.args = (told,)
+            raise
+
+
 def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[], Result]) -> None:
     """Do long work whose result, of this ``kind``, goes into a folder, and print it.
 
@@ -67,3 +103,14 @@ def with_progress(what: str, study: Callable[..., R], *subjects: Any, options: A
     with console.progress_bar(what) as on_progress:
         watched = (console.watched(one, on_progress) for one in subjects)
         return study(*watched, replace(options, on_progress=on_progress))
+
+
+def finish_scoring(out: Path, output: OutputOptions, provenance: dict[str, Any]) -> None:
+    """Say what was scored, and where it is."""
+    from headroles.results import Warned
+    from headroles.scoring import describe_run, facts_of_run, warnings_of_run
+
+    warnings = warnings_of_run(provenance)
+    facts = {**facts_of_run(provenance), "warnings": warnings}
+    shown: list[Shown] = [describe_run(provenance), *map(Warned, warnings)]
+    console.finish(out, output.json, facts, iter(shown))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import FolderOptions, ResumeOptions, command
+from headroles.cli.keeping import finish_scoring, shared_folder
 from headroles.corpus import CorpusOptions
-from headroles.scoring import ScoreOptions
+from headroles.scoring import PartOptions, ScoreOptions
 from headroles.studies import UntilOptions
-
-if TYPE_CHECKING:
-    from headroles.results import Shown
 
 
 @command(app)
@@ -24,44 +20,35 @@ def score(
     corpus: CorpusArgument,
     out: Out,
     reading: CorpusOptions,
+    part: PartOptions,
     options: ScoreOptions,
     until: UntilOptions,
     output: FolderOptions,
+    resuming: ResumeOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
     from headroles.corpus import open_corpus
-    from headroles.results import new_folder
     from headroles.scoring import (
         HeadScores,
-        describe_run,
-        facts_of_run,
+        assist,
         open_scoring,
         score_to_folder,
-        warnings_of_run,
     )
     from headroles.studies import Stopping
     from headroles.testing import TestOptions
 
-    source = open_corpus(corpus, reading)
-    with (
-        new_folder(out, [HeadScores], output.overwrite) as folder,
-        console.progress_bar("scoring") as on_progress,
-    ):
-        source = console.watched(source, on_progress)
-        options = replace(options, on_progress=on_progress)
-        if until.until is not None:
-            stopping = Stopping(until, TestOptions())
-            provenance = stopping.score_to_folder(model, source, options, folder)
-        else:
-            with open_scoring(model, source, options) as run:
-                provenance = score_to_folder(run, folder)
-    warnings = warnings_of_run(provenance)
-    facts = {**facts_of_run(provenance), "warnings": warnings}
-    console.finish(out, output.json, facts, _shown(describe_run(provenance), warnings))
-
-
-def _shown(run: str, warnings: list[str]) -> Iterator[Shown]:
-    from headroles.results import Warned
-
-    yield run
-    yield from map(Warned, warnings)
+    with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
+        sharing = replace(sharing, part=part.corpus_part)
+        if sharing.assists:
+            assist(model, options, sharing)
+            return
+        with console.progress_bar("scoring") as on_progress:
+            source = console.watched(open_corpus(corpus, reading), on_progress)
+            options = replace(options, on_progress=on_progress)
+            if until.until is not None:
+                stopping = Stopping(until, TestOptions())
+                provenance = stopping.score_to_folder(model, source, options, folder, sharing)
+            else:
+                with open_scoring(model, source, options, sharing=sharing) as run:
+                    provenance = score_to_folder(run, folder)
+    finish_scoring(out, output, provenance)

@@ -11,6 +11,7 @@ from headroles.corpus.options import CorpusOptions
 from headroles.corpus.places import Places
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
 from headroles.corpus.sentence import MISSING, ROOT, Sentence
+from headroles.corpus.shared import find_prepared, prepared_in
 from headroles.corpus.text import read_pairs, read_text
 
 __all__ = [
@@ -27,11 +28,13 @@ __all__ = [
     "Sentence",
     "Skipped",
     "as_corpus",
+    "find_prepared",
     "fold_subtype",
     "make_corpus",
     "make_examples",
     "open_corpus",
     "prepared",
+    "prepared_in",
     "read_conllu",
     "read_lines",
     "read_pairs",

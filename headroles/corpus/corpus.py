@@ -110,6 +110,16 @@ class PreparedCorpus:
         for line in islice(self.spool, n_sentences):
             yield _from_json(line)
 
+    def content_digest(self) -> str:
+        """A digest of all that is read here, in this order: of annotations and documents too."""
+        content = hashlib.blake2b(digest_size=16)
+        self.spool.seek(0)
+        for line in self.spool:
+            content.update(line.encode())
+        for offset in self.order or ():
+            content.update(offset.to_bytes(8, "little"))
+        return content.hexdigest()
+
     def describe(self) -> dict[str, Any]:
         """The part of the provenance that tells which corpus this is."""
         return {
@@ -133,7 +143,7 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
     labels of two schemes.
     """
     with _temporary_file() as spool:
-        yield _read_through(corpus, spool)
+        yield read_through(corpus, spool)
 
 
 @contextmanager
@@ -156,7 +166,8 @@ def _no_room(error: OSError) -> StorageError:
     )
 
 
-def _read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
+def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
+    """`prepared`, with a file for the sentences that is not temporary."""
     skipped: Skipped = Counter()
     relations: Counter[str] = Counter()
     digest = hashlib.sha256()

@@ -1,8 +1,15 @@
 from .blocks import ScoreBlock as ScoreBlock
 from .forms import StoppedForm as StoppedForm
 from .in_blocks import ScoresInBlocks as ScoresInBlocks
+from .merging import merge_scores as merge_scores
+from .options import (
+    CorpusPart as CorpusPart,
+)
 from .options import (
     OnProgress as OnProgress,
+)
+from .options import (
+    PartOptions as PartOptions,
 )
 from .options import (
     ScoreOptions as ScoreOptions,
@@ -12,6 +19,9 @@ from .options import (
 )
 from .run import (
     ScoringRun as ScoringRun,
+)
+from .run import (
+    assist as assist,
 )
 from .run import (
     open_scoring as open_scoring,
@@ -29,4 +39,8 @@ from .run_notes import describe_run as describe_run
 from .run_notes import facts_of_run as facts_of_run
 from .run_notes import warnings_of_run as warnings_of_run
 from .scores import HeadScores as HeadScores
+from .sharing import ALONE as ALONE
+from .sharing import Sharing as Sharing
 from .tables import ScoreWriter as ScoreWriter
+from .team import Team as Team
+from .team import find_team as find_team

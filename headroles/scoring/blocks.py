@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,18 @@ class ScoreBlock:
         }
         return ScoreBlock(**parts)
 
+    def rounded(self) -> ScoreBlock:
+        """The same with values and bounds rounded to float16, kept as float32.
+
+        Rounding keeps order: what lay between bounds lies between rounded bounds.
+        """
+        values, bounds = (
+            None if one is None else one.astype(np.float16).astype(np.float32)
+            for one in (self.values, self.bounds)
+        )
+        assert values is not None
+        return replace(self, values=values, bounds=bounds)
+
 
 @dataclass
 class Counts:
@@ -68,6 +80,15 @@ class Counts:
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
     pieces: Counter[str] = field(default_factory=Counter)
+
+    def record(self) -> dict[str, dict[str, int]]:
+        """As provenance keeps them."""
+        return {name: dict(counted) for name, counted in vars(self).items()}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Mapping[str, int]]) -> Counts:
+        """From what `record` gave."""
+        return cls(**{name: Counter(counted) for name, counted in record.items()})
 
     def add(self, other: Counts) -> None:
         """Add what was counted of other examples."""

@@ -72,6 +72,28 @@ class StoppedForm(msgspec.Struct):
             raise ValueError(f"unknown unit {self.unit!r}")
 
 
+class CountsForm(msgspec.Struct):
+    """What was left out of a part of a corpus, and what the tokenizer made of it."""
+
+    skipped: dict[str, Count]
+    controls: dict[str, Count]
+    pieces: dict[str, Count]
+
+
+class PartForm(msgspec.Struct):
+    """Which part of a corpus was scored: of each of its windows how many examples."""
+
+    number: Count
+    of: Count
+    sizes: list[Count]
+    counts: CountsForm
+    plan: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.of:
+            raise ValueError(f"part {self.number} of {self.of}")
+
+
 class ScoresForm(msgspec.Struct):
     """As `HeadScores.record` writes it; provenance beyond that may be missing, if made by hand."""
 
@@ -89,6 +111,8 @@ class ScoresForm(msgspec.Struct):
     skipped: dict[str, Count] = {}
     controls: dict[str, Count] = {}
     stopped: StoppedForm | None = None
+    rounded: str = ""
+    part: PartForm | None = None
 
     def __post_init__(self) -> None:
         if self.score not in SCORES:

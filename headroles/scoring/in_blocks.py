@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from headroles.roles import Role, Score
+from headroles import storage
+from headroles.errors import StorageError
+from headroles.roles import SCORES, Role, Score
 from headroles.scoring.blocks import ScoreBlock
+from headroles.scoring.scores import HeadScores
+from headroles.scoring.tables import read_blocks
+
+MOST_AT_ONCE = 2**28
+"""Scores that are held at once: 1 GiB, and several times as much while they are tested."""
 
 
 @dataclass(frozen=True)
@@ -20,3 +29,4 @@ class ScoresInBlocks:
     score: Score
     blocks: Callable[[], Iterator[ScoreBlock]]
     provenance: dict[str, Any] = field(default_factory=dict)
+

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
 from headroles.models.measures import MEASURES, WEIGHTS
 from headroles.models.options import ModelOptions
-from headroles.options import Option
+from headroles.options import Option, Options
 from headroles.roles import BIAS, SCORES, RoleOptions
 
+PRECISIONS = _, HALF = ("float32", "float16")
 OnProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number of sentences done and the number of all sentences."""
 
@@ -63,6 +65,52 @@ class ScoringOptions(RoleOptions):
             raise UsageError("published numbers are of weights; leave measure (--measure) out")
 
 
+@dataclass(frozen=True)
+class CorpusPart:
+    """One of several parts of a corpus that are scored on their own; numbers count from 1."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def accept(cls, given: Any) -> CorpusPart:
+        """From a text such as 2/8. Raises UsageError for any other."""
+        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(given).strip())
+        if not found or not 1 <= int(found[1]) <= int(found[2]):
+            raise UsageError(
+                f"the part is {str(given)!r}; it must be like 2/8, the second of eight"
+            )
+        return cls(int(found[1]), int(found[2]))
+
+    def has(self, window: int) -> bool:
+        """Whether a window, by its number from 0, is of this part: they are dealt out in turn."""
+        return window % self.of == self.number - 1
+
+    def refuse_empty(self, windows: Sequence[int]) -> None:
+        """Raise UsageError where no window is of this part."""
+        if not windows:
+            raise UsageError(
+                f"part {self.number} of {self.of} is empty: the corpus is too small for so many "
+                "parts; divide it into fewer"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartOptions(Options):
+    """Which part of the corpus is scored."""
+
+    title: ClassVar[str] = "Corpus"
+
+    corpus_part: Annotated[
+        CorpusPart | None,
+        Option(
+            "Score a part of the corpus, such as 2/8; headroles merge joins all of them.",
+            convert=CorpusPart.accept,
+            flag="--part",
+        ),
+    ] = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(ScoringOptions, ModelOptions):
     """What is scored, and how the model is loaded and run."""
@@ -77,6 +125,17 @@ class ScoreOptions(ScoringOptions, ModelOptions):
             least=1,
         ),
     ] = None
+    precision: Annotated[
+        str,
+        Option(
+            "What scores are rounded to; float16 takes half the room.",
+            more="float16 rounds each score, before it is tested and kept, by at most one part in "
+            "2,048 (below 0.00006 by at most 0.00000003), and what it lies between in the same "
+            "way. Comparisons need scores of one precision.",
+            words="the precision of scores",
+            choices=PRECISIONS,
+        ),
+    ] = PRECISIONS[0]
     on_progress: Annotated[
         OnProgress | None,
         Option(

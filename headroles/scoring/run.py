@@ -5,29 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from headroles import storage
-from headroles.corpus import Corpus, PreparedCorpus, as_corpus, prepared
+from headroles.corpus import Corpus, PreparedCorpus, as_corpus
 from headroles.encoding import TOO_LONG, ExampleEncoder
 from headroles.errors import CorpusError
 from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles
-from headroles.scoring.ahead import one_ahead
-from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBlock
+from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.scoring.notebooks import shown_in_notebooks
-from headroles.scoring.options import ScoreOptions
+from headroles.scoring.options import HALF, ScoreOptions
+from headroles.scoring.parts import KeptWindows
+from headroles.scoring.pipeline import WindowScorer
+from headroles.scoring.plan import plan_of
 from headroles.scoring.run_notes import cure_of_length
 from headroles.scoring.scores import HeadScores, describe_scores
+from headroles.scoring.sharing import ALONE, Sharing
 from headroles.scoring.tables import ScoreWriter
-from headroles.scoring.windows import WINDOW_EXAMPLES, Window, windows_of
+from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
 
 _BATCH_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
 
@@ -53,9 +55,11 @@ def score_heads(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScor
     return score(model, corpus, options)
 
 
-def score(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
-    """`score_heads` for callers that have their options together."""
-    with open_scoring(model, corpus, options) as run:
+def score(
+    model: Model, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+) -> HeadScores:
+    """`score_heads` for callers that have their options together; `Sharing` is that of the run."""
+    with open_scoring(model, corpus, options, sharing=sharing) as run:
         return HeadScores.from_blocks(run.blocks(), run.roles, run.score, run.provenance)
 
 
@@ -69,7 +73,8 @@ def score_to_folder(
     For corpora of any size: memory does not grow with the number of examples. The files are
     those of `HeadScores.save`. Returns the provenance.
     """
-    with ScoreWriter(folder, [role.id for role in run.roles]) as writer:
+    is_half = run.provenance.get("rounded") == HALF
+    with ScoreWriter(folder, [role.id for role in run.roles], is_half) as writer:
         for block in blocks or run.blocks():
             writer.write(block)
     files = storage.digests_of(folder, writer.files)
@@ -83,19 +88,31 @@ def open_scoring(
     corpus: Corpus,
     options: ScoreOptions,
     arrange: Callable[[PreparedCorpus], PreparedCorpus] = lambda corpus: corpus,
+    sharing: Sharing = ALONE,
 ) -> Iterator[ScoringRun]:
     """A scoring run that gives its results block by block.
 
     The corpus is read through, and its relations checked, before the model is loaded; ``arrange``
-    may put its sentences into another order. Errors are those of `score_heads`.
+    may put its sentences into another order. ``sharing`` is that of `ScoringRun`. Errors are those
+    of `score_heads`.
     """
-    with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as read:
+    with shown_in_notebooks(options) as options, sharing.prepared(as_corpus(corpus)) as read:
         ready = arrange(read)
         relations = choose_relations(options, ready.scheme, ready.relations, ready)
         choose_roles(options, relations, SCORES[options.score], ready)
         encoder = load_encoder(model, options)
         with open_reader(encoder.model, options.measure) as reader:
-            yield ScoringRun(encoder, reader, ready, options)
+            yield ScoringRun(encoder, reader, ready, options, sharing)
+
+
+def assist(model: Model, options: ScoreOptions, sharing: Sharing) -> None:
+    """Score what is left to score in a run that another process opened, and leave the rest to it.
+
+    Raises StorageError where this process would not score as that does.
+    """
+    encoder = load_encoder(model, options)
+    with sharing.find_prepared() as corpus, open_reader(encoder.model, options.measure) as reader:
+        ScoringRun(encoder, reader, corpus, options, sharing).assist()
 
 
 class ScoringRun:
@@ -107,22 +124,27 @@ class ScoringRun:
         reader: AttentionReader,
         corpus: PreparedCorpus,
         options: ScoreOptions,
+        sharing: Sharing = ALONE,
     ) -> None:
+        """``sharing`` says where scores are kept window by window, and who else makes them."""
+        self._sharing = sharing
         self._encoder = encoder
         self._reader = reader
         self._corpus = corpus
         self._options = options
-        self._pieces = ExampleEncoder(
-            encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types
-        )
         self.score = SCORES[options.score]
         self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
         self.roles = choose_roles(options, self.relations, self.score, corpus)
         self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
-        self._scorer = BlockScorer(encoder, reader, self.roles, self.score, self.batch_tokens)
+        self._windows = WindowScorer(
+            ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types),
+            BlockScorer(encoder, reader, self.roles, self.score, self.batch_tokens),
+            options.precision == HALF,
+            self._report,
+        )
         self.provenance = self._open_provenance()
         self.n_sentences, self.n_documents = corpus.n_sentences, corpus.documents
-        self.sentences_done = 0
+        self.sentences_done = self._reported = 0
         self._is_stopped = False
 
     def stop(self) -> None:
@@ -146,77 +168,79 @@ class ScoringRun:
             **describe_scores(self.roles, self.score, reader.n_layers, reader.n_heads),
             "reaches": list(reader.reaches),
             "removed_heads": [list(head) for head in reader.removed],
+            **({"rounded": HALF} if self._options.precision == HALF else {}),
             "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
         }
 
-    def blocks(self, n_examples: int = WINDOW_EXAMPLES) -> Iterator[ScoreBlock]:
+    def blocks(self, n_examples: int | None = None) -> Iterator[ScoreBlock]:
         """Scores of all examples in corpus order, those of at most ``n_examples`` at a time."""
-        counts = Counts(skipped=Counter(self._corpus.skipped))
-        n_scored = n_scores = 0
+        n_examples = n_examples or WINDOW_EXAMPLES
+        counts = Counts()
+        sizes: list[int] = []
+        n_scores = 0
         for window, part in self._parts(n_examples):
             self.sentences_done += window.n_sentences
             counts.add(part.counts)
+            sizes.append(len(part.block.ids) if part.block is not None else 0)
             if part.block is not None:
-                n_scored += len(part.block.ids)
                 n_scores += int(np.count_nonzero(~np.isnan(part.block.values)))
                 yield part.block
             if self._is_stopped:
                 break
-        self._close_provenance(n_scored, n_scores, counts)
+        if self._sharing.part is not None:
+            self._sharing.part.refuse_empty(sizes)
+            record = {"sizes": sizes, "counts": counts.record(), "plan": self._plan(n_examples)}
+            self.provenance |= {"part": {**vars(self._sharing.part), **record}}
+        self._close_provenance(sum(sizes), n_scores, counts)
 
     def _parts(self, n_examples: int) -> Iterator[tuple[Window, Part]]:
-        """Windows and what became of them.
+        """What becomes of each window, in corpus order."""
+        windows = (
+            (window, examples)
+            for window, examples in windows_of(self._corpus, self._options.pairing, n_examples)
+            if self._sharing.has(window.number)
+        )
+        if self._sharing.team is not None:
+            shared = [window for window, _ in windows]
+            kept = self._sharing.share(self._plan(n_examples), shared)
+            self._score_unclaimed(kept, shared)
+            yield from ((window, kept.read(window.number)) for window in shared)
+            return
+        kept = self._sharing.keep(lambda: self._plan(n_examples))
+        yield from self._windows.score(windows, kept)
 
-        While one is computed the next is prepared, and it is fetched when that one is launched.
-        """
-        waiting: tuple[Window, Counts, LaunchedBlock | None] | None = None
-        launched_sentences = 0
-        for window, counts, planned in one_ahead(self._planned(n_examples)):
-            launched = None
-            if planned is not None:
-                report = partial(
-                    self._report, launched_sentences, window.n_sentences, len(planned.examples)
-                )
-                launched = self._scorer.launch(planned, report)
-            launched_sentences += window.n_sentences
-            if waiting is not None:
-                yield self._fetched(*waiting)
-            waiting = window, counts, launched
-        if waiting is not None:
-            yield self._fetched(*waiting)
+    def assist(self, n_examples: int | None = None) -> None:
+        """Score windows that no process has scored yet, until there are none."""
+        kept, windows = self._sharing.join(self._plan(n_examples or WINDOW_EXAMPLES))
+        self._score_unclaimed(kept, windows)
 
-    def _fetched(
-        self, window: Window, counts: Counts, launched: LaunchedBlock | None
-    ) -> tuple[Window, Part]:
-        block = None if launched is None else self._scorer.fetch(launched, counts)
-        return window, Part(block, counts)
+    def _score_unclaimed(self, kept: KeptWindows, windows: list[Window]) -> None:
+        unclaimed = (
+            (window, examples_of(self._corpus, window, self._options.pairing))
+            for window in self._sharing.unclaimed(kept, windows)
+        )
+        for _ in self._windows.score(
+            unclaimed, kept, lambda: self._sharing.sentences_done(kept, windows)
+        ):
+            pass
+        self._sharing.wait()
 
-    def _planned(self, n_examples: int) -> Iterator[tuple[Window, Counts, PlannedBlock | None]]:
-        """Windows, what was left out of them, and their batches; None without any example."""
-        for window, examples in windows_of(self._corpus, self._options.pairing, n_examples):
-            counts = Counts()
-            self._pieces.counts.clear()
-            encoded = self._pieces.encode(examples, counts.skipped)
-            counts.pieces.update(self._pieces.counts)
-            yield window, counts, self._scorer.plan(encoded) if encoded else None
+    def _plan(self, n_examples: int) -> dict[str, Any]:
+        return plan_of(self._encoder, self._corpus, self.provenance, n_examples)
 
     def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
+        read = Counts(skipped=Counter(self._corpus.skipped))
+        read.add(counts)
         if not n_scored:
+            self._sharing.forget()
             raise CorpusError(
                 "no example could be scored: "
-                + "; ".join(f"{count} {reason}" for reason, count in counts.skipped.items())
-                + (cure_of_length(self.provenance) if counts.skipped[TOO_LONG] else "")
+                + "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
+                + (cure_of_length(self.provenance) if read.skipped[TOO_LONG] else "")
             )
-        self.provenance |= {
-            "examples": n_scored,
-            "scores": n_scores,
-            "skipped": dict(counts.skipped),
-            "pieces": dict(counts.pieces),
-            "controls": dict(counts.controls),
-        }
+        self.provenance |= {"examples": n_scored, "scores": n_scores, **read.record()}
 
-    def _report(self, before: int, sentences: int, examples: int, done: int) -> None:
-        """Tell of ``done`` of the ``examples`` that a window of so many ``sentences`` made."""
+    def _report(self, sentences: int) -> None:
         if self._options.on_progress is not None:
-            done_so_far = before + sentences * done // examples
-            self._options.on_progress(done_so_far, self._corpus.n_sentences)
+            self._reported = max(self._reported, sentences)  # others are heard of late
+            self._options.on_progress(self._reported, self._corpus.n_sentences)

@@ -42,7 +42,12 @@ def unknown_shares(counts: dict[str, int]) -> tuple[float, float]:
 def warnings_of_run(provenance: dict[str, Any]) -> list[str]:
     """Sentences for people; none where nothing is known, as of scores made by hand."""
     of_model = provenance.get("model", {}).get("warnings", [])
-    found = (*of_model, _unknown_pieces(provenance), _too_long(provenance))
+    found = (
+        *of_model,
+        _unknown_pieces(provenance),
+        _too_long(provenance),
+        _of_part(provenance),
+    )
     return [warning for warning in found if warning]
 
 
@@ -71,6 +76,16 @@ def _too_long(provenance: dict[str, Any]) -> str:
     )
 
 
+def _of_part(provenance: dict[str, Any]) -> str:
+    part = provenance.get("part")
+    if not part:
+        return ""
+    return (
+        f"this is part {part['number']} of {part['of']} of the corpus; "
+        "headroles merge joins all of them"
+    )
+
+
 def cure_of_length(provenance: dict[str, Any]) -> str:
     """What to do about examples that are too long, to be put into a sentence."""
     if provenance.get("options", {}).get("pairing") == "none":
@@ -95,6 +110,8 @@ def describe_run(provenance: dict[str, Any]) -> str:
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
     skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]
     lines += [f"pieces  {line}" for line in describe_pieces(provenance)]
+    if rounded := provenance.get("rounded"):
+        lines.append(f"scores  rounded to {rounded}, each by at most one part in 2,048")
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
     return "\n".join(lines)
 

@@ -18,6 +18,7 @@ from headroles.results import Grid, Shown, Stored, Warned, as_html
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.forms import ScoresForm
+from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.tables import SCORES_FILE, ScoreWriter, long_table, read_block
 from headroles.wording import not_among
@@ -170,7 +171,8 @@ class HeadScores(Stored):
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet``, ``examples.parquet`` and, if there is any, what offsets hit."""
-        with ScoreWriter(folder, self.role_ids) as writer:
+        is_half = self.provenance.get("rounded") == HALF
+        with ScoreWriter(folder, self.role_ids, is_half) as writer:
             writer.write(self.block)
         return writer.files
 

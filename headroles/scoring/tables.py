@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,14 @@ class ScoreWriter:
     """Writes blocks of scores to Parquet files as they come.
 
     Rows are sorted by role, layer, head and example within a block: the index columns then
-    shrink to almost nothing, and a file costs little more than the four bytes of each score.
+    shrink to almost nothing, and a file costs less than the four bytes of each score.
     """
 
-    def __init__(self, folder: Path, roles: Sequence[str]) -> None:
-        """``roles`` are ids."""
+    def __init__(self, folder: Path, roles: Sequence[str], is_half: bool = False) -> None:
+        """``roles`` are ids; scores that are rounded to float16 are stored as that."""
         self._roles = tuple(roles)
-        self._scores = storage.TableWriter(folder / SCORES_FILE)
+        self._is_half = is_half
+        self._scores = storage.TableWriter(folder / SCORES_FILE, ["score"])
         self._examples = storage.TableWriter(folder / EXAMPLES_FILE)
         self._offsets = storage.TableWriter(folder / OFFSETS_FILE)
         self.files = [SCORES_FILE, EXAMPLES_FILE]
@@ -48,7 +49,7 @@ class ScoreWriter:
 
     def write(self, block: ScoreBlock) -> None:
         """Append one block."""
-        self._scores.write(long_table(block, self._roles))
+        self._scores.write(long_table(block, self._roles, self._is_half))
         self._examples.write(_examples_table(block))
         if block.offset_shares is not None:
             self._offsets.write(_shares_table(block.ids, self._roles, block.offset_shares))
@@ -63,10 +64,31 @@ def read_block(
     Raises StorageError for files that cannot be read, and ValueError, KeyError or TypeError for
     files that hold something else.
     """
-    of_examples = storage.read_table(folder / EXAMPLES_FILE)
-    table = storage.read_table(folder / SCORES_FILE)
-    if table.num_rows != n_scores:
-        raise ValueError(f"{table.num_rows} scores instead of {n_scores}")
+    tables = [storage.read_table(folder / name) for name in files_of(score)]
+    if tables[0].num_rows != n_scores:
+        raise ValueError(f"{tables[0].num_rows} scores instead of {n_scores}")
+    return _to_block(tables, roles, heads)
+
+
+def read_blocks(
+    folder: Path, roles: Sequence[str], heads: tuple[int, int], score: Score
+) -> Iterator[ScoreBlock]:
+    """The blocks as they were written, one by one; otherwise as `read_block`."""
+    files = [storage.read_row_groups(folder / name) for name in files_of(score)]
+    for tables in zip(*files, strict=True):
+        yield _to_block(tables, roles, heads)
+
+
+def files_of(score: Score) -> tuple[str, ...]:
+    """Names of the files that scores of a kind are stored in."""
+    return (SCORES_FILE, EXAMPLES_FILE, *([OFFSETS_FILE] if score.of_first_choice else []))
+
+
+def _to_block(
+    tables: Sequence[pa.Table], roles: Sequence[str], heads: tuple[int, int]
+) -> ScoreBlock:
+    """The block of the tables of the files of `files_of`."""
+    table, of_examples, *of_offsets = tables
     examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
     ids = examples["example"]
     values, counts = _from_long(table, ids, roles, (len(ids), *heads))
@@ -77,7 +99,7 @@ def read_block(
         values=values,
         counts=counts,
         digests=_known_digests(examples),
-        offset_shares=_read_shares(folder, ids, roles) if score.of_first_choice else None,
+        offset_shares=_from_shares(of_offsets[0], ids, roles) if of_offsets else None,
         bounds=_known_bounds(of_examples, len(roles)),
     )
 
@@ -117,8 +139,7 @@ def _named(offset: int) -> str:
     return f"{offset:+d}"
 
 
-def _read_shares(folder: Path, ids: Sequence[str], roles: Sequence[str]) -> NDArray[np.float32]:
-    table = storage.read_table(folder / OFFSETS_FILE)
+def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> NDArray[np.float32]:
     shares = np.full((len(ids), len(roles), len(OFFSETS)), np.nan, dtype=np.float32)
     examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
     for batch in table.to_batches():
@@ -155,7 +176,7 @@ def _known_digests(examples: dict[str, list[Any]]) -> list[str]:
     return [] if None in digests else digests
 
 
-def long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
+def long_table(block: ScoreBlock, roles: Sequence[str], is_half: bool = False) -> pa.Table:
     """``example, layer, head, role, score, count``; missing scores have no row."""
     import pyarrow as pa
 
@@ -177,7 +198,7 @@ def long_table(block: ScoreBlock, roles: Sequence[str]) -> pa.Table:
             "layer": joined["l"],
             "head": joined["h"],
             "role": pa.DictionaryArray.from_arrays(joined["r"], list(roles)),
-            "score": joined["s"],
+            "score": joined["s"].astype(np.float16) if is_half else joined["s"],
             "count": joined["n"],
         }
     )

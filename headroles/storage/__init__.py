@@ -13,8 +13,11 @@ from headroles.storage.folders import (
     changed_folder,
     check_result_folder,
     finish_swap,
+    parts_beside,
+    parts_in,
     result_folder,
 )
+from headroles.storage.parts import OpenParts, Parts, differences
 from headroles.storage.run import (
     FORMAT,
     RUN_FILE,
@@ -28,12 +31,14 @@ from headroles.storage.run import (
     result_files,
     write_run,
 )
-from headroles.storage.tables import TableWriter, read_table
+from headroles.storage.tables import TableWriter, read_row_groups, read_table
 
 __all__ = [
     "FORMAT",
     "Count",
     "HIDDEN",
+    "OpenParts",
+    "Parts",
     "RUN_FILE",
     "Run",
     "TableWriter",
@@ -41,12 +46,16 @@ __all__ = [
     "check_files",
     "check_record",
     "check_result_folder",
+    "differences",
     "digests_of",
     "encode_json",
     "finish_swap",
     "is_special",
     "kinds_in",
+    "parts_beside",
+    "parts_in",
     "read_json",
+    "read_row_groups",
     "read_run",
     "read_table",
     "result_files",

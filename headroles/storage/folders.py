@@ -10,45 +10,61 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from headroles.errors import StorageError
+from headroles.errors import HeadRolesError, StorageError
+from headroles.interrupts import signals_wait, told_when_interrupted
 from headroles.storage.files import cannot_be_written, read_json, sync, write_json
+from headroles.storage.parts import Parts
 from headroles.storage.run import RUN_FILE, check_record, result_files
 
 HIDDEN = ".headroles"
-_LOCK, _NEW, _OLD, _JOURNAL = "lock", "new", "old", "swap.json"
+_LOCK, _NEW, _OLD, _JOURNAL, _PARTS = "lock", "new", "old", "swap.json", "parts"
 _KEPT = "new-results"
 _PATIENCE = 10.0
 """Seconds to wait for the renames of another process: they take a moment."""
 
 
 @contextmanager
-def result_folder(folder: str | Path, overwrite: bool = False) -> Iterator[Path]:
+def result_folder(
+    folder: str | Path, overwrite: bool = False, resume: bool | None = None
+) -> Iterator[Path]:
     """A folder to write results into, which become those of ``folder`` when the block succeeds.
 
     ``folder`` belongs to this run until then. If the block fails or is interrupted, it is as it
-    was before. With ``overwrite``, the results that it held are replaced; other files in it stay.
-    New results that cannot take their place are kept beside the old ones.
+    was before, but for the parts that the block kept in `parts_beside`. With ``overwrite``, the
+    results that it held are replaced; other files in it stay. New results that cannot take their
+    place are kept beside the old ones. Parts of an unfinished run are left to the block with
+    ``resume``, and removed if it is False.
 
-    Raises StorageError at once if ``folder`` is not empty and ``overwrite`` is not set, if it is
-    a file, if it cannot be written, or if another run is writing into it.
+    Raises StorageError at once if ``folder`` is not empty and ``overwrite`` is not set, if it
+    holds an unfinished run and ``resume`` is None, if it is a file, if it cannot be written, or if
+    another run is writing into it.
     """
     with _claimed(folder) as claim:
+        claim.take_up(resume)
         if not overwrite and claim.holds_anything():
             raise StorageError(
                 f"folder {claim.folder} is not empty; "
                 "name another one or pass overwrite=True (--overwrite)"
             )
-        yield from claim.fill(replaced=None)
+        try:
+            yield from claim.fill(replaced=None)
+        except OSError as error:
+            raise claim.noted(cannot_be_written(claim.folder, error)) from error
+        except HeadRolesError as error:
+            claim.noted(error)
+            raise
+
+
+def parts_beside(staging: Path) -> Parts:
+    """Where work into the folder that `result_folder` gave can keep what is done of it."""
+    return Parts(staging.parent / _PARTS)
 
 
 @contextmanager
@@ -67,6 +83,11 @@ def check_result_folder(folder: str | Path, overwrite: bool = False) -> None:
         raise _NothingToDo
 
 
+def parts_in(folder: str | Path) -> Parts:
+    """Where another process that fills ``folder`` keeps the parts of its work."""
+    return Parts(Path(folder).absolute() / HIDDEN / _PARTS)
+
+
 class _NothingToDo(Exception):
     """Leaves a claimed folder as it is."""
 
@@ -79,10 +100,14 @@ def finish_swap(folder: Path) -> None:
 
 
 class _Journal(msgspec.Struct):
-    """Names of the files that go, and of those that take their place, the run file last."""
+    """Names of the files that go, and of those that take their place, the run file last.
+
+    With ``ends_parts`` the new files are what the parts of an unfinished run were for.
+    """
 
     old: list[str]
     new: list[str]
+    ends_parts: bool = False
 
 
 @dataclass
@@ -91,6 +116,7 @@ class _Claim:
 
     folder: Path
     is_done: bool = False
+    had_results: bool = False
 
     @property
     def hidden(self) -> Path:
@@ -108,12 +134,20 @@ class _Claim:
     def journal(self) -> Path:
         return self.hidden / _JOURNAL
 
+    @property
+    def parts(self) -> Parts:
+        return Parts(self.hidden / _PARTS)
+
     def clear(self) -> None:
-        """Remove what is no result, unless its renames are still to be made."""
+        """Remove what is no result, nor part of one, unless its renames are still to be made."""
         if self.journal.exists():
             return
+        if not self.parts.count:
+            self.parts.remove()
         with contextlib.suppress(OSError):  # it does no harm where it is
             for entry in self.hidden.iterdir():
+                if entry.name == _PARTS:
+                    continue
                 if entry.is_dir():
                     shutil.rmtree(entry, ignore_errors=True)
                 elif entry.name != _LOCK:
@@ -123,26 +157,53 @@ class _Claim:
         """Whether there is anything in the folder but what belongs to the claim."""
         return any(entry.name != HIDDEN for entry in self.folder.iterdir())
 
+    def take_up(self, resume: bool | None) -> None:
+        """Leave parts of an unfinished run where they are, or remove them, as ``resume`` says."""
+        if resume is False:
+            self.parts.remove()
+        elif resume is None and self.parts.count:
+            raise StorageError(
+                f"{self.folder} holds {self.parts.describe()} of an unfinished run; to go on with "
+                "it run the same command with --resume, to start anew with --no-resume"
+            )
+
     def fill(self, replaced: tuple[str, ...] | None) -> Iterator[Path]:
         """Yield the folder to write into, then put what stands there into its place."""
-        had_results = (self.folder / RUN_FILE).exists()
+        self.had_results = (self.folder / RUN_FILE).exists()
         self.new.mkdir()
         try:
-            yield self.new
-            with _signals_wait():
-                self.swap(result_files(self.folder) if replaced is None else replaced)
+            with told_when_interrupted(self.as_it_is):
+                yield self.new
+            with signals_wait():
+                old = result_files(self.folder) if replaced is None else replaced
+                self.swap(old, ends_parts=replaced is None)
         except KeyboardInterrupt as stop:
-            stop.args = stop.args or (self._as_it_is(had_results),)
+            stop.args = stop.args or (self.as_it_is(),)
             raise
 
-    def _as_it_is(self, had_results: bool) -> str:
+    def as_it_is(self) -> str:
+        """What the folder holds if the run ends here, for people."""
         if self.is_done:
             return f"the results in {self.folder} are the new ones, and whole"
-        if had_results:
-            return f"the results in {self.folder} are as they were"
-        return f"nothing was written to {self.folder}"
+        if self.journal.exists():
+            return f"the results in {self.folder} are being replaced; the next command finishes it"
+        told = f"the results in {self.folder} are as they were" if self.had_results else ""
+        if self.parts.count:
+            kept = f"{self.parts.describe()} of the new ones" if told else self.parts.describe()
+            return (
+                f"{told + ', and ' if told else ''}{kept} of the work "
+                f"{'is' if self.parts.count == 1 else 'are'} kept in {self.folder}; "
+                "to go on, run the same command with --resume"
+            )
+        return told or f"nothing was written to {self.folder}"
 
-    def swap(self, replaced: Iterable[str]) -> None:
+    def noted(self, error: HeadRolesError) -> HeadRolesError:
+        """The error with a note that says which parts are kept, if any are."""
+        if self.parts.count:
+            error.add_note(self.as_it_is())
+        return error
+
+    def swap(self, replaced: Iterable[str], ends_parts: bool) -> None:
         """Put the new files into the place of those ``replaced``, all or none."""
         new = sorted((file.name for file in self.new.iterdir()), key=lambda name: name == RUN_FILE)
         for name in {*replaced, *new}:
@@ -152,7 +213,7 @@ class _Claim:
             sync(self.new / name)
         sync(self.new)
         old = [name for name in {*replaced, *new} if os.path.lexists(self.folder / name)]
-        self.follow(_Journal(old, new))
+        self.follow(_Journal(old, new, ends_parts))
 
     def follow(self, journal: _Journal) -> None:
         """Make the renames that are not made yet; undo all if one of them fails."""
@@ -164,6 +225,8 @@ class _Claim:
             if isinstance(error, OSError):
                 self._keep_new(str(cannot_be_written(self.folder, error)), error)
             raise
+        if journal.ends_parts:
+            self.parts.remove()
         with contextlib.suppress(OSError):  # with nothing left to do, it does no harm
             self.journal.unlink()
 
@@ -268,27 +331,3 @@ def _locked(claim: _Claim, patience: float) -> Iterator[None]:
             (claim.hidden / _LOCK).unlink()
             claim.hidden.rmdir()
         lock.release()
-
-
-@contextmanager
-def _signals_wait() -> Iterator[None]:
-    """Signals that end a run are heeded when the block is over."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    waiting: list[int] = []
-    kinds = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
-    before: dict[int, Any] = {kind: signal.getsignal(kind) for kind in kinds}
-    replaced = [kind for kind, handler in before.items() if handler is not None]
-    for kind in replaced:
-        signal.signal(kind, lambda number, frame: waiting.append(number))
-    try:
-        yield
-    finally:
-        for kind in replaced:
-            signal.signal(kind, before[kind])
-    for number in waiting:
-        signal.raise_signal(number)
-
-
-_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")

@@ -12,7 +12,7 @@ from headroles.errors import UsageError
 from headroles.models import Model
 from headroles.options import takes
 from headroles.results import Shown, as_html, as_text, save_together
-from headroles.scoring import HeadScores, describe_run, facts_of_run, score
+from headroles.scoring import ALONE, HeadScores, Sharing, describe_run, facts_of_run, score
 from headroles.studies.assignment import assign
 from headroles.studies.heads import ONE_DOCUMENT
 from headroles.studies.options import ClassifyOptions, ThresholdOptions, UntilOptions
@@ -61,17 +61,19 @@ def classify_heads(model: Model, corpus: Corpus, options: ClassifyOptions) -> Cl
     return classify(model, corpus, options)
 
 
-def classify(model: Model, corpus: Corpus, options: ClassifyOptions) -> Classification:
-    """`classify_heads` for callers that have their options together."""
+def classify(
+    model: Model, corpus: Corpus, options: ClassifyOptions, sharing: Sharing = ALONE
+) -> Classification:
+    """`classify_heads` for callers that have their options together; `sharing` is of scoring."""
     if options.tests.clusters == "document":  # refused before long work
         corpus = _of_several_documents(as_corpus(corpus))
     if options.until is None:
-        scores = score(model, corpus, options)
+        scores = score(model, corpus, options, sharing)
     else:
         stopping = Stopping(
             options.part(UntilOptions), options.tests, options.part(ThresholdOptions)
         )
-        scores = stopping.score(model, corpus, options)
+        scores = stopping.score(model, corpus, options, sharing)
     return Classification(scores, assign(scores, options))
 
 

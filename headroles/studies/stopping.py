@@ -17,10 +17,12 @@ from headroles.inference import NO, YES
 from headroles.models import Model
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring import (
+    ALONE,
     HeadScores,
     ScoreBlock,
     ScoreOptions,
     ScoringRun,
+    Sharing,
     open_scoring,
     score_to_folder,
 )
@@ -51,23 +53,32 @@ class Stopping:
         """
         return self.options.until_of != CORPUS and self.tests.clusters != "none"
 
-    def score(self, model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
+    def score(
+        self, model: Model, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+    ) -> HeadScores:
         """The scores up to where it stopped."""
         self._refuse_offsets(options)
+        _refuse_sharing(sharing)
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
-        with open_scoring(model, corpus, options, arrange) as run:
+        with open_scoring(model, corpus, options, arrange, sharing) as run:
             blocks = self.blocks(run, len(units))
             return HeadScores.from_blocks(blocks, run.roles, run.score, run.provenance)
 
     def score_to_folder(
-        self, model: Model, corpus: Corpus, options: ScoreOptions, folder: Path
+        self,
+        model: Model,
+        corpus: Corpus,
+        options: ScoreOptions,
+        folder: Path,
+        sharing: Sharing = ALONE,
     ) -> dict[str, Any]:
         """Write them into an existing folder. Returns the provenance."""
         self._refuse_offsets(options)
+        _refuse_sharing(sharing)
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
-        with open_scoring(model, corpus, options, arrange) as run:
+        with open_scoring(model, corpus, options, arrange, sharing) as run:
             return score_to_folder(run, folder, self.blocks(run, len(units)))
 
     def _refuse_offsets(self, options: ScoreOptions) -> None:
@@ -175,6 +186,15 @@ class AnswersSoFar:
         """Of the heads and roles that any example has."""
         decided = np.isin(self.answers(), (YES, NO))[self._is_there]
         return float(decided.mean()) if len(decided) else 0.0
+
+
+def _refuse_sharing(sharing: Sharing) -> None:
+    """Raise UsageError where no process sees the scores of all that comes before."""
+    if sharing.team is not None or sharing.part is not None:
+        raise UsageError(
+            "until (--until) looks at the scores as they come, one after the other: run it as one "
+            "process, over the whole corpus"
+        )
 
 
 def find_units(corpus: PreparedCorpus, pairing: str, by_document: bool) -> list[list[int]]:

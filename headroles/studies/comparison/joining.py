@@ -112,10 +112,11 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Differ
         ("their pairing of sentences", "options", "pairing"),
         ("the label scheme of their corpus", "corpus", "scheme"),
         ("how far the attention of their layers reaches", "reaches"),
+        ("what their scores are rounded to", "rounded"),
     ):
         one, other = (_look_up(scores.provenance, keys) for scores in (first, second))
         if one != other:
-            yield what, one, other
+            yield what, one or "none", other or "none"
 
 
 def _look_up(provenance: Any, keys: Sequence[str]) -> Any:

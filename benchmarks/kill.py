@@ -1,0 +1,183 @@
+"""Commands that are killed at random moments, and run again: is the result that of one run?
+
+python -m benchmarks.kill --model DIR --treebank FILE [--moments 50] [--seed 0] [--sentences 900]
+
+`score`, `classify`, `assign` and `compare` take turns, and so do SIGKILL, SIGTERM and SIGINT. Each
+command replaces older results in its folder. After the signal these must be there as they were, or
+the new ones whole; then the same command is run again, with --resume where there is one, and every
+file must be that of a run that nobody cut short, ``run.json`` but for the date, the command and the
+digest over both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from benchmarks.memory import sentence_blocks
+
+SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
+CODES = {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}
+CIRCUMSTANCES = ("created", "command", "digest")
+NOT_YET_HEEDED = -2
+"""Exit code of a process that SIGINT met while Python itself was starting."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command over a folder: what stands there before, and what after an undisturbed run."""
+
+    name: str
+    arguments: tuple[str, ...]
+    old: Path
+    new: Path
+    seconds: float
+
+    def command(self, out: Path, *more: str) -> list[str]:
+        """The command, with ``out`` as its folder."""
+        given = [str(out) if word == OUT else word for word in self.arguments]
+        return [sys.executable, "-m", "headroles", self.name, *given, *more]
+
+    @property
+    def resumed(self) -> tuple[str, ...]:
+        """What the second run is told beside."""
+        return ("--resume",) if self.name in ("score", "classify") else ()
+
+
+OUT = "OUT"
+
+
+def main() -> None:
+    """Parse the command line, kill, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--treebank", type=Path, required=True)
+    parser.add_argument("--moments", type=int, default=50)
+    parser.add_argument("--sentences", type=int, default=900)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder) / "corpus.conllu"
+        blocks = islice(sentence_blocks(arguments.treebank), arguments.sentences)
+        corpus.write_text("".join(blocks), encoding="utf-8")
+        jobs = make_jobs(arguments.model, corpus, Path(folder))
+        kill_at_random(jobs, Path(folder), arguments.moments, random.Random(arguments.seed))
+
+
+def make_jobs(model: str, corpus: Path, folder: Path) -> list[Job]:
+    """The commands, each run twice undisturbed: for the older results and for the new ones."""
+    scored = ("--pairing", "adjacent", "--out", OUT, "--overwrite")
+    other = ("--dtype", "bfloat16")
+    asked = {
+        "score": ((model, str(corpus), *scored), other),
+        "classify": ((model, str(corpus), *scored), other),
+        "assign": ((OUT,), ("--threshold", "2")),
+        "compare": ((str(folder / "score-new"), str(folder / "score-old"), "--out", OUT), ()),
+    }
+    jobs = []
+    for name, (arguments, first) in asked.items():
+        old, new = folder / f"{name}-old", folder / f"{name}-new"
+        if name == "compare":
+            arguments = (*arguments, "--overwrite")
+            first = ("--alpha", "0.01")
+        if name == "assign":
+            shutil.copytree(folder / "classify-new", old)
+        job = Job(name, arguments, old, new, 0.0)
+        subprocess.run(job.command(old, *first), check=True, capture_output=True)
+        shutil.copytree(old, new)
+        start = time.perf_counter()
+        subprocess.run(job.command(new), check=True, capture_output=True)
+        jobs.append(Job(name, arguments, old, new, time.perf_counter() - start))
+    return jobs
+
+
+def kill_at_random(jobs: list[Job], folder: Path, moments: int, chance: random.Random) -> None:
+    """Print a line for each moment, and how many went well."""
+    print(f"{'command':9} {'signal':8} {'after, s':>9} {'ended, s':>9} {'code':>5}  kept  resumed")
+    outcomes: Counter[str] = Counter()
+    slowest = 0.0
+    for number in range(moments):
+        job, name = jobs[number % len(jobs)], SIGNALS[number % len(SIGNALS)]
+        out = folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(job.old, out)
+        after = chance.uniform(0, job.seconds)
+        code, ended, told = kill_one(job, out, name, after)
+        kept = state_of(out, job)
+        parts = len(list(out.glob(".headroles/parts/*/0*")))
+        done = subprocess.run(
+            job.command(out, *job.resumed), check=False, capture_output=True, text=True
+        )
+        same = done.returncode == 0 and not differences(out, job.new)
+        print(
+            f"{job.name:9} {name:8} {after:9.2f} {ended:9.2f} {code:5}  {kept}, {parts} parts  "
+            f"{'same' if same else 'DIFFERENT ' + done.stderr[-300:]}",
+            flush=True,
+        )
+        slowest = max(slowest, ended) if code not in (0, -9) else slowest
+        outcomes[judged(code, name, kept, same, told)] += 1
+    print(f"{dict(outcomes)}; slowest end {slowest:.2f} s")
+
+
+def kill_one(job: Job, out: Path, name: str, after: float) -> tuple[int, float, str]:
+    """The exit code, the seconds from the signal to the end, and what was said."""
+    with subprocess.Popen(
+        job.command(out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(after)
+        start = time.perf_counter()
+        process.send_signal(getattr(signal, name))
+        told = process.communicate()[1]
+        return process.returncode, time.perf_counter() - start, told
+
+
+def state_of(out: Path, job: Job) -> str:
+    """Which results stand in ``out``."""
+    for name, folder in (("old", job.old), ("new", job.new)):
+        if not differences(out, folder):
+            return name
+    return "BROKEN" if not (out / ".headroles" / "swap.json").exists() else "being replaced"
+
+
+def judged(code: int, name: str, kept: str, same: bool, told: str) -> str:
+    """In a word or two, whether all was as it should be."""
+    if kept == "BROKEN" or not same:
+        return "BROKEN"
+    if code == 0:
+        return "was done already"
+    if code == CODES[name] and (name == "SIGKILL" or told.count("interrupted: ") == 1):
+        return "as it should be"
+    if code in (NOT_YET_HEEDED, -15):
+        return "while Python itself was starting"
+    return f"code {code} and {told[-200:]!r}"
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """Names of result files that are not the same in both folders."""
+    names = {file.name for folder in (one, other) for file in folder.iterdir() if file.is_file()}
+    return [name for name in sorted(names) if content(one / name) != content(other / name)]
+
+
+def content(file: Path) -> object:
+    """What a file says, without the circumstances that no two runs share."""
+    if not file.exists():
+        return None
+    if file.name != "run.json":
+        return file.read_bytes()
+    run = json.loads(file.read_text(encoding="utf-8"))
+    return {key: value for key, value in run.items() if key not in CIRCUMSTANCES}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Signals that end a run: heeded within a second, and answered by a line that says what is kept.
+
+A signal raises KeyboardInterrupt in the main thread, which cleans up and tells. Where that takes
+too long - inside a library that does not return, or that swallows the exception - a second thread
+ends the process: whatever is stored survives this as it survives SIGKILL.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes of a command that was stopped from the keyboard, and by the system."""
+NOTHING = "nothing was written"
+_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
+_GRACE = 0.6
+"""Seconds that the main thread has to clean up."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asked the command to end: it is interrupted like any other."""
+
+
+_tellers: list[Callable[[], str]] = []
+_heeded: list[int] = []
+"""The signal that ends this process, once it has come."""
+_telling = threading.Lock()
+
+
+@contextmanager
+def told_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
+    """While the block runs, ``tell`` says what is kept if the process has to end at once."""
+    _tellers.append(tell)
+    try:
+        yield
+    finally:
+        _tellers.remove(tell)
+
+
+@contextmanager
+def signals_wait() -> Iterator[None]:
+    """Signals that end a run are heeded when the block is over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+    before = {kind: signal.getsignal(kind) for kind in _kinds()}
+    replaced = [kind for kind, handler in before.items() if handler is not None]
+    for kind in replaced:
+        signal.signal(kind, lambda number, frame: waiting.append(number))
+    try:
+        yield
+    finally:
+        for kind in replaced:
+            signal.signal(kind, before[kind])
+    for number in waiting:
+        signal.raise_signal(number)
+
+
+def heed() -> None:
+    """Have signals end this process as said above; for commands only."""
+    wanted = [kind for kind in _kinds() if signal.getsignal(kind) is not signal.SIG_IGN]
+    for kind in wanted:  # those that are ignored stay so: nohup means it
+        signal.signal(kind, _stop)
+    if not hasattr(os, "set_blocking") or os.name == "nt":
+        return  # Windows wakes sockets only
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reading, frozenset(wanted)), daemon=True).start()
+
+
+def end(told: str) -> NoReturn:
+    """End the process, with a line that says what is kept unless there was one."""
+    tell(told)
+    _leave()
+
+
+def tell(told: str) -> None:
+    """Say in one line on standard error that the run ends and what is kept.
+
+    After a signal it is said once, by whichever thread comes first.
+    """
+    from headroles.wording import printable
+
+    if _heeded and not _telling.acquire(blocking=False):
+        return
+    with suppress(OSError, ValueError):  # perhaps nobody is there to read it
+        sys.stderr.write(f"interrupted: {printable(told)}\n")
+        sys.stderr.flush()
+
+
+def was_heeded() -> bool:
+    """Whether a signal has come that ends this process."""
+    return bool(_heeded)
+
+
+def _kinds() -> list[signal.Signals]:
+    return [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    if _heeded:  # what cleans up is not to be interrupted in its turn
+        return
+    _heeded.append(number)
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+
+
+def _watch(reading: int, wanted: frozenset[int]) -> None:
+    """End the process if it has not ended soon after one of the signals ``wanted``."""
+    while (number := os.read(reading, 1)[0]) not in wanted:
+        pass
+    time.sleep(_GRACE)
+    if not _heeded:  # the main thread did not even come to hear of it
+        _heeded.append(number)
+    try:
+        told = _tellers[-1]() if _tellers else NOTHING
+    except Exception:
+        told = "what is kept is told by the same command, run with --resume"
+    end(told)
+
+
+def _leave() -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(INTERRUPTED if _heeded[:1] == [signal.SIGINT] else TERMINATED)

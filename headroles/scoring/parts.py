@@ -1,0 +1,69 @@
+"""Scores of windows, kept one by one while a run goes on, so that the next run can take them up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from headroles.errors import StorageError
+from headroles.scoring.blocks import Counts, Part, ScoreBlock
+from headroles.storage import OpenParts
+
+_RECORD = "record"
+"""What a part holds beside arrays, as JSON in an array of bytes."""
+
+
+@dataclass(frozen=True)
+class KeptWindows:
+    """What became of windows, by their numbers; nothing is kept without ``parts``."""
+
+    parts: OpenParts | None
+
+    def find(self, number: int) -> Part | None:
+        """What became of a window, if that is kept."""
+        return self.read(number) if self.parts is not None and number in self.parts else None
+
+    def write(self, number: int, part: Part) -> None:
+        """Keep what became of a window."""
+        if self.parts is not None:
+            self.parts.write(number, pack(part))
+
+    def read(self, number: int) -> Part:
+        """What became of a window. Raises StorageError where that is not kept."""
+        if self.parts is None:
+            raise StorageError("no parts are kept")
+        try:
+            return unpack(self.parts.read(number))
+        except (SafetensorError, KeyError, ValueError, TypeError) as error:
+            raise StorageError(
+                f"part {number} in {self.parts.folder} cannot be read ({error}); "
+                "pass --no-resume to start anew"
+            ) from error
+
+
+def pack(part: Part) -> bytes:
+    """A part as bytes: the arrays of its block, and all else as JSON beside them."""
+    arrays: dict[str, Any] = {}
+    lists: dict[str, Any] = {}
+    for one in fields(ScoreBlock) if part.block is not None else ():
+        value = getattr(part.block, one.name)
+        if value is not None:
+            (arrays if isinstance(value, np.ndarray) else lists)[one.name] = value
+    record = {"counts": part.counts.record(), "block": lists if part.block is not None else None}
+    arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
+    return save(arrays)
+
+
+def unpack(content: bytes) -> Part:
+    """The part that `pack` made these bytes from."""
+    arrays: dict[str, Any] = load(content)
+    record = json.loads(arrays.pop(_RECORD).tobytes())
+    counts = Counts.from_record(record["counts"])
+    if record["block"] is None:
+        return Part(None, counts)
+    return Part(ScoreBlock(**record["block"], **arrays), counts)

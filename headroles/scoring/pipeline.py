@@ -1,0 +1,90 @@
+"""Windows -> what becomes of them; the device need not wait for what is prepared and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from headroles.corpus import Example
+from headroles.encoding import ExampleEncoder
+from headroles.scoring.ahead import one_ahead
+from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBlock
+from headroles.scoring.blocks import Counts, Part
+from headroles.scoring.parts import KeptWindows
+from headroles.scoring.windows import Window
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A window with its batches, if any example is left, or what became of it, if that is known."""
+
+    window: Window
+    counts: Counts
+    block: PlannedBlock | None
+    known: Part | None = None
+
+
+@dataclass(frozen=True)
+class WindowScorer:
+    """Scores windows one after the other. ``report`` is called with the sentences that are done."""
+
+    pieces: ExampleEncoder
+    scorer: BlockScorer
+    is_rounded: bool
+    report: Callable[[int], None]
+
+    def score(
+        self,
+        windows: Iterable[tuple[Window, list[Example]]],
+        kept: KeptWindows,
+        done: Callable[[], int] = lambda: 0,
+    ) -> Iterator[tuple[Window, Part]]:
+        """Each window with what becomes of it, which is kept.
+
+        While one is computed the next is prepared, and it is fetched when that one is launched.
+        ``done`` tells how many sentences all processes have done, if there are others.
+        """
+        waiting: tuple[_Prepared, LaunchedBlock | None] | None = None
+        n_launched = 0
+        for prepared in one_ahead(self._prepared(windows, kept)):
+            launched = self._launched(prepared, max(n_launched, done()))
+            n_launched += prepared.window.n_sentences
+            if waiting is not None:
+                yield self._fetched(*waiting, kept)
+            waiting = prepared, launched
+        if waiting is not None:
+            yield self._fetched(*waiting, kept)
+
+    def _prepared(
+        self, windows: Iterable[tuple[Window, list[Example]]], kept: KeptWindows
+    ) -> Iterator[_Prepared]:
+        for window, examples in windows:
+            counts = Counts()
+            if (known := kept.find(window.number)) is not None:
+                yield _Prepared(window, counts, None, known)
+                continue
+            self.pieces.counts.clear()
+            encoded = self.pieces.encode(examples, counts.skipped)
+            counts.pieces.update(self.pieces.counts)
+            yield _Prepared(window, counts, self.scorer.plan(encoded) if encoded else None)
+
+    def _launched(self, prepared: _Prepared, before: int) -> LaunchedBlock | None:
+        window, block = prepared.window, prepared.block
+        if block is None:
+            return None
+        n_examples = len(block.examples)
+        return self.scorer.launch(
+            block, lambda done: self.report(before + window.n_sentences * done // n_examples)
+        )
+
+    def _fetched(
+        self, prepared: _Prepared, launched: LaunchedBlock | None, kept: KeptWindows
+    ) -> tuple[Window, Part]:
+        if prepared.known is not None:
+            return prepared.window, prepared.known
+        block = None if launched is None else self.scorer.fetch(launched, prepared.counts)
+        if block is not None and self.is_rounded:
+            block = block.rounded()
+        part = Part(block, prepared.counts)
+        kept.write(prepared.window.number, part)
+        return prepared.window, part

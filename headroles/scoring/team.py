@@ -1,0 +1,78 @@
+"""Processes that score one corpus together, over a folder that all of them see."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from headroles.errors import HeadRolesError, UsageError
+
+_LOOKS_PER_SECOND = 10
+_PATIENCE = timedelta(days=30)
+"""How long processes wait for one another: one may read a large corpus meanwhile."""
+
+
+class TeamError(HeadRolesError):
+    """Another process of the same run has ended, or cannot be reached."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """One of several processes that a launcher started: torchrun, or accelerate launch."""
+
+    index: int
+    count: int
+    _state: Any
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process reads the corpus, puts the results together, and speaks."""
+        return self.index == 0
+
+    def wait(self) -> None:
+        """Until all processes wait. Raises TeamError if one of them is gone.
+
+        The waiting is done by a thread: signals are heeded meanwhile.
+        """
+        failures: list[Exception] = []
+
+        def wait() -> None:
+            try:
+                self._state.wait_for_everyone()
+            except Exception as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(1 / _LOOKS_PER_SECOND)
+        if failures:
+            raise TeamError(
+                f"another of the {self.count} processes of this run has ended early; "
+                "what it said stands above, or in its log"
+            ) from failures[0]
+
+
+def find_team() -> Team | None:
+    """The processes that this one was started with; None if it is alone.
+
+    Raises UsageError where there are several, and accelerate is not installed.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:  # as every launcher of PyTorch sets it
+        return None
+    try:
+        from accelerate import PartialState
+    except ImportError as error:
+        raise UsageError(
+            "several processes find one another through accelerate, which is not installed; "
+            "run: pip install 'headroles[distributed]'"
+        ) from error
+    import torch
+
+    # gloo: processes only wait for one another, and no device should have to wait with them.
+    is_cpu = not torch.cuda.is_available()
+    state = PartialState(cpu=is_cpu, backend="gloo", timeout=_PATIENCE)
+    return Team(state.process_index, state.num_processes, state)

@@ -1,0 +1,179 @@
+"""Parts of long work: kept where a run is cut short, and taken up by the next one of the same plan.
+
+They stand in a folder named by the digest of the plan: a part of another plan is never read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headroles.errors import StorageError
+from headroles.storage.files import cannot_be_written, encode_json, read_json, write_bytes
+from headroles.wording import shortened
+
+_PLAN, _CLAIMS = "plan.json", "claims"
+_DIGEST_BYTES = 16
+_MOST_DIFFERENCES = 4
+_LONGEST_VALUE = 40
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where a run keeps what is done of its work, and under which plan."""
+
+    place: Path
+
+    @property
+    def count(self) -> int:
+        """How many parts are done, of whatever plan."""
+        return sum(1 for _ in self._files())
+
+    def describe(self) -> str:
+        """The same for people."""
+        count = self.count
+        return f"{count} part{'' if count == 1 else 's'}"
+
+    def open(self, plan: Mapping[str, Any]) -> OpenParts:
+        """The parts of ``plan``, which is written down if there is none yet.
+
+        Raises StorageError, naming what differs, if there are parts of another plan.
+        """
+        plain = _plain(plan)
+        if self.count:
+            known = read_json(self.place / _PLAN)
+            if known != plain:
+                raise StorageError(
+                    f"the unfinished run in {self.place.parent.parent} is of another plan: "
+                    f"{differences(known, plain)}; run it as it was begun, or pass --no-resume "
+                    "to start anew"
+                )
+        opened = OpenParts(self.place / _digest_of_plan(plain))
+        try:
+            opened.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_be_written(opened.folder, error) from error
+        write_bytes(self.place / _PLAN, encode_json(plain))
+        return opened
+
+    def join(self, plan: Mapping[str, Any]) -> OpenParts:
+        """The parts of a plan that another process wrote down.
+
+        Raises StorageError, naming what differs, if this process has another one.
+        """
+        plain, known = _plain(plan), read_json(self.place / _PLAN)
+        if known != plain:
+            raise StorageError(
+                f"this process has another plan than the first one: {differences(known, plain)}; "
+                "give all processes the same command, packages and model"
+            )
+        return OpenParts(self.place / _digest_of_plan(plain))
+
+    def remove(self) -> None:
+        """Remove all parts, and the plan after them."""
+        for folder in self._folders():
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def _folders(self) -> Iterator[Path]:
+        if self.place.is_dir():
+            yield from (entry for entry in self.place.iterdir() if entry.is_dir())
+
+    def _files(self) -> Iterator[Path]:
+        for folder in self._folders():
+            yield from folder.glob("[0-9]*")
+
+
+@dataclass(frozen=True)
+class OpenParts:
+    """Parts of one plan by their numbers, from 0; each is there whole or not at all."""
+
+    folder: Path
+
+    def __contains__(self, number: int) -> bool:
+        return self._file(number).exists()
+
+    def numbers(self) -> set[int]:
+        """Those of the parts that are there."""
+        return {int(file.name) for file in self.folder.glob("[0-9]*")}
+
+    def read(self, number: int) -> bytes:
+        """What was written. Raises StorageError if it cannot be read, or is not what was."""
+        file = self._file(number)
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise StorageError(f"{file} cannot be read: {error.strerror or error}") from error
+        digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+        if digest != _digest(content):
+            raise StorageError(f"{file} is damaged; remove it, and go on with --resume")
+        return content
+
+    def write(self, number: int, content: bytes) -> None:
+        """Keep a part. Raises StorageError if it cannot be written."""
+        write_bytes(self._file(number), _digest(content) + content)
+
+    def claim(self, number: int) -> bool:
+        """Whether a part is this process's to make: it is asked for the first time."""
+        try:
+            (self.folder / _CLAIMS).mkdir(exist_ok=True)
+            (self.folder / _CLAIMS / str(number)).open("x").close()
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise cannot_be_written(self.folder, error) from error
+        return True
+
+    def forget_claims(self) -> None:
+        """Forget what was claimed by processes that are gone, and what they left half written."""
+        shutil.rmtree(self.folder / _CLAIMS, ignore_errors=True)
+        for draft in self.folder.glob(".*"):
+            with contextlib.suppress(OSError):
+                draft.unlink()
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"{number:08d}"
+
+
+def _plain(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """A plan as it is read back: tuples are lists then."""
+    plain: dict[str, Any] = json.loads(encode_json(plan))
+    return plain
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
+
+
+def _digest_of_plan(plan: Mapping[str, Any]) -> str:
+    return hashlib.blake2b(encode_json(plan), digest_size=8).hexdigest()
+
+
+def differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    """What differs between two plans, by name, for people; nothing if they are the same."""
+    before, after = (dict(_flat(plan)) for plan in (known, asked))
+    names = [name for name in {**before, **after} if before.get(name, ...) != after.get(name, ...)]
+    told = [
+        f"{name} was {_shown(before, name)} and is {_shown(after, name)}"
+        for name in names[:_MOST_DIFFERENCES]
+    ]
+    more = len(names) - len(told)
+    return ", ".join([*told, f"and {more} more"] if more else told)
+
+
+def _flat(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in plan.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _shown(plan: Mapping[str, Any], name: str) -> str:
+    return shortened(json.dumps(plan[name]), _LONGEST_VALUE) if name in plan else "not there"

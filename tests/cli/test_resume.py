@@ -1,0 +1,135 @@
+"""``--resume``, ``--part`` and several processes from the command line."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headroles.errors import ModelError
+from headroles.scoring.block_scoring import BlockScorer
+from headroles.storage import HIDDEN
+from tests.cli.test_cli import names, run, run_well
+from tests.scoring.test_parts import WINDOW, content
+
+
+@contextmanager
+def failing_after(windows: int, error: BaseException) -> Iterator[None]:
+    count = itertools.count()
+    real = BlockScorer.fetch
+
+    def fetch(*given: Any) -> Any:
+        if next(count) == windows:
+            raise error
+        return real(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockScorer, "fetch", fetch)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", WINDOW)
+
+
+@pytest.mark.parametrize("command", ["score", "classify"])
+def test_an_interrupted_run_is_gone_on_with(
+    bert_folder: Path, sample: Path, tmp_path: Path, command: str
+) -> None:
+    run_well(command, bert_folder, sample, "--out", tmp_path / "whole")
+    asked = (command, bert_folder, sample, "--out", tmp_path / "out")
+    with failing_after(2, KeyboardInterrupt()):
+        stopped = run(*asked)
+    assert stopped.exit_code == 130
+    assert stopped.stderr == (
+        f"interrupted: 2 parts of the work are kept in {tmp_path / 'out'}; to go on, run the same "
+        "command with --resume\n"
+    )
+    refused = run(*asked)
+    assert refused.exit_code == 1
+    assert "holds 2 parts of an unfinished run" in refused.stderr
+    other = run(*asked, "--resume", "--window", 1)
+    assert "is of another plan: options window was 2 and is 1" in other.stderr
+    with failing_after(1, ModelError("no luck")):
+        failed = run(*asked, "--resume")
+    error, told = failed.stderr.splitlines()
+    assert error == "error: no luck"
+    assert told.startswith("warning: 3 parts of the work are kept")
+    with failing_after(3, AssertionError()):
+        run_well(*asked, "--resume")
+    found, expected = (content(tmp_path / name) for name in ("out", "whole"))
+    assert found == {**expected, "command": found["command"]}
+    assert names(tmp_path / "out") == names(tmp_path / "whole")
+
+
+def test_or_begun_anew(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    asked = ("score", bert_folder, sample, "--out", tmp_path / "out")
+    with failing_after(2, KeyboardInterrupt()):
+        run(*asked)
+    run_well(*asked, "--no-resume", "--window", 1)
+    assert HIDDEN not in names(tmp_path / "out")
+
+
+def test_parts_are_merged(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    asked = ("score", bert_folder, sample)
+    run_well(*asked, "--out", tmp_path / "whole")
+    parts = [tmp_path / "one", tmp_path / "two"]
+    for number, part in enumerate(parts, start=1):
+        shown = run_well(*asked, "--out", part, "--part", f"{number}/2").stdout
+        assert f"this is part {number} of 2" in shown
+    shown = run_well("merge", *parts, "--out", tmp_path / "merged").stdout
+    assert "79 examples scored" in shown
+    found, expected = (content(tmp_path / name) for name in ("merged", "whole"))
+    assert found == {**expected, "command": found["command"]}
+
+
+def test_until_is_for_one_process(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    result = run(
+        *("score", bert_folder, sample, "--out", tmp_path / "out"),
+        *("--until", 0.5, "--score", "excess", "--part", "1/2"),
+    )
+    assert result.exit_code == 2
+    assert "run it as one process, over the whole corpus" in result.stderr
+
+
+def large(sample: Path, folder: Path) -> Path:
+    """The sample six times: 474 examples, three windows of the usual size."""
+    text = sample.read_text(encoding="utf-8")
+    file = folder / "large.conllu"
+    copies = (text.replace("# sent_id = ", f"# sent_id = {copy}-") for copy in range(6))
+    file.write_text("".join(copies), encoding="utf-8")
+    return file
+
+
+def test_killed_processes_are_gone_on_with(
+    bert_folder: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run is killed when it has kept a part; two processes that share the rest finish it."""
+    monkeypatch.undo()
+    corpus, out = large(sample, tmp_path), tmp_path / "out"
+    asked = ["-m", "headroles", "score", str(bert_folder), str(corpus), "--out", str(out)]
+    with subprocess.Popen([sys.executable, *asked], stderr=subprocess.DEVNULL) as process:
+        while not list(out.glob(f"{HIDDEN}/parts/*/0*")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", *asked, "--resume"],
+        check=True,
+        capture_output=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    run_well("score", bert_folder, corpus, "--out", tmp_path / "whole")
+    found, expected = (content(tmp_path / name) for name in ("out", "whole"))
+    assert found == {**expected, "command": found["command"]}

@@ -1,0 +1,278 @@
+"""Scoring that is cut short and gone on with, or shared: the bits of one undisturbed run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles import read_conllu
+from headroles.errors import StorageError
+from headroles.scoring import (
+    ALONE,
+    HeadScores,
+    ScoreBlock,
+    ScoreOptions,
+    Sharing,
+    Team,
+    assist,
+    open_scoring,
+    score_to_folder,
+)
+from headroles.scoring.block_scoring import BlockScorer
+from headroles.scoring.blocks import Counts, Part
+from headroles.scoring.parts import pack, unpack
+from headroles.scoring.team import TeamError, find_team
+from headroles.storage import Parts
+from headroles.studies import Stopping, UntilOptions
+from headroles.testing import TestOptions
+from tests.conftest import make_bert
+
+FILES = ("scores.parquet", "examples.parquet")
+WINDOW = 16  # of 79 examples: five windows
+
+
+@pytest.fixture(scope="module")
+def model() -> PreTrainedModel:
+    return make_bert()
+
+
+@pytest.fixture(autouse=True)
+def _windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", WINDOW)
+
+
+class Scoring:
+    """One model over the sample, scored into folders."""
+
+    def __init__(self, model: Any, sample: Path, tokenizer: Any, place: Path) -> None:
+        self.model, self.sample, self.tokenizer, self.place = model, sample, tokenizer, place
+        self.numbers = itertools.count()
+
+    def options(self, **asked: Any) -> ScoreOptions:
+        return ScoreOptions(tokenizer=self.tokenizer, **asked)
+
+    def run(self, sharing: Sharing = ALONE, **asked: Any) -> Path:
+        folder = self.place / f"run-{next(self.numbers)}"
+        folder.mkdir()
+        corpus = read_conllu(self.sample)
+        with open_scoring(self.model, corpus, self.options(**asked), sharing=sharing) as run:
+            score_to_folder(run, folder)
+        return folder
+
+    def run_until(self, sharing: Sharing = ALONE) -> Path:
+        folder = self.place / f"until-{next(self.numbers)}"
+        folder.mkdir()
+        stopping = Stopping(UntilOptions(until=0.05), TestOptions())
+        asked = self.options(score="excess", relations=["nsubj"], beyond_offset=False)
+        stopping.score_to_folder(self.model, read_conllu(self.sample), asked, folder, sharing)
+        return folder
+
+
+@pytest.fixture
+def scoring(
+    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> Scoring:
+    return Scoring(model, sample, tokenizer, tmp_path)
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Parts:
+    return Parts(tmp_path / "hidden" / "parts")
+
+
+def content(folder: Path) -> dict[str, Any]:
+    """All that a folder holds but the circumstances of the run."""
+    files: dict[str, Any] = {
+        file.name: file.read_bytes() for file in folder.iterdir() if file.suffix == ".parquet"
+    }
+    run = json.loads((folder / "run.json").read_text())
+    return {**files, **{key: run[key] for key in run if key not in ("created", "digest")}}
+
+
+@contextmanager
+def stopped_after(windows: int) -> Iterator[None]:
+    """Interrupts the scoring of the next window but so many."""
+    count = itertools.count()
+    real = BlockScorer.fetch
+
+    def fetch(*given: Any) -> ScoreBlock:
+        if next(count) == windows:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockScorer, "fetch", fetch)
+        yield
+
+
+def cut_short(windows: int, run: Callable[..., Path], *given: Any, **asked: Any) -> None:
+    """A run that is interrupted after so many windows of its own."""
+    with stopped_after(windows), pytest.raises(KeyboardInterrupt):
+        run(*given, **asked)
+
+
+@pytest.mark.parametrize("asked", [{}, {"score": "hit"}, {"precision": "float16"}])
+def test_resumed_is_uninterrupted_to_the_bit(
+    scoring: Scoring, parts: Parts, asked: dict[str, Any]
+) -> None:
+    expected = content(scoring.run(**asked))
+    for windows in (1, 2):
+        cut_short(windows, scoring.run, Sharing(parts), **asked)
+    assert parts.count == 3
+    with stopped_after(2):  # and there are two windows left
+        assert content(scoring.run(Sharing(parts), **asked)) == expected
+    assert ("offsets.parquet" in expected) == (asked == {"score": "hit"})
+
+
+def test_stopping_early_resumes_to_the_same(scoring: Scoring, parts: Parts) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headroles.studies.stopping.EXAMPLES_PER_LOOK", 10)
+        expected = content(scoring.run_until())
+        assert expected["stopped"]["sentences"] < 140
+        cut_short(2, scoring.run_until, Sharing(parts))
+        assert parts.count == 2
+        assert content(scoring.run_until(Sharing(parts))) == expected
+
+
+def test_another_plan_is_refused(scoring: Scoring, parts: Parts) -> None:
+    cut_short(1, scoring.run, Sharing(parts))
+    with pytest.raises(StorageError, match="options window was 2 and is 3"):
+        scoring.run(Sharing(parts), window=3)
+    scoring.model = make_bert(seed=1)
+    with pytest.raises(StorageError, match="model weights_sha256 was "):
+        scoring.run(Sharing(parts))
+
+
+def test_a_part_has_the_tags_and_documents_of_its_corpus(
+    scoring: Scoring, parts: Parts, tmp_path: Path
+) -> None:
+    """What the digest of a corpus leaves out is of the plan all the same."""
+    cut_short(1, scoring.run, Sharing(parts))
+    text = scoring.sample.read_text("utf-8")
+    scoring.sample = tmp_path / "other.conllu"
+    scoring.sample.write_text(text.replace("\tPUNCT\t", "\tX\t"), "utf-8")
+    with pytest.raises(StorageError, match="corpus digest was "):
+        scoring.run(Sharing(parts))
+
+
+class Barrier:
+    """What `accelerate` gives a process, for threads."""
+
+    def __init__(self, count: int) -> None:
+        self._barrier = threading.Barrier(count)
+
+    def wait_for_everyone(self) -> None:
+        self._barrier.wait(60)
+
+
+class Broken:
+    def wait_for_everyone(self) -> None:
+        raise RuntimeError("Connection closed by peer")
+
+
+class TestTeam:
+    def test_two_give_the_bits_of_one(
+        self, scoring: Scoring, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        expected = content(scoring.run())
+        barrier = Barrier(2)
+        scored: Counter[str] = Counter()
+        real = BlockScorer.fetch
+        both_work = threading.Barrier(2)
+
+        def fetch(*given: Any) -> ScoreBlock:
+            name = threading.current_thread().name
+            if not scored[name]:
+                both_work.wait(60)
+            scored[name] += 1
+            return real(*given)
+
+        monkeypatch.setattr(BlockScorer, "fetch", fetch)
+        helping = Sharing(parts, Team(1, 2, barrier))
+        model = make_bert()  # hooks are put into it: threads cannot share one
+        helper = threading.Thread(target=assist, args=(model, scoring.options(), helping))
+        helper.start()
+        found = content(scoring.run(Sharing(parts, Team(0, 2, barrier))))
+        helper.join()
+        assert found == expected
+        assert sum(scored.values()) == 5
+        assert min(scored.values()) >= 1
+
+    def test_one_that_would_score_otherwise_is_refused(
+        self, scoring: Scoring, parts: Parts
+    ) -> None:
+        failures = []
+
+        class After:
+            def wait_for_everyone(self) -> None:
+                sharing = Sharing(parts, Team(1, 2, Barrier(1)))
+                try:
+                    assist(make_bert(seed=1), scoring.options(), sharing)
+                except StorageError as error:
+                    failures.append(str(error))
+                raise RuntimeError("closed")
+
+        with pytest.raises(TeamError):
+            scoring.run(Sharing(parts, Team(0, 2, After())))
+        assert "another plan than the first one: model weights_sha256 was" in failures[0]
+
+    def test_one_that_has_died_ends_the_run(self, scoring: Scoring, parts: Parts) -> None:
+        with pytest.raises(TeamError, match="another of the 2 processes of this run has ended"):
+            scoring.run(Sharing(parts, Team(0, 2, Broken())))
+
+    def test_one_process_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("WORLD_SIZE", "1")
+        assert find_team() is None
+
+
+def test_a_part_is_read_back_as_it_was(scoring: Scoring) -> None:
+    with open_scoring(
+        scoring.model, read_conllu(scoring.sample), scoring.options(score="hit")
+    ) as run:
+        block = next(run.blocks())
+    counts = Counts(Counter({"too long": 2}), Counter(), Counter(pieces=3))
+    again = unpack(pack(Part(block, counts)))
+    assert again.counts == counts
+    assert again.block is not None
+    for one in fields(ScoreBlock):
+        np.testing.assert_equal(getattr(again.block, one.name), getattr(block, one.name))
+    assert unpack(pack(Part(None, counts))) == Part(None, counts)
+
+
+class TestHalf:
+    def test_rounds_and_says_so(self, scoring: Scoring) -> None:
+        whole, half = (HeadScores.load(scoring.run(**asked)) for asked in ({}, {"precision": HALF}))
+        np.testing.assert_array_equal(
+            half.values, whole.values.astype(np.float16).astype(np.float32)
+        )
+        np.testing.assert_allclose(half.values, whole.values, rtol=1 / 2048, atol=3e-8)
+        assert half.bounds is not None
+        assert (half.bounds[:, None, None, :, 0] <= half.values)[~np.isnan(half.values)].all()
+        assert (half.bounds[:, None, None, :, 1] >= half.values)[~np.isnan(half.values)].all()
+        assert (half.provenance["rounded"], whole.provenance.get("rounded")) == (HALF, None)
+
+    def test_takes_half_the_room(self, scoring: Scoring) -> None:
+        sizes = [
+            (scoring.run(**asked) / FILES[0]).stat().st_size for asked in ({}, {"precision": HALF})
+        ]
+        assert sizes[1] < 0.7 * sizes[0]
+
+    def test_saved_again_it_is_the_same(self, scoring: Scoring, tmp_path: Path) -> None:
+        folder = scoring.run(precision=HALF)
+        HeadScores.load(folder).save(tmp_path / "again")
+        again = HeadScores.load(tmp_path / "again")
+        np.testing.assert_array_equal(again.values, HeadScores.load(folder).values)
+
+
+HALF = "float16"

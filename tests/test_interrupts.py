@@ -1,0 +1,103 @@
+"""Signals that end a process, also one that does not want to."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from headroles.interrupts import INTERRUPTED, NOTHING, TERMINATED, signals_wait
+
+SWALLOWS = """
+import time
+from headroles import interrupts
+interrupts.heed()
+with interrupts.told_when_interrupted(lambda: "two parts are kept"):
+    ready = False
+    while True:
+        try:
+            if not ready:
+                ready = not print("ready", flush=True)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+"""
+HEEDS = """
+import time
+from headroles import interrupts
+interrupts.heed()
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt as stop:
+    interrupts.tell("all is kept")
+    interrupts.end("never said")
+"""
+
+
+def end(script: str, number: signal.Signals) -> tuple[int, str, float]:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        start = time.perf_counter()
+        process.send_signal(number)
+        told = process.communicate()[1]
+        return process.returncode, told, time.perf_counter() - start
+
+
+@pytest.mark.parametrize(("script", "told"), [(SWALLOWS, "two parts are kept"), (HEEDS, "all is")])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, INTERRUPTED),
+        (signal.SIGTERM, TERMINATED),
+        (signal.SIGHUP, TERMINATED),
+    ],
+)
+def test_one_line_and_the_end(script: str, told: str, number: signal.Signals, code: int) -> None:
+    found, said, seconds = end(script, number)
+    assert found == code
+    assert said.startswith(f"interrupted: {told}")
+    assert said.count("\n") == 1
+    assert seconds < 10  # 0.6 on a machine with nothing else to do
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    script = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + HEEDS.replace(
+        'print("ready", flush=True)', 'signal.raise_signal(signal.SIGHUP); print("ready", flush=1)'
+    )
+    assert end(script, signal.SIGINT)[0] == INTERRUPTED
+
+
+def test_before_anything_is_imported() -> None:
+    """The command is stopped on its way into headroles.cli."""
+    script = """
+import sys, headroles.__main__ as start
+class Stops:
+    def find_spec(self, name, path=None, target=None):
+        if name == "headroles.cli":
+            print("ready", flush=True)
+            import time; time.sleep(60)
+sys.meta_path.insert(0, Stops())
+start.main()
+"""
+    code, said, _ = end(script, signal.SIGTERM)
+    assert (code, said) == (TERMINATED, f"interrupted: {NOTHING}\n")
+
+
+def test_signals_wait_for_the_end_of_the_block() -> None:
+    done = []
+
+    def work() -> None:
+        with signals_wait():
+            signal.raise_signal(signal.SIGINT)
+            done.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["all of it"]

@@ -1,0 +1,151 @@
+"""Parts of long work: whole or not at all, of one plan, and there until the work is done."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from headroles.errors import StorageError
+from headroles.storage import (
+    HIDDEN,
+    OpenParts,
+    Parts,
+    changed_folder,
+    differences,
+    parts_beside,
+    result_folder,
+    write_run,
+)
+
+PLAN = {"model": {"name": "a", "layers": 2}, "window": 3}
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Parts:
+    return Parts(tmp_path / "out" / HIDDEN / "parts")
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+class TestParts:
+    def test_are_read_as_they_were_written(self, parts: Parts) -> None:
+        opened = parts.open(PLAN)
+        opened.write(7, b"seven")
+        again = parts.open(PLAN)
+        assert (7 in again, 8 in again, again.numbers()) == (True, False, {7})
+        assert again.read(7) == b"seven"
+        assert (parts.count, parts.describe()) == (1, "1 part")
+        assert parts.join(PLAN) == again
+        with pytest.raises(StorageError, match="another plan than the first one: window was 3"):
+            parts.join({**PLAN, "window": 4})
+
+    def test_a_damaged_one_is_refused(self, parts: Parts) -> None:
+        opened = parts.open(PLAN)
+        opened.write(0, b"zero")
+        file = opened.folder / "00000000"
+        for content in (file.read_bytes()[:-1], b""):
+            file.write_bytes(content)
+            with pytest.raises(StorageError, match="00000000 is damaged; remove it"):
+                opened.read(0)
+        with pytest.raises(StorageError, match="00000001 cannot be read: No such file"):
+            opened.read(1)
+
+    def test_another_plan_is_refused_by_name(self, parts: Parts) -> None:
+        parts.open(PLAN).write(0, b"zero")
+        with pytest.raises(StorageError, match="of another plan: window was 3 and is 4; run it as"):
+            parts.open({**PLAN, "window": 4})
+        parts.remove()
+        assert parts.count == 0
+        parts.open({**PLAN, "window": 4})
+
+    def test_a_plan_without_parts_binds_nobody(self, parts: Parts) -> None:
+        parts.open(PLAN)
+        assert 0 not in parts.open({**PLAN, "window": 4})
+
+    def test_each_is_claimed_once(self, parts: Parts) -> None:
+        one, other = parts.open(PLAN), OpenParts(parts.open(PLAN).folder)
+        assert [one.claim(0), other.claim(0), other.claim(1), one.claim(1)] == [1, 0, 1, 0]
+        (one.folder / ".00000002-draft").touch()
+        one.forget_claims()
+        assert other.claim(0)
+        assert names(one.folder) == {"claims"}
+
+
+def test_differences_are_named_one_by_one() -> None:
+    before = {"a": {"b": 1, "c": "x" * 100}, "d": [1], "e": None}
+    after = {"a": {"b": 2, "c": "y" * 100}, "d": [1, 2], "f": 0}
+    told = differences(before, after)
+    assert told.startswith("a b was 1 and is 2, a c was ")
+    assert "d was [1] and is [1, 2], e was null and is not there, and 1 more" in told
+    assert differences(before, before) == ""
+
+
+def interrupted(folder: Path, resume: bool | None = None, overwrite: bool = False) -> str:
+    """What is said of a run that keeps a part and is interrupted."""
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        keep_a_part(folder, KeyboardInterrupt(), resume, overwrite)
+    return str(stopped.value)
+
+
+def keep_a_part(
+    folder: Path, end: BaseException, resume: bool | None = None, overwrite: bool = False
+) -> None:
+    with result_folder(folder, overwrite, resume) as staging:
+        parts_beside(staging).open(PLAN).write(0, b"zero")
+        raise end
+
+
+class TestFolder:
+    def test_tells_what_is_kept_and_how_to_go_on(self, tmp_path: Path) -> None:
+        told = interrupted(tmp_path)
+        assert told == (
+            f"1 part of the work is kept in {tmp_path}; to go on, run the same command with "
+            "--resume"
+        )
+
+    def test_older_results_stay_beside_the_parts(self, tmp_path: Path) -> None:
+        with result_folder(tmp_path) as staging:
+            write_run(staging, {"run": "old"}, {})
+        told = interrupted(tmp_path, overwrite=True)
+        assert told.startswith(f"the results in {tmp_path} are as they were, and 1 part of the new")
+        with changed_folder(tmp_path, []) as staging:
+            write_run(staging, {"run": "changed"}, {})
+        with result_folder(tmp_path, overwrite=True, resume=True) as staging:
+            assert parts_beside(staging).open(PLAN).read(0) == b"zero"
+
+    def test_an_error_tells_too(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageError) as failed:
+            keep_a_part(tmp_path, StorageError("no room"))
+        assert failed.value.__notes__[0].endswith("run the same command with --resume")
+        with pytest.raises(StorageError, match="cannot be written: No space left") as failed:
+            keep_a_part(tmp_path, OSError(errno.ENOSPC, "No space left on device"), resume=True)
+        assert failed.value.__notes__[0].endswith("run the same command with --resume")
+
+    def test_unfinished_is_refused_unless_it_is_said_what_becomes_of_it(
+        self, tmp_path: Path
+    ) -> None:
+        interrupted(tmp_path)
+        told = "holds 1 part of an unfinished run; .* --resume, to start anew with --no-resume"
+        with pytest.raises(StorageError, match=told), result_folder(tmp_path, overwrite=True):
+            pytest.fail("the block must not run")
+        with result_folder(tmp_path, resume=False) as staging:
+            assert parts_beside(staging).count == 0
+        interrupted(tmp_path)
+        with result_folder(tmp_path, resume=True) as staging:
+            assert parts_beside(staging).count == 1
+            write_run(staging, {}, {})
+        assert names(tmp_path) == {"run.json"}
+
+    def test_no_part_is_nothing_to_go_on_with(self, tmp_path: Path) -> None:
+        def work() -> None:
+            with result_folder(tmp_path / "out") as staging:
+                parts_beside(staging).open(PLAN)
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt, match="nothing was written"):
+            work()
+        assert names(tmp_path) == set()
