@@ -89,11 +89,6 @@ class Results:
         count, total = counts
         return np.asarray(total / np.maximum(count, 1))
 
-    def high(self, section: str, design: str, name: str) -> str:
-        """Rate that one column in twenty exceeds."""
-        rates = self.rates(section, design, name)
-        return "" if rates is None else f"{100 * np.quantile(rates, 0.95):.0f}"
-
 
 def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table whose first column is text and whose others are figures."""
@@ -117,17 +112,13 @@ def table_of_population(results: Results) -> str:
 
 
 def table_of_levels(results: Results) -> str:
-    """Each test at 5 %: mean over columns, and what one column in twenty exceeds."""
-    rows = []
-    for design in results.designs("level"):
-        for test in results.first_parts("level", design):
-            row = [design, test]
-            for side in SIDES:
-                name = f"{test}/{side}"
-                row += [results.percent("level", design, name), results.high("level", design, name)]
-            rows.append(row)
-    columns = [text for side in SIDES for text in (f"{side}, %", "one column in 20, at least")]
-    return markdown(["sample", "test", *columns], rows)
+    """Each test at 5 %, mean over columns."""
+    rows = [
+        [design, test, *(results.percent("level", design, f"{test}/{side}") for side in SIDES)]
+        for design in results.designs("level")
+        for test in results.first_parts("level", design)
+    ]
+    return markdown(["sample", "test", *(f"{side}, %" for side in SIDES)], rows)
 
 
 def table_of_skewness(results: Results) -> str:
