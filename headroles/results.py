@@ -87,6 +87,14 @@ class Stored(ABC):
     def load(cls, folder: str | Path) -> Self:
         """Read back what `save` wrote. Raises StorageError where that is not possible."""
         folder = Path(folder)
+        return cls.read_files(folder, cls.read_record(folder))
+
+    @classmethod
+    def read_record(cls, folder: Path) -> dict[str, Any]:
+        """What ``run.json`` says, if all files are there as they were written.
+
+        Raises StorageError if not, or if the folder holds no result of this kind.
+        """
         storage.finish_swap(folder)
         run = storage.read_run(folder)
         if cls.kind not in run.files:
@@ -96,7 +104,7 @@ class Stored(ABC):
             )
         storage.check_files(folder, run.files[cls.kind])
         storage.check_record(folder, run.provenance, cls.form)
-        return cls.read_files(folder, run.provenance)
+        return run.provenance
 
 
 def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from headroles.errors import StorageError
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.scores import HeadScores
-from headroles.scoring.tables import read_blocks
+from headroles.scoring.tables import SCORES_FILE, read_blocks
 
 MOST_AT_ONCE = 2**28
 """Scores that are held at once: 1 GiB, and several times as much while they are tested."""
@@ -30,3 +29,33 @@ class ScoresInBlocks:
     blocks: Callable[[], Iterator[ScoreBlock]]
     provenance: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of_folder(cls, folder: Path, provenance: dict[str, Any]) -> ScoresInBlocks:
+        """Those stored in a folder, whose ``run.json`` says what is in ``provenance``."""
+        roles = tuple(map(Role.from_record, provenance["roles"]))
+        heads = (provenance["layers"], provenance["heads"])
+        score = SCORES[provenance["score"]]
+        ids = [role.id for role in roles]
+
+        def blocks() -> Iterator[ScoreBlock]:
+            try:
+                yield from read_blocks(folder, ids, heads, score)
+            except (KeyError, IndexError, ValueError, TypeError) as error:
+                raise StorageError(
+                    f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it "
+                    f"({error!r}); score again"
+                ) from error
+
+        return cls(roles, *heads, score, blocks, provenance)
+
+
+def open_scores(folder: str | Path) -> HeadScores | ScoresInBlocks:
+    """The scores in a folder: all of them, or block by block where they are too many.
+
+    Raises StorageError as `HeadScores.load`.
+    """
+    folder = Path(folder)
+    provenance = HeadScores.read_record(folder)
+    if provenance["scores"] > MOST_AT_ONCE:
+        return ScoresInBlocks.of_folder(folder, provenance)
+    return HeadScores.read_files(folder, provenance)

@@ -13,10 +13,10 @@ from headroles.corpus import Places
 from headroles.errors import UsageError
 from headroles.inference import MeansInBlocks, MomentsInBlocks, RunningBets, Sample
 from headroles.scoring import HeadScores, ScoreBlock, ScoresInBlocks
-from headroles.studies.assignment import Described, refuse_nothing, table_of, tests_asked
 from headroles.studies.heads import ONE_DOCUMENT, FloatArray, HeadColumns
 from headroles.studies.options import AssignOptions
 from headroles.studies.role_table import RoleTable
+from headroles.studies.role_tests import Described, refuse_nothing, table_of, tests_asked
 from headroles.studies.stopped import EXAMPLE, drawn_from, drawn_units
 from headroles.studies.whole_documents import in_whole_documents
 from headroles.testing import (
