@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from headroles.models.factorisation import Moments
-from headroles.models.low_rank import Site
+from headroles.models.sites import Site
 
 
 def collect_moments(

@@ -16,7 +16,7 @@ from headroles.errors import UsageError
 from headroles.models import Model, ModelOptions, load_encoder, load_whole, open_reader
 from headroles.models.factorisation import Factors, Moments, factorise, score_error
 from headroles.models.inputs import collect_moments
-from headroles.models.low_rank import Site, find_sites, install
+from headroles.models.sites import Site, find_sites, install
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.studies.collaboration.measures import (

@@ -13,7 +13,7 @@ from headroles.formats import to_records
 from headroles.inference import adjust_p_values, label_permutation_test
 from headroles.models import Model, load_encoder, open_reader
 from headroles.models.als import FloatArray, head_singular
-from headroles.models.low_rank import find_sites
+from headroles.models.sites import find_sites
 from headroles.models.subspaces import (
     dimensions_for,
     overlaps,
@@ -27,7 +27,7 @@ from headroles.studies.collaboration.options import RedundancyOptions
 from headroles.studies.collaboration.redundancy_result import PAIR_COLUMNS, SHARES, Redundancy
 
 if TYPE_CHECKING:
-    from headroles.models.low_rank import Site
+    from headroles.models.sites import Site
     from headroles.studies.role_table import RoleTable
 
 _CORRECTION = "fdr_bh"

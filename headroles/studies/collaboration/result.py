@@ -56,9 +56,10 @@ class CollaborativeModel(Stored):
 
     def write_files(self, folder: Path) -> list[str]:
         """Write configuration, tokenizer and weights."""
-        from headroles.models.collaborative import save_collaborative
-
-        return save_collaborative(self.model, self.tokenizer, folder)
+        before = set(folder.iterdir())
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        return sorted(file.name for file in set(folder.iterdir()) - before)
 
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
