@@ -22,7 +22,7 @@ from headroles.models.tokenizers import (
     load_tokenizer,
     refuse_other_vocabulary,
 )
-from headroles.models.weights import ENCODER, is_unused, read_model
+from headroles.models.weights import ENCODER, headless, is_unused, read_model
 
 Model: TypeAlias = str | Path | PreTrainedModel
 """A folder, a hub id, or a loaded model in evaluation mode."""
@@ -65,6 +65,8 @@ def load_encoder(
     if isinstance(model, PreTrainedModel):
         name = model.config._name_or_path or type(model).__name__
         refuse_unsupported(model.config)
+        if head and model.base_model is model:
+            raise headless(name, head, f"it is a {type(model).__name__}")
         network, source = model, model.config._name_or_path
         unused: list[str] = []
     else:

@@ -49,6 +49,8 @@ def find_sites(model: PreTrainedModel, n_heads: int) -> tuple[Site, ...]:
     for layer, found in enumerate(projections):
         if found.heads:
             layers_of.setdefault(found.output, []).append(layer)
+    if not layers_of:
+        raise ModelSupportError("this model has lost all its heads; give one that has some")
     paths = {module: path for path, module in base.named_modules()}
     return tuple(_site(paths, layers, projections[layers[0]]) for layers in layers_of.values())
 

@@ -100,7 +100,7 @@ def _refuse_lacking(
     missing += sorted(f"{key} of another shape" for key, *_ in report["mismatched_keys"])
     lacking = [key for key in missing if not is_unused(key, head)]
     if head and lacking and not any(_is_of_encoder(key, network) for key in lacking):
-        raise _headless(name, head, f"{', '.join(lacking[:3])} would be random")
+        raise headless(name, head, f"{', '.join(lacking[:3])} would be random")
     if lacking:
         raise ModelError(
             f"{name} lacks weights of its {'model' if head is None else 'encoder'} "
@@ -116,11 +116,12 @@ def _with_head(model: PreTrainedModel, name: str, head: str | None) -> PreTraine
     if head == ENCODER:
         return cast(PreTrainedModel, model.base_model)
     if not isinstance(model, one_of(_CLASSES[head], model.config)):
-        raise _headless(name, head, f"it is a {type(model).__name__}")
+        raise headless(name, head, f"it is a {type(model).__name__}")
     return model
 
 
-def _headless(name: str, head: str, finding: str) -> ModelError:
+def headless(name: str, head: str, finding: str) -> ModelError:
+    """The error for a model without what it is to have on top of its encoder."""
     return ModelError(
         f"{name} has nothing trained on top of its encoder for {head.replace('_', ' ')} "
         f"({finding}), so what its heads are worth for it means nothing; fine-tune it on the "

@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 
 from headroles.corpus import Corpus
 from headroles.errors import UsageError
-from headroles.models import Model, ModelOptions, load_encoder, load_whole, open_reader
+from headroles.models import Model, load_encoder, load_whole, open_reader
 from headroles.models.factorisation import Factors, Moments, factorise, score_error
 from headroles.models.inputs import collect_moments
 from headroles.models.sites import Site, find_sites, install
@@ -29,6 +30,8 @@ from headroles.studies.collaboration.measures import (
 from headroles.studies.collaboration.options import INPUTS, SHARED, CollaborateOptions
 from headroles.studies.collaboration.result import COLUMNS, Collaboration, CollaborativeModel
 from headroles.studies.collaboration.sample import SampleText, read_sample
+from headroles.studies.collaboration.task import change_on
+from headroles.tasks import open_run
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -39,7 +42,10 @@ _STEPS = 48
 
 @takes(CollaborateOptions)
 def collaborate_heads(
-    model: Model, sample: Corpus | None, options: CollaborateOptions
+    model: Model,
+    sample: Corpus | None,
+    options: CollaborateOptions,
+    task: str | Path | None = None,
 ) -> tuple[CollaborativeModel, Collaboration]:
     """Make a model whose heads share query and key dimensions, and measure what it changes.
 
@@ -57,6 +63,8 @@ def collaborate_heads(
         sample: text like that which the model is for, to weight and to measure with; None for
             the bundled treebank.
         options: keyword arguments, described below.
+        task: examples of what the model was trained for, which it was not trained on; its loss
+            and metrics are measured before and after.
 
     Returns:
         The new model with its tokenizer, and the table of its layers.
@@ -64,24 +72,29 @@ def collaborate_heads(
     Raises:
         ModelSupportError: a family with position terms in its scores.
         UsageError: a rank that the layers cannot have, or neither a rank nor an error.
-        CorpusError, ModelError, TokenizerError: as `score_heads`.
+        CorpusError, ModelError, TokenizerError: as `score_heads`, and for a task as `ablate_heads`.
     """
-    return collaborate(model, sample, options)
+    return collaborate(model, sample, options, task)
 
 
 def collaborate(
-    model: Model, sample: Corpus | None, options: CollaborateOptions
+    model: Model,
+    sample: Corpus | None,
+    options: CollaborateOptions,
+    task: str | Path | None = None,
 ) -> tuple[CollaborativeModel, Collaboration]:
     """`collaborate_heads` for callers that have their options together."""
     _check_goal(options)
     network, tokenizer = load_whole(model, options)
-    encoder = load_encoder(network, replace(options.part(ModelOptions), tokenizer=tokenizer))
+    asked = replace(options, tokenizer=tokenizer)
+    encoder = load_encoder(network, asked)
     with open_reader(network) as reader:
         n_heads, family = reader.n_heads, reader.family.name
     sites = find_sites(network, n_heads)
-    _check_rank(options, sites)
+    _check_rank(options, sites, n_heads)
+    run = None if task is None else open_run(network, task, asked)
     text = read_sample(encoder, sample, options)
-    fits = _fit(network, sites, text, options)
+    fits = _fit(network, sites, text, options, n_heads)
     after = copy.deepcopy(network)
     for fit in fits:
         install(after, fit.site, fit.factors)
@@ -98,6 +111,7 @@ def collaborate(
         "parameters_before": count_parameters(network),
         "parameters_after": count_parameters(after),
         "passes": _passes(network, after, fits, encoder.max_tokens),
+        "task": None if run is None else change_on(run, open_run(after, run.task.file, asked)),
     }
     return CollaborativeModel(after, tokenizer, provenance), Collaboration(frame, provenance)
 
@@ -129,25 +143,28 @@ class _Fit:
         return before, multiplications(width, self.factors.rank, tokens, sharing)
 
 
-def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...]) -> None:
+def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: int) -> None:
     if options.rank is None:
         return
-    for site in sites:
-        heads, full = len(site.maps.query), site.maps.full_rank
-        if options.rank > full:
-            raise UsageError(
-                f"the rank is {options.rank}; layer {site.layers[0]} has {heads} heads of "
-                f"{full // heads} dimensions, so it must be {full} or less"
-            )
-        if options.method != SHARED and options.rank % heads:
-            raise UsageError(
-                f"the rank is {options.rank}; with factors per head it must be a multiple of "
-                f"the {heads} heads"
-            )
+    size = sites[0].maps.query.shape[1]
+    if options.rank > n_heads * size:
+        raise UsageError(
+            f"the rank is {options.rank}; a layer has {n_heads} heads of {size} dimensions, so it "
+            f"must be {n_heads * size} or less"
+        )
+    if options.method != SHARED and options.rank % n_heads:
+        raise UsageError(
+            f"the rank is {options.rank}; with factors per head it must be a multiple of "
+            f"the {n_heads} heads"
+        )
 
 
 def _fit(
-    network: PreTrainedModel, sites: tuple[Site, ...], text: SampleText, options: CollaborateOptions
+    network: PreTrainedModel,
+    sites: tuple[Site, ...],
+    text: SampleText,
+    options: CollaborateOptions,
+    n_heads: int,
 ) -> list[_Fit]:
     learnt = collect_moments(network, sites, text.learnt)
     held_out = collect_moments(network, sites, text.held_out)
@@ -155,14 +172,17 @@ def _fit(
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
         plain = Moments.none(site.maps.query.shape[2])
         start = time.process_time()
-        factors = _find(site, seen if options.weighting == INPUTS else plain, seen, options)
+        weighting = seen if options.weighting == INPUTS else plain
+        factors = _find(site, weighting, seen, options, n_heads)
         seconds = time.process_time() - start
         errors = (score_error(site.maps, factors, one) for one in (plain, seen, unseen))
         fits.append(_Fit(site, factors, seconds, *errors))
     return fits
 
 
-def _find(site: Site, weighting: Moments, seen: Moments, options: CollaborateOptions) -> Factors:
+def _find(
+    site: Site, weighting: Moments, seen: Moments, options: CollaborateOptions, n_heads: int
+) -> Factors:
     """Factors of the rank asked for, or of the least rank whose error on the sample is met."""
 
     def at(rank: int) -> Factors:
@@ -176,7 +196,7 @@ def _find(site: Site, weighting: Moments, seen: Moments, options: CollaborateOpt
         )
 
     if options.rank is not None:
-        return at(options.rank)
+        return at(_own_rank(site, options.rank, options.method, n_heads))
     assert options.error is not None
     ranks = list(_ranks(site, options.method))
     low, high = 0, len(ranks) - 1
@@ -189,6 +209,13 @@ def _find(site: Site, weighting: Moments, seen: Moments, options: CollaborateOpt
         else:
             low = middle + 1
     return best
+
+
+def _own_rank(site: Site, rank: int, method: str, n_heads: int) -> int:
+    """What a rank that was asked for layers of ``n_heads`` is in one that may have lost some."""
+    if method == SHARED:
+        return min(rank, site.maps.full_rank)
+    return rank // n_heads * len(site.heads)
 
 
 def _ranks(site: Site, method: str) -> Iterator[int]:

@@ -95,11 +95,19 @@ class Collaboration(Result):
         whole: dict[str, Any] = self.provenance["collaboration"]
         return whole
 
+    @property
+    def task(self) -> dict[str, Any] | None:
+        """Loss and metrics before and after, and the change of the loss; None without a task."""
+        task: dict[str, Any] | None = self.whole.get("task")
+        return task
+
     def shown(self) -> Iterator[Shown]:
         """The layers, the cost, and what it means."""
         yield self._title()
         yield self._layers()
         yield self._cost()
+        if self.task:
+            yield from self._on_task(self.task)
         yield self._verdict()
         yield from map(Warned, self._found())
 
@@ -136,6 +144,17 @@ class Collaboration(Result):
             for row in self.whole["passes"]
         )
         return Grid(("tokens", "multiplications of scores", "time of a pass"), rows)
+
+    def _on_task(self, task: dict[str, Any]) -> Iterator[Shown]:
+        names = ("loss", *task["metrics"])
+        rows = [
+            (when, *(f"{task[when][name]:.4f}" for name in names)) for when in ("before", "after")
+        ]
+        yield Grid((f"{task['examples']} examples of {task['file']}", *names), tuple(rows))
+        yield (
+            f"the loss changes by {task['loss_change']:+.4f} ({task['ci_low']:+.4f} to "
+            f"{task['ci_high']:+.4f}, p = {task['p_value']:.2g})\n"
+        )
 
     def _verdict(self) -> str:
         own, before = (int(self.frame[name].sum()) for name in ("parameters", "parameters_before"))

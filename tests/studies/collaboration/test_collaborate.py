@@ -204,7 +204,7 @@ class TestBadInput:
                 collaborate_heads(bert_folder, None, **given)
 
     def test_a_rank_above_the_full_one(self, bert_folder: Path) -> None:
-        with pytest.raises(UsageError, match=r"rank is 33; layer 0 has 4 heads of 8.* 32 or less"):
+        with pytest.raises(UsageError, match=r"rank is 33; a layer has 4 heads of 8.* 32 or less"):
             collaborate_heads(bert_folder, None, rank=33)
 
     def test_a_rank_per_head_that_the_heads_cannot_share_out(self, bert_folder: Path) -> None:
