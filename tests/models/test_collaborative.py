@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModel, PreTrainedModel
+from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models import ModelOptions, load_encoder, load_model, load_whole
@@ -81,6 +81,55 @@ def test_it_is_an_encoder_like_any_other(folder: Path) -> None:
     assert encoder.description["model_type"] == "bert"
     for one, other in zip(weights_of(encoder.model), weights_of(load_model(folder)), strict=True):
         assert torch.equal(one, other)
+
+
+class TestWhatIsOnTop:
+    def test_of_an_encoder_is_missed(self, folder: Path) -> None:
+        with pytest.raises(ModelError, match=r"nothing trained on top.* \(it is a BertModel\)"):
+            load_encoder(folder, head="classification")
+
+    def test_of_another_kind_is_missed(self, tmp_path: Path) -> None:
+        model = with_vocabulary(with_biases("bert", "ForMaskedLM"))
+        made = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+        with pytest.raises(ModelError, match=r"it is a BertForMaskedLM"):
+            load_encoder(made, head="classification")
+        assert type(load_encoder(made, head="masked_lm").model).__name__ == "BertForMaskedLM"
+
+    def test_is_left_out_where_nobody_asks_for_it(self, tmp_path: Path) -> None:
+        model = with_vocabulary(with_biases("bert", "ForMaskedLM"))
+        made = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+        assert load_encoder(made).description["class"] == "BertModel"
+
+
+def test_what_is_trained_is_saved_by_the_trainer(tmp_path: Path) -> None:
+    model = with_vocabulary(with_biases("bert", "ForSequenceClassification"))
+    folder = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+    network = load_model(folder)
+    before = {name: values.clone() for name, values in network.named_parameters()}
+    settings = TrainingArguments(
+        output_dir=str(tmp_path / "trained"),
+        max_steps=2,
+        learning_rate=1e-2,
+        use_cpu=True,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+    examples = [{"input_ids": [1, 9, 8 + label, 2], "labels": label} for label in (0, 1)]
+    trainer = Trainer(network, settings, train_dataset=examples, processing_class=make_tokenizer())
+    trainer.train()
+    trainer.save_model()
+    state = load_model(tmp_path / "trained").state_dict()
+    for name, values in network.eval().named_parameters():
+        assert torch.equal(state[name], values)
+        assert ".scores." not in name or not torch.equal(before[name], values)
+    assert load_encoder(tmp_path / "trained", head="classification").max_tokens > 4
+
+
+def test_parts_of_a_state_are_not_written(folder: Path, tmp_path: Path) -> None:
+    model = load_model(folder)
+    with pytest.raises(ModelError, match="written whole"):
+        model.save_pretrained(tmp_path / "part", state_dict={})
 
 
 def test_precision_is_as_asked_for(folder: Path) -> None:
