@@ -109,7 +109,8 @@ class Study:
 
     def _factorised(self, method: str, share: float) -> dict[str, Any]:
         made = copy.deepcopy(self.original)
-        rank = round(share * self.sites[0].maps.full_rank)
+        heads, size, _ = self.sites[0].maps.query.shape
+        rank = round(share * size) * heads  # which heads can share out evenly
         found, start = [], time.process_time()
         for site, seen in zip(self.sites, self.learnt, strict=True):
             plain = Moments.none(site.maps.query.shape[2])
@@ -124,7 +125,7 @@ class Study:
         ]
         diverged = divergences(self.original, made, self.text.held_out)
         return {
-            "model": f"{method}, rank {rank}",
+            "model": f"{method}, rank {found[0].rank}",
             **self.cost_of(made),
             "s a layer": seconds,
             "score error": float(np.mean(off)),
