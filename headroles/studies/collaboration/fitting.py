@@ -74,7 +74,7 @@ def fit_sites(
     options: CollaborateOptions,
     n_heads: int,
 ) -> list[Fit]:
-    """Factors of every site, found on what is learnt from; ``n_heads`` are those of whole layers."""
+    """Factors of every site, fitted to what is learnt from; whole layers have ``n_heads``."""
     learnt = collect_moments(network, sites, text.learnt)
     held_out = collect_moments(network, sites, text.held_out)
     fits = []
