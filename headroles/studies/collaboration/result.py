@@ -73,11 +73,11 @@ class CollaborativeModel(Stored):
 class Collaboration(Result):
     """What queries and keys of low rank change, and what they save, layer by layer.
 
-    ``frame`` has the columns of ``COLUMNS``, a row per layer that has any heads. ``rank`` is the number of query
-    dimensions of all heads together, and ``full_rank`` that of the original. Errors are root mean
-    squares as shares of the original's: ``tensor_error`` of the products of the weights,
-    ``score_error`` of scores on the sample and on text held out, each layer reading what the
-    original's layers below put out. Divergences are in nats (Kullback-Leibler, mean over heads
+    ``frame`` has the columns of ``COLUMNS``, a row per layer that has any heads. ``rank`` is the
+    number of query dimensions of all heads together, and ``full_rank`` that of the original. Errors
+    are root mean squares as shares of the original's: ``tensor_error`` of the products of the
+    weights, ``score_error`` of scores on the sample and on text held out, each layer reading what
+    the original's layers below put out. Divergences are in nats (Kullback-Leibler, mean over heads
     and queries), each model reading what its own layers put out. Parameters are those of queries
     and keys, multiplications those of queries, keys and scores for a sequence of 128 tokens.
     ``rounds`` and ``seconds`` (of the processor) were spent on the factors.
