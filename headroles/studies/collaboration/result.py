@@ -168,7 +168,7 @@ class Collaboration(Result):
             text += (
                 f"; from {slower[0]} tokens on attention takes more multiplications than before, "
                 "as every head uses all shared dimensions: fewer parameters, not more speed. "
-                "For speed take --method per-head, or prune heads"
+                "For speed prune heads, or take --method per-head"
             )
         return text
 
