@@ -154,3 +154,14 @@ def test_descriptions_have_titles_and_choices() -> None:
         "    toppings: What goes on it.",
         "    is_vegan: Whether.",
     ]
+
+
+@takes(Baking)
+def bake_for(guest: str, options: Baking, hour: int = 8) -> tuple[str, Baking, int]:
+    """Bake something for a guest."""
+    return guest, options, hour
+
+
+def test_options_may_stand_before_what_can_be_left_out() -> None:
+    assert bake_for("Ada", layers=3) == ("Ada", Baking(layers=3), 8)
+    assert bake_for("Ada", 9, heat=200) == bake_for("Ada", hour=9, heat=200)

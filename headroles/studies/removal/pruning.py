@@ -12,9 +12,9 @@ import torch
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
 from headroles.models.kept_heads import Head
-from headroles.models.loading import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.models.pruned import save_model
 from headroles.models.surgery import heads_of, remove_heads
+from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
 from headroles.results import Grid, Shown
 from headroles.storage import check_result_folder
