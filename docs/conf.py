@@ -41,7 +41,7 @@ extensions = [
 ]
 nitpicky = True
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_excludepatterns = ["notebooks/*"]  # the tests run these
