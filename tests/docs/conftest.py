@@ -19,9 +19,9 @@ MODELS = (
 TREEBANKS = (
     "CORPUS/a.conllu treebank.conllu corpus.conllu en_ewt-ud-dev.conllu german.conllu"
 ).split()
-SCORED = "DIR DIR2 roles scores BEFORE AFTER scores-pretrained scores-finetuned".split()
+SCORED = "DIR results scores first BEFORE AFTER scores-pretrained scores-finetuned".split()
 TASKS = "TASK sst2.tsv train.tsv dev.tsv".split()
-KEPT = "kept"
+KEPT = ".kept"
 """A folder with those of SCORED, for pages that write over them."""
 OWN_ROLE = """
 def negation(sentence):

@@ -16,8 +16,8 @@ SHELL = ("", "bash", "console", "sh")
 PROGRAMS = ("headroles", "make", "python", "pip", "git", "zcat", "cd")
 PLACEHOLDERS = {"N": "2", "NAME": "importance", "L": "0", "H": "1", "R": "local"}
 """Words of a page that stand for what a user puts there, beside names of files."""
-RANKS = {"192": "16"}
-"""Ranks that pages speak of, and what takes their place in a tiny model."""
+SMALLER = {"192": "16", "36": "6"}
+"""Ranks and numbers of heads that pages speak of, and what takes their place in a tiny model."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Block:
 
     def python(self) -> str:
         """Python in which lists that go on end, at the lines where it stands in the page."""
-        text = re.sub(r"rank=(\d+)", lambda found: f"rank={RANKS[found[1]]}", self.text)
+        text = re.sub(r"rank=(\d+)", lambda found: f"rank={SMALLER[found[1]]}", self.text)
         return "\n" * (self.line - 1) + text.replace(", ...]", "]")
 
     def commands(self) -> Iterator[list[str]]:
@@ -56,7 +56,7 @@ def _words(line: str) -> list[str]:
     if command.split(" ")[0] not in PROGRAMS:
         return []
     command = re.sub(r"\s\[(?!\w+\]\S)([^\]]*)\]", r" \1", command).replace("...", "")
-    return [(PLACEHOLDERS | RANKS).get(word, word) for word in shlex.split(command)]
+    return [(PLACEHOLDERS | SMALLER).get(word, word) for word in shlex.split(command)]
 
 
 def pages() -> list[Path]:

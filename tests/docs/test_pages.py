@@ -90,7 +90,8 @@ def _make_room(arguments: list[str], folder: Path) -> None:
     place = arguments.index("--out") + 1 if "--out" in arguments else 0
     read = [word for k, word in enumerate(arguments) if k != place and word in SCORED]
     for name in read:
-        if not (folder / name / "scores.parquet").exists():
+        # At the usual threshold, no head of a random model has a role.
+        if "--roles-from" in arguments or not (folder / name / "scores.parquet").exists():
             shutil.rmtree(folder / name, ignore_errors=True)
             shutil.copytree(folder / KEPT / name, folder / name)
     if place and arguments[place] in read:
