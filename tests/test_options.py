@@ -154,3 +154,9 @@ def test_descriptions_have_titles_and_choices() -> None:
         "    toppings: What goes on it.",
         "    is_vegan: Whether.",
     ]
+
+
+@pytest.mark.parametrize("name", [one for one in hr.__all__ if one.islower()])
+def test_public_functions_take_options_by_keyword_alone(name: str) -> None:
+    """No function asks its callers for a group of options."""
+    assert "options" not in inspect.signature(getattr(hr, name)).parameters
