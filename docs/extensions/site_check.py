@@ -54,7 +54,9 @@ def faults_of(file: Path) -> Iterator[str]:
     page = read(file)
     for address in page.loaded:
         parts = urlsplit(address)
-        if parts.scheme not in ("", "data") or parts.netloc:
+        if parts.scheme == "data":
+            continue
+        if parts.scheme or parts.netloc:
             yield f"loads {address}"
         elif parts.path and not (file.parent / unquote(parts.path)).is_file():
             yield f"loads {address}, which is not there"
