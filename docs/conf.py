@@ -46,7 +46,8 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_excludepatterns = ["notebooks/*"]  # the tests run these
 nb_execution_raise_on_error = True
-nb_execution_timeout = 90
+nb_execution_timeout = 300
+nb_output_stderr = "remove"  # progress
 
 autosummary_generate = True
 autosummary_generate_overwrite = True
@@ -60,7 +61,6 @@ autodoc_default_options = {
 default_role = "py:obj"
 nitpick_ignore_regex = [("py:obj", ".*")]  # names in docstrings: a link where there is a page
 templates_path = ["templates"]
-maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
@@ -70,7 +70,9 @@ html_theme = "pydata_sphinx_theme"
 html_title = "headroles"
 html_baseurl = ""
 html_show_sourcelink = False
+html_show_search_summary = False  # it would fetch pages, which browsers refuse for files
 html_extra_path = ["site_root"]
+html_sidebars = {f"docs/{name}": [] for name in ("start", "gallery", "glossary")}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
