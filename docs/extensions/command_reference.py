@@ -27,12 +27,13 @@ class Commands(SphinxDirective):
         """Parse the Markdown of all commands where the directive stands."""
         group: Any = get_command(headroles_app)
         written = "\n".join(
-            line for name, one in group.commands.items() for line in _command(name, one)
+            line for name, one in group.commands.items() for line in describe_command(name, one)
         )
         return self.parse_text_to_nodes(written, allow_section_headings=True)
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
+def describe_command(name: str, command: Any) -> Iterator[str]:
+    """The section of a command, line by line, in Markdown."""
     context = command.make_context(name, [], resilient_parsing=True)
     usage = " ".join(["headroles", name, *command.collect_usage_pieces(context)])
     yield from (f"(command-{name})=", f"## {name}", "", command.help or "", "")

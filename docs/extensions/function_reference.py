@@ -40,6 +40,21 @@ commands. Layers and heads count from 0.
 
 def write_page(app: Sphinx, _: Any) -> None:
     """Write the list of names where autosummary looks for such lists."""
+    file, text = Path(app.srcdir) / PAGE, page()
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+
+
+def page() -> str:
+    """All public names under titles, each to get a page of its own."""
+    return INTRODUCTION + "".join(
+        f"\n{title}\n{'-' * len(title)}\n\n.. autosummary::\n   :toctree: generated\n"
+        "   :nosignatures:\n\n" + "".join(f"   {name}\n" for name in found)
+        for title, found in _grouped_names().items()
+    )
+
+
+def _grouped_names() -> dict[str, list[str]]:
     names: dict[str, list[str]] = {title: [] for title in GROUPS}
     seen = set()
     for module_name in MODULES:
@@ -49,14 +64,7 @@ def write_page(app: Sphinx, _: Any) -> None:
             if one not in seen and one.__module__.startswith("headroles"):
                 names[_group(one.__module__)].append(f"{module_name}.{name}")
             seen.add(one)
-    text = INTRODUCTION + "".join(
-        f"\n{title}\n{'-' * len(title)}\n\n.. autosummary::\n   :toctree: generated\n"
-        "   :nosignatures:\n\n" + "".join(f"   {name}\n" for name in found)
-        for title, found in names.items()
-    )
-    file = Path(app.srcdir) / PAGE
-    if not file.exists() or file.read_text(encoding="utf-8") != text:
-        file.write_text(text, encoding="utf-8")
+    return names
 
 
 def _names(module: Any) -> list[str]:
