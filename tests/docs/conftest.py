@@ -13,14 +13,10 @@ import headroles as hr
 from tests.docs.pages import REPOSITORY
 from tests.tasks.conftest import SENTENCES, make_task_model, save
 
-MODELS = (
-    "MODEL A B MINILM-L6 model path/to/encoder before-model after-model pretrained fine-tuned"
-).split()
-TREEBANKS = (
-    "CORPUS/a.conllu treebank.conllu corpus.conllu en_ewt-ud-dev.conllu german.conllu"
-).split()
+MODELS = "MODEL MINILM-L6 model path/to/encoder pretrained fine-tuned".split()
+TREEBANKS = "CORPUS/a.conllu treebank.conllu corpus.conllu en_ewt-ud-dev.conllu".split()
 SCORED = "DIR results scores first BEFORE AFTER scores-pretrained scores-finetuned".split()
-TASKS = "TASK sst2.tsv train.tsv dev.tsv".split()
+TASKS = "TASK train.tsv dev.tsv".split()
 KEPT = ".kept"
 """A folder with those of SCORED, for pages that write over them."""
 OWN_ROLE = """

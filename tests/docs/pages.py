@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).parents[2]
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "docs/reference/*.md")
 SHELL = ("", "bash", "console", "sh")
 PROGRAMS = ("headroles", "make", "python", "pip", "git", "zcat", "cd")
-PLACEHOLDERS = {"N": "2", "NAME": "importance", "L": "0", "H": "1", "R": "local"}
+PLACEHOLDERS = {"N": "2", "NAME": "importance"}
 """Words of a page that stand for what a user puts there, beside names of files."""
 SMALLER = {"192": "16", "36": "6"}
 """Ranks and numbers of heads that pages speak of, and what takes their place in a tiny model."""
