@@ -58,6 +58,8 @@ TITLES = (
     "Output",
 )
 """What options are shown under, in this order; each group of options has one as its title."""
+OPTIONS_FOLLOW = "Options, as keyword arguments:"
+"""The line of a docstring after which the options of a function are listed."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,7 @@ def _signature(
 
 def describe(group: type[Options]) -> str:
     """The options of a group for people, under their titles."""
-    lines, title = ["Options, as keyword arguments:"], ""
+    lines, title = [OPTIONS_FOLLOW], ""
     for one in fields_of(group):
         if one.title != title:
             title = one.title

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -279,7 +280,14 @@ class Result(Stored):
         return as_text(self.shown())
 
     def _repr_html_(self) -> str:
-        return as_html(self.shown())
+        return drawn(self) + as_html(self.shown())
+
+
+def drawn(result: Result) -> str:
+    """The figure of a result as HTML; nothing for kinds that have none."""
+    # By name: figures are made from results, and no result knows of them.
+    picture: str = importlib.import_module("headroles.report.displays").display(result)
+    return picture
 
 
 def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:
