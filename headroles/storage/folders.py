@@ -25,6 +25,8 @@ from headroles.storage.files import cannot_be_written, read_json, sync, write_js
 from headroles.storage.run import RUN_FILE, check_record, result_files
 
 HIDDEN = ".headroles"
+UNFINISHED = "unfinished"
+"""In the hidden folder: what a study that was interrupted keeps for when it is repeated."""
 _LOCK, _NEW, _OLD, _JOURNAL = "lock", "new", "old", "swap.json"
 _KEPT = "new-results"
 _PATIENCE = 10.0
@@ -114,6 +116,8 @@ class _Claim:
             return
         with contextlib.suppress(OSError):  # it does no harm where it is
             for entry in self.hidden.iterdir():
+                if entry.name == UNFINISHED:
+                    continue
                 if entry.is_dir():
                     shutil.rmtree(entry, ignore_errors=True)
                 elif entry.name != _LOCK:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.models.kept_heads import Head
 from headroles.models.surgery import heads_of
-from headroles.studies.removal.importance import normalise, values_of
+from headroles.studies.removal.estimators import normalise, values_of
 from headroles.studies.removal.options import BY_LAYER, BY_ROLE, SelectionOptions
 from headroles.studies.role_table import RoleTable
 from headroles.tasks import TaskRun
