@@ -143,8 +143,9 @@ def _difference(row: Any) -> str:
 def find_pruning_curves(
     model: Model,
     test: str | Path,
-    options: CurveOptions,
     task: str | Path | None = None,
+    *,
+    options: CurveOptions,
 ) -> PruningCurves:
     """What a model loses as more and more heads go, in several orders that are compared.
 
@@ -155,8 +156,8 @@ def find_pruning_curves(
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
         test: examples that losses and metrics are measured on, others than those of ``task``.
-        options: keyword arguments, described below.
         task: examples that orders of importance are found with, as of `find_importance`.
+        options: keyword arguments, described below.
 
     Raises:
         UsageError: an order without what it needs, or more heads than may go.

@@ -101,9 +101,10 @@ def gate_heads(
     model: str | Path,
     task: str | Path,
     out: str | Path,
-    options: GateOptions,
     test: str | Path | None = None,
     overwrite: bool = False,
+    *,
+    options: GateOptions,
 ) -> Gated:
     """Learn which heads stay when only ``keep`` may, and write the model without the others.
 
@@ -115,9 +116,9 @@ def gate_heads(
         model: a folder or hub id, with the head that was trained for the task.
         task: examples that gates are learnt with, as of `find_importance`.
         out: the folder to write; a model for every command and for `load_model`.
-        options: keyword arguments, described below.
         test: examples on which the model is measured before and after; others than ``task``.
         overwrite: whether ``out`` may hold files.
+        options: keyword arguments, described below.
 
     Raises:
         UsageError: no fewer heads to keep than the model has, or layers that share a module.

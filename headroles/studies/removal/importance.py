@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from headroles.formats import to_records
 from headroles.models import Model
-from headroles.models.surgery import heads_of
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.studies.removal.estimators import normalise, reliability_of, values_of
 from headroles.studies.removal.examples import read_examples, write_examples
 from headroles.studies.removal.options import ESTIMATORS, L2, ImportanceOptions
+from headroles.studies.removal.orders import present_heads
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import Derivatives, TaskRun, open_run
 from headroles.tasks.outcomes import FloatArray
@@ -192,9 +192,9 @@ def importance(model: Model, task: str | Path, options: ImportanceOptions) -> Im
 
 def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
     """The importance of the heads of a model over a task that are open already."""
+    gone = _gone(run)
     found = run.derivatives(options.on_progress)
     values = {name: values_of(found, name) for name in ESTIMATORS}
-    gone = _gone(run)
     provenance = run.provenance(options)
     provenance["task"]["measured"] = run.measure(found.outcomes)
     provenance["reliability"] = {
@@ -208,7 +208,7 @@ def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
 
 def _gone(run: TaskRun) -> NDArray[np.bool_]:
     gone = np.ones(run.shape, dtype=bool)
-    for head in heads_of(run.encoder.model):
+    for head in present_heads(run):
         gone[head] = False
     return gone.ravel()
 

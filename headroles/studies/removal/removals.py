@@ -44,8 +44,10 @@ def removals_of(run: TaskRun, options: AblateOptions) -> list[Removal]:
                 Removal(kind, f"layer {layer}", own, layer) for layer, own in of_layer.items()
             ]
         elif kind == "thirds":
-            for name, own in zip(THIRDS, np.array_split(layers, len(THIRDS)), strict=True):
-                third = tuple(head for layer in own for head in of_layer[int(layer)])
+            for name, own in zip(
+                THIRDS, np.array_split(np.arange(run.shape[0]), len(THIRDS)), strict=True
+            ):
+                third = tuple(head for head in heads if head[0] in own)
                 if third:
                     found.append(Removal(kind, f"{name} third", third))
         else:
