@@ -20,7 +20,7 @@ def classify(
     options: ClassifyOptions,
     output: ReportedOptions,
 ) -> None:
-    """Score the heads of MODEL over CORPUS and test them for roles."""
+    """Score the heads of MODEL over CORPUS and test their roles."""
     from headroles.corpus import open_corpus
     from headroles.results import new_folder, write_together
     from headroles.scoring import HeadScores

@@ -106,6 +106,9 @@ def _told_what_is_kept(parts: Parts, out: Path) -> Iterator[None]:
                 "the same command goes on from them",
             )
         raise
+    finally:
+        if not len(parts):  # there is nothing to go on from
+            parts.drop()
 
 
 def with_progress(

@@ -80,6 +80,25 @@ def test_losses_of_masked_words(masked_lm: Path, plain: Path) -> None:
             assert found.losses[row, 0] == pytest.approx(float(loss), rel=1e-4)
 
 
+def test_masks_have_a_seed(masked_lm: Path, plain: Path) -> None:
+    losses = [
+        open_run(masked_lm, plain, TaskOptions(mask_seed=seed)).outcomes(settings()).losses
+        for seed in (0, 0, 1)
+    ]
+    assert np.array_equal(losses[0], losses[1])
+    assert not np.allclose(losses[0], losses[2])
+
+
+def test_derivatives_come_with_losses(classifier: Path, labelled: Path) -> None:
+    run = open_run(classifier, labelled, OPTIONS)
+    gates = settings((1, 2))
+    expected = run.outcomes(torch.cat([settings(), gates]))
+    for place, at in enumerate((None, gates[0])):
+        found = run.derivatives(gates=at)
+        assert found.losses == pytest.approx(expected.losses[:, place], abs=1e-5)
+        assert np.array_equal(found.outcomes.predictions[:, 0], expected.predictions[:, place])
+
+
 @pytest.mark.parametrize("ablation", ["zero", "mean", "uniform"])
 def test_ablations_differ_and_do_not_depend_on_the_batch(
     ablation: str, classifier: Path, labelled: Path
