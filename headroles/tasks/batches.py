@@ -11,13 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.errors import ModelError
+from headroles.errors import ModelError, TokenizerError
 from headroles.models import LoadedEncoder
 from headroles.tasks.options import MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.reading import Task
 
 IGNORED = -100
 """The target of tokens that are not masked."""
+_MOST_UNKNOWN = 0.5
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,24 @@ class Batches:
             encoded = tokenizer(
                 *columns, truncation=True, max_length=limit, return_special_tokens_mask=True
             )
+        self._refuse_unknown(encoded)
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         size = self.options.batch_size
         starts = range(0, len(order), size)
         return [self._batch(encoded, order[start : start + size]) for start in starts], n_cut
+
+    def _refuse_unknown(self, encoded: Any) -> None:
+        """Raise TokenizerError where most word pieces are unknown: losses would mean nothing."""
+        unknown = self.encoder.tokenizer.unk_token_id
+        pieces = np.concatenate([np.asarray(ids) for ids in encoded["input_ids"]])
+        special = np.concatenate([np.asarray(marks) for marks in encoded["special_tokens_mask"]])
+        words = (special == 0) | (pieces == unknown)
+        share = float((pieces[words] == unknown).mean()) if words.any() else 0.0
+        if share > _MOST_UNKNOWN:
+            raise TokenizerError(
+                f"{share:.0%} of the word pieces of {self.task.file} are unknown to the tokenizer; "
+                "name the one that the model was trained with (--tokenizer), or text of its kind"
+            )
 
     def _batch(self, encoded: Any, rows: list[int]) -> Batch:
         own = {name: [values[row] for row in rows] for name, values in encoded.items()}

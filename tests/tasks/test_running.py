@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
-from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
 from headroles.models.gates import HeadSites, gated
 from headroles.tasks import TaskOptions, open_run
 from tests.conftest import make_tokenizer
@@ -154,6 +154,12 @@ class TestBadInput:
     def test_a_head_that_was_never_trained(self, masked_lm: Path, labelled: Path) -> None:
         with pytest.raises(ModelError, match="nothing trained on top of its encoder for class"):
             open_run(masked_lm, labelled, TaskOptions(objective="classification"))
+
+    def test_text_that_the_tokenizer_does_not_know(self, classifier: Path, tmp_path: Path) -> None:
+        file = tmp_path / "x.tsv"
+        file.write_text("text\tlabel\n語 語 cat\t0\n語 言\t1\n", "utf-8")
+        with pytest.raises(TokenizerError, match=r"57% of the word pieces of .* are unknown"):
+            open_run(classifier, file, OPTIONS)
 
     def test_several_labels_for_one_text(self, tmp_path: Path, labelled: Path) -> None:
         model = make_task_model(problem_type="multi_label_classification")

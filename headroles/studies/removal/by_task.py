@@ -30,7 +30,8 @@ class TaskDrops(Result):
     ``frame`` has the columns of ``COLUMNS``, a row for each measure that all tasks have, removal
     and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
     metric (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
-    interval and p-value are over examples, each with and without the heads. ``deviation`` is the
+    interval and p-value are over examples, each with and without the heads (NaN where nothing
+    varies, as when no answer is right any more). ``deviation`` is the
     relative drop less the mean drop of its task over the removals of the same set, less the mean of
     the same over the other tasks: how much more this removal matters here than elsewhere, whatever
     a task loses on the whole. Both kinds of p-values are corrected over removals and tasks, each

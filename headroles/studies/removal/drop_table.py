@@ -14,7 +14,12 @@ from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
 from headroles.studies.removal.measures import LOSS, measured, unit_values, worse_by
 from headroles.tasks.outcomes import FloatArray
-from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values
+from headroles.testing import (
+    Hypotheses,
+    TestOptions,
+    find_intervals,
+    find_p_values,
+)
 
 COLUMNS = (
     "measure",
@@ -100,7 +105,12 @@ def _of_task(
     drops = relative_drops(values[:, [0, *(rows + 1)]], found[[0, *(rows + 1)]], measure)
     tested = _hypotheses(drops)
     asked_tests = TestOptions(alpha=options.alpha, correction="none", clusters="none")
+    # A ratio around which nothing varies (all right answers lost, of however few) tells no error.
     intervals = find_intervals(tested, asked_tests)
+    low, high = (
+        np.where(tested.is_tested, one, np.nan) for one in (intervals.ci_low, intervals.ci_high)
+    )
+    two_sided = find_p_values(tested, asked_tests, "two-sided")
     columns: dict[str, Any] = {
         "set": [kind for kind, _ in removals],
         "removed": [removed for _, removed in removals],
@@ -110,9 +120,9 @@ def _of_task(
         "whole": found[0],
         "without": found[rows + 1],
         "relative_drop": drops.mean(0),
-        "ci_low": intervals.ci_low,
-        "ci_high": intervals.ci_high,
-        "p_value": find_p_values(tested, asked_tests, "two-sided").single,
+        "ci_low": low,
+        "ci_high": high,
+        "p_value": two_sided.single,
     }
     return pd.DataFrame(columns), drops
 

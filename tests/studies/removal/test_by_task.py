@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,18 @@ def test_answers(found: TaskDrops) -> None:
         assert row.deviates == (
             ("more" if row.deviation > 0 else "less") if deviates else "undecided"
         )
+
+
+def test_what_varies_by_no_example_has_no_error(ablations: list[Ablations]) -> None:
+    flat = []
+    for one in ablations:
+        losses = np.ones_like(one.outcomes.losses)
+        losses[:, 1] = 1.5
+        flat.append(replace(one, outcomes=replace(one.outcomes, losses=losses)))
+    own = rows_of(compare_tasks(flat, NAMES), "long").loc["layer 0"]
+    assert own["relative_drop"] == 0.5
+    assert np.isnan([own["ci_low"], own["ci_high"], own["p_value"]]).all()
+    assert own["answer"] == "undecided"
 
 
 def test_saves_loads_and_shows(found: TaskDrops, tmp_path: Path) -> None:
