@@ -30,8 +30,7 @@ class TaskDrops(Result):
     ``frame`` has the columns of ``COLUMNS``, a row for each measure that all tasks have, removal
     and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
     metric (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
-    interval and p-value are over examples, each with and without the heads (NaN where nothing
-    varies, as when no answer is right any more). ``deviation`` is the
+    interval (NaN where all is lost) and p-value are over examples, each with and without the heads. ``deviation`` is the
     relative drop less the mean drop of its task over the removals of the same set, less the mean of
     the same over the other tasks: how much more this removal matters here than elsewhere, whatever
     a task loses on the whole. Both kinds of p-values are corrected over removals and tasks, each
@@ -73,7 +72,7 @@ class TaskDrops(Result):
         return rows[names].corr("spearman").rename_axis("task")
 
     def shown(self) -> Iterator[Shown]:
-        """The matrix of relative drops by the first metric and by the loss."""
+        """The matrix of relative drops, by Matthews' correlation or another metric, and by the loss."""
         asked = self.compared
         yield "what is lost without heads, as a share of what the whole model reaches\n" + "".join(
             f"  {one['name']}: {one['examples']} examples of {one['file']}, "
@@ -81,7 +80,9 @@ class TaskDrops(Result):
             + "\n"
             for one in asked["tasks"]
         )
-        for measure in dict.fromkeys((self.measures[0], LOSS)):
+        # Accuracy cannot fall below that of always naming the larger class, which differs by task.
+        metric = "matthews" if "matthews" in self.measures else self.measures[0]
+        for measure in dict.fromkeys((metric, LOSS)):
             yield self._grid(measure)
         yield (
             f"intervals of {1 - asked['alpha']:.0%} over examples; * differs from 0, > more and "
@@ -124,10 +125,12 @@ class TaskDrops(Result):
 
 
 def _cell(row: Any) -> str:
-    limits = f"{row['ci_low']:+.1%} to {row['ci_high']:+.1%}"
+    limits = f" ({row['ci_low']:+.1%} to {row['ci_high']:+.1%})"
+    if np.isnan(row["ci_low"]):
+        limits = ""
     marks = "*" * (row["answer"] != "undecided")
     marks += {MORE: ">", LESS: "<"}.get(row["deviates"], "")
-    return f"{row['relative_drop']:+.1%} ({limits}){marks:2}"
+    return f"{row['relative_drop']:+.1%}{limits}{marks:2}"
 
 
 @takes(TaskDropOptions)

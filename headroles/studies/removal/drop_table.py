@@ -103,14 +103,15 @@ def _of_task(
     values = unit_values(outcomes, targets, asked)[measure]
     found = measured(outcomes, targets, asked)[measure]
     drops = relative_drops(values[:, [0, *(rows + 1)]], found[[0, *(rows + 1)]], measure)
-    tested = _hypotheses(drops)
     asked_tests = TestOptions(alpha=options.alpha, correction="none", clusters="none")
-    # A ratio around which nothing varies (all right answers lost, of however few) tells no error.
-    intervals = find_intervals(tested, asked_tests)
+    estimated = _hypotheses(drops)
+    intervals = find_intervals(estimated, asked_tests)
+    # Where all that there was is lost, nothing varies around the ratio, which has no error then.
     low, high = (
-        np.where(tested.is_tested, one, np.nan) for one in (intervals.ci_low, intervals.ci_high)
+        np.where(estimated.is_tested, one, np.nan) for one in (intervals.ci_low, intervals.ci_high)
     )
-    two_sided = find_p_values(tested, asked_tests, "two-sided")
+    # A share is lost if anything is: the difference is tested, which has an error then too.
+    changes = _hypotheses(worse_by(values[:, rows + 1] - values[:, :1], measure))
     columns: dict[str, Any] = {
         "set": [kind for kind, _ in removals],
         "removed": [removed for _, removed in removals],
@@ -122,7 +123,7 @@ def _of_task(
         "relative_drop": drops.mean(0),
         "ci_low": low,
         "ci_high": high,
-        "p_value": two_sided.single,
+        "p_value": find_p_values(changes, asked_tests, "two-sided").single,
     }
     return pd.DataFrame(columns), drops
 

@@ -51,6 +51,7 @@ def test_relative_drops(found: TaskDrops, ablations: list[Ablations]) -> None:
             assert own.loc[row.removed, "relative_drop"] == pytest.approx(
                 row.loss_change / whole["loss"]
             )
+            assert own.loc[row.removed, "p_value"] == pytest.approx(row.p_value)
         accuracies = rows_of(found, name, "accuracy")["relative_drop"].to_numpy()
         changes = one.frame["accuracy_change"].to_numpy()
         assert accuracies == pytest.approx(-changes / whole["accuracy"])
@@ -98,16 +99,26 @@ def test_answers(found: TaskDrops) -> None:
         )
 
 
-def test_what_varies_by_no_example_has_no_error(ablations: list[Ablations]) -> None:
-    flat = []
+def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
+    """The share has no error then, and yet is shown to be lost."""
+    wrong = []
     for one in ablations:
-        losses = np.ones_like(one.outcomes.losses)
-        losses[:, 1] = 1.5
-        flat.append(replace(one, outcomes=replace(one.outcomes, losses=losses)))
-    own = rows_of(compare_tasks(flat, NAMES), "long").loc["layer 0"]
-    assert own["relative_drop"] == 0.5
-    assert np.isnan([own["ci_low"], own["ci_high"], own["p_value"]]).all()
-    assert own["answer"] == "undecided"
+        predictions = one.outcomes.predictions.copy()
+        predictions[:, 0] = one.targets
+        predictions[:2, 0] = 1 - one.targets[:2]
+        predictions[:, 1] = 1 - one.targets
+        provenance = {
+            **one.provenance,
+            "ablated": {**one.ablated, "measured": dict.fromkeys(one.ablated["measured"], 0.5)},
+        }
+        outcomes = replace(one.outcomes, predictions=predictions)
+        wrong.append(replace(one, outcomes=outcomes, provenance=provenance))
+    own = rows_of(compare_tasks(wrong, NAMES), "long", "accuracy").loc["layer 0"]
+    assert (own["whole"], own["without"], own["relative_drop"]) == (0.75, 0, 1)
+    assert np.isnan([own["ci_low"], own["ci_high"]]).all()
+    expected = stats.ttest_1samp([0, 0, 1, 1, 1, 1, 1, 1], 0).pvalue
+    assert own["p_value"] == pytest.approx(expected)
+    assert own["answer"] == "worse"
 
 
 def test_saves_loads_and_shows(found: TaskDrops, tmp_path: Path) -> None:
