@@ -30,8 +30,8 @@ class TaskDrops(Result):
     ``frame`` has the columns of ``COLUMNS``, a row for each measure that all tasks have, removal
     and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
     metric (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
-    interval (NaN where all is lost) and p-value are over examples, each with and without the heads. ``deviation`` is the
-    relative drop less the mean drop of its task over the removals of the same set, less the mean of
+    interval (NaN where all is lost) and p-value are over examples, with and without the heads.
+    ``deviation`` is the relative drop less the mean drop of its task over the removals of the same set, less the mean of
     the same over the other tasks: how much more this removal matters here than elsewhere, whatever
     a task loses on the whole. Both kinds of p-values are corrected over removals and tasks, each
     measure by itself. ``answer`` is worse, better or undecided; ``deviates`` more, less or
@@ -72,7 +72,7 @@ class TaskDrops(Result):
         return rows[names].corr("spearman").rename_axis("task")
 
     def shown(self) -> Iterator[Shown]:
-        """The matrix of relative drops, by Matthews' correlation or another metric, and by the loss."""
+        """The matrices of relative drops, by a metric (Matthews' if it can be) and by the loss."""
         asked = self.compared
         yield "what is lost without heads, as a share of what the whole model reaches\n" + "".join(
             f"  {one['name']}: {one['examples']} examples of {one['file']}, "
