@@ -31,11 +31,11 @@ class TaskDrops(Result):
     and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
     metric (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
     interval (NaN where all is lost) and p-value are over examples, with and without the heads.
-    ``deviation`` is the relative drop less the mean drop of its task over the removals of the same set, less the mean of
-    the same over the other tasks: how much more this removal matters here than elsewhere, whatever
-    a task loses on the whole. Both kinds of p-values are corrected over removals and tasks, each
-    measure by itself. ``answer`` is worse, better or undecided; ``deviates`` more, less or
-    undecided.
+    ``deviation`` is the relative drop less the mean drop of its task over the removals of the same
+    set, less the mean of the same over the other tasks: how much more this removal matters here
+    than elsewhere, whatever a task loses on the whole. Both kinds of p-values are corrected over
+    removals and tasks, each measure by itself. ``answer`` is worse, better or undecided;
+    ``deviates`` more, less or undecided.
     """
 
     kind: ClassVar[str] = "task drops"
