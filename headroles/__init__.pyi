@@ -36,10 +36,14 @@ from .studies.removal import Ablations as Ablations
 from .studies.removal import Gated as Gated
 from .studies.removal import Importance as Importance
 from .studies.removal import Pruned as Pruned
+from .studies.removal import PruningCurves as PruningCurves
 from .studies.removal import RoleImportance as RoleImportance
+from .studies.removal import TaskDrops as TaskDrops
 from .studies.removal import ablate_heads as ablate_heads
 from .studies.removal import compare_roles_in_task as compare_roles_in_task
+from .studies.removal import compare_tasks as compare_tasks
 from .studies.removal import find_importance as find_importance
+from .studies.removal import find_pruning_curves as find_pruning_curves
 from .studies.removal import gate_heads as gate_heads
 from .studies.removal import prune_heads as prune_heads
 

@@ -63,10 +63,11 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
 def test_public_names() -> None:
     names = (
         "Ablations BestHeads Classification Collaboration CollaborativeModel Examples Gated "
-        "HeadRolesError HeadScores Importance LayerCounts PowerPlan Pruned Quantities "
-        "Redundancy Replication Role RoleImportance RoleShifts RoleTable Sentence ablate_heads "
-        "assign_roles classify_heads collaborate_heads compare_roles compare_roles_in_task "
-        "demo_model describe_heads find_best_heads find_examples find_importance gate_heads "
+        "HeadRolesError HeadScores Importance LayerCounts PowerPlan Pruned PruningCurves "
+        "Quantities Redundancy Replication Role RoleImportance RoleShifts RoleTable Sentence "
+        "TaskDrops ablate_heads assign_roles classify_heads collaborate_heads compare_roles "
+        "compare_roles_in_task compare_tasks demo_model describe_heads find_best_heads "
+        "find_examples find_importance find_pruning_curves gate_heads "
         "load_model make_corpus plan_examples prune_heads read_conllu read_pairs read_text "
         "replicate_roles report_redundancy sample_treebank score_heads"
     )

@@ -4,7 +4,8 @@ from headroles.cli.app import app, main
 
 from headroles.cli import classify, score, merge, assign, best, describe, examples  # isort: skip
 from headroles.cli import compare, replicate, power, importance, ablate, by_role  # isort: skip
-from headroles.cli import prune, gate, collaborate, report, export, models, demo  # isort: skip
+from headroles.cli import by_task, pruning_curves, prune, gate, collaborate  # isort: skip
+from headroles.cli import report, export, models, demo  # isort: skip
 
 __all__ = [
     "ablate",
@@ -12,6 +13,7 @@ __all__ = [
     "assign",
     "best",
     "by_role",
+    "by_task",
     "classify",
     "collaborate",
     "compare",
@@ -26,6 +28,7 @@ __all__ = [
     "models",
     "power",
     "prune",
+    "pruning_curves",
     "replicate",
     "report",
     "score",

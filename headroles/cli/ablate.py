@@ -5,7 +5,7 @@ from __future__ import annotations
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
 from headroles.cli.flags import FolderOptions, command
-from headroles.cli.keeping import fill, with_progress
+from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import AblateOptions
 
 
@@ -24,9 +24,4 @@ def ablate(
     from headroles.studies.removal import Ablations
     from headroles.studies.removal import ablate as ablate_heads
 
-    fill(
-        out,
-        Ablations,
-        output,
-        lambda: with_progress("ablation", ablate_heads, model, task, options=options),
-    )
+    fill_resumably(out, Ablations, output, "ablation", ablate_heads, model, task, options=options)

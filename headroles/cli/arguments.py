@@ -19,6 +19,10 @@ TaskArgument = Annotated[
         metavar="TASK", help="Tab-separated labelled text, or plain text for a masked LM."
     ),
 ]
+OptionalTask = Annotated[
+    Path | None,
+    typer.Argument(metavar="[TASK]", help="Examples that orders of importance are found with."),
+]
 ScoredArgument = Annotated[
     Path, typer.Argument(metavar="DIR", help="Folder that score or classify wrote.")
 ]

@@ -29,5 +29,5 @@ def by_role(
         out,
         RoleImportance,
         output,
-        lambda: with_progress("roles", compare, model, task, options=options),
+        lambda: with_progress("roles", compare, model, task, options=options, unit="batches"),
     )

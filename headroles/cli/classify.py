@@ -23,7 +23,7 @@ def classify(
     output: ReportedOptions,
     resuming: ResumeOptions,
 ) -> None:
-    """Score the heads of MODEL over CORPUS and test them for roles."""
+    """Score the heads of MODEL over CORPUS and test their roles."""
     from headroles.corpus import open_corpus
     from headroles.results import write_together
     from headroles.scoring import HeadScores, ScoreOptions, assist

@@ -102,13 +102,13 @@ def _kept(folders: list[Path]) -> str:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
     """A callback (done, total) that draws a bar; lines now and then where no terminal is.
 
     A total of 0 says that the corpus is being read, and that nobody knows yet how long it is.
     """
     if not err.is_terminal:
-        yield _line_by_line(what)
+        yield _line_by_line(what, unit)
         return
     from rich.progress import (
         BarColumn,
@@ -131,14 +131,14 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 
         def report(done: int, total: int) -> None:
             speed = progress.tasks[0].speed
-            rate = f"{speed:.0f} sentences/s" if speed else ""
+            rate = f"{speed:.0f} {unit}/s" if speed else ""
             doing = what if total else READING
             progress.update(task, completed=done, total=total or None, rate=rate, description=doing)
 
         yield report
 
 
-def _line_by_line(what: str) -> Callable[[int, int], None]:
+def _line_by_line(what: str, unit: str) -> Callable[[int, int], None]:
     """A callback (done, total) for logs: a line at most every half minute."""
     told = time.monotonic()
 
@@ -147,7 +147,7 @@ def _line_by_line(what: str) -> Callable[[int, int], None]:
         if time.monotonic() - told >= SECONDS_BETWEEN_LINES:
             told = time.monotonic()
             doing = f"{what}: {done} of {total}" if total else f"{READING}: {done}"
-            err.print(f"{doing} sentences", soft_wrap=True)
+            err.print(f"{doing} {unit}", soft_wrap=True)
 
     return report
 
@@ -174,6 +174,11 @@ def working(what: str) -> Iterator[None]:
 def warn(message: str) -> None:
     """A line on standard error that does not end the command."""
     err.print(f"warning: {printable(message)}", style="yellow", soft_wrap=True)
+
+
+def note(message: str) -> None:
+    """A line on standard error about how the command goes on."""
+    err.print(printable(message), soft_wrap=True)
 
 
 def print_json(content: Any) -> None:

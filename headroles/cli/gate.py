@@ -35,7 +35,7 @@ def gate(
     """
     from headroles.studies.removal import gate as learn
 
-    with console.progress_bar("gates") as on_progress:
+    with console.progress_bar("gates", "updates") as on_progress:
         asked = replace(options, on_progress=on_progress)
         result = learn(model, task, out, asked, test, output.overwrite)
     console.finish(out, output.json, result.facts(), iter(result.shown()))

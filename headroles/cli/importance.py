@@ -5,7 +5,7 @@ from __future__ import annotations
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
 from headroles.cli.flags import FolderOptions, command
-from headroles.cli.keeping import fill, with_progress
+from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import ImportanceOptions
 
 
@@ -25,9 +25,4 @@ def importance(
     from headroles.studies.removal import Importance
     from headroles.studies.removal import importance as find
 
-    fill(
-        out,
-        Importance,
-        output,
-        lambda: with_progress("importance", find, model, task, options=options),
-    )
+    fill_resumably(out, Importance, output, "importance", find, model, task, options=options)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions
     from headroles.results import Result, Shown, Stored
     from headroles.scoring import Sharing, Team
+    from headroles.tasks import Parts
 
 R = TypeVar("R")
 
@@ -98,9 +99,62 @@ def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[]
     console.finish(out, output.json, result.facts(), result.shown())
 
 
-def with_progress(what: str, study: Callable[..., R], *subjects: Any, options: Any) -> R:
+def fill_resumably(
+    out: Path,
+    kind: type[Result],
+    output: FolderOptions,
+    what: str,
+    study: Callable[..., Result],
+    *subjects: Any,
+    options: Any,
+) -> None:
+    """`fill` with a study over batches, which goes on where it was interrupted.
+
+    What it has computed stands in the folder until its result does. With ``--overwrite``, what
+    another study left there is dropped.
+    """
+    from headroles.results import new_folder, write_together
+    from headroles.storage import UNFINISHED
+    from headroles.tasks import Parts
+
+    with new_folder(out, [kind], output.overwrite) as folder:
+        parts = Parts(folder.parent / UNFINISHED, output.overwrite)
+        with _told_what_is_kept(parts, out):
+            asked = replace(options, parts=parts)
+            result = with_progress(what, study, *subjects, options=asked, unit="batches")
+        write_together(folder, [result])
+        parts.drop()
+    console.finish(out, output.json, result.facts(), result.shown())
+
+
+@contextmanager
+def _told_what_is_kept(parts: Parts, out: Path) -> Iterator[None]:
+    """Tell of batches that are taken up, and of those that are kept if it is interrupted."""
+    if len(parts):
+        console.note(f"{out} keeps {len(parts)} batches of a study that was interrupted")
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if len(parts):
+            stop.args = (
+                f"no result was written; {out} keeps the {len(parts)} batches that are done, and "
+                "the same command goes on from them",
+            )
+        raise
+    finally:
+        if not len(parts):  # there is nothing to go on from
+            parts.drop()
+
+
+def with_progress(
+    what: str,
+    study: Callable[..., R],
+    *subjects: Any,
+    options: Any,
+    unit: str = "sentences",
+) -> R:
     """What a study gives for its subjects and options, its progress shown on the way."""
-    with console.progress_bar(what) as on_progress:
+    with console.progress_bar(what, unit) as on_progress:
         watched = (console.watched(one, on_progress) for one in subjects)
         return study(*watched, replace(options, on_progress=on_progress))
 

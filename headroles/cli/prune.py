@@ -9,7 +9,7 @@ import typer
 
 from headroles.cli import console
 from headroles.cli.app import app
-from headroles.cli.arguments import ModelArgument, Out
+from headroles.cli.arguments import ModelArgument, OptionalTask, Out
 from headroles.cli.flags import FolderOptions, command
 from headroles.studies.removal import PruneOptions
 
@@ -20,10 +20,7 @@ def prune(
     out: Out,
     options: PruneOptions,
     output: FolderOptions,
-    task: Annotated[
-        Path | None,
-        typer.Argument(metavar="[TASK]", help="Examples that orders of importance are found with."),
-    ] = None,
+    task: OptionalTask = None,
     test: Annotated[
         Path | None,
         typer.Option("--test", help="Examples to measure on.", rich_help_panel="Task"),

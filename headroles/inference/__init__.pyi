@@ -34,8 +34,12 @@ from .bootstrap import (
 from .bootstrap import (
     bootstrap_t_test as bootstrap_t_test,
 )
+from .contrast import Contrast as Contrast
+from .contrast import contrast_test as contrast_test
 from .corrections import CORRECTIONS as CORRECTIONS
 from .corrections import adjust_p_values as adjust_p_values
+from .crossed import CrossedTest as CrossedTest
+from .crossed import crossed_t_test as crossed_t_test
 from .decisions import (
     ANSWERS as ANSWERS,
 )

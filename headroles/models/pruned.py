@@ -94,13 +94,30 @@ def save_model(
     notes: dict[str, Any] | None = None,
     overwrite: bool = False,
 ) -> Path:
-    """Write a model and its tokenizer into ``folder``, whole or not at all.
+    """`write_model` into a folder that appears whole or not at all.
+
+    Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+    """
+    with storage.result_folder(folder, overwrite) as staging:
+        write_model(model, tokenizer, staging, zeroed=zeroed, notes=notes)
+    return Path(folder)
+
+
+def write_model(
+    model: PreTrainedModel,
+    tokenizer: Any,
+    folder: Path,
+    *,
+    zeroed: Iterable[Head] = (),
+    notes: dict[str, Any] | None = None,
+) -> None:
+    """Write a model and its tokenizer into ``folder``.
 
     The heads of ``zeroed`` get zeros in the weights of their outputs, in ``model`` too; use it with
     a model that has all of its heads for a folder that any program can read. ``notes`` are kept in
     ``headroles.json``.
 
-    Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+    Raises ModelError for heads to put to zero in a model that lacks some.
     """
     given = list(zeroed)
     if given and removed_from(model):
@@ -109,9 +126,8 @@ def save_model(
             f"{len(removed_from(model))}"
         )
     zero_heads(model, given)
-    with storage.result_folder(folder, overwrite) as staging, quiet_transformers():
-        model.save_pretrained(staging)
-        tokenizer.save_pretrained(staging)
-        if notes is not None:
-            storage.write_json(staging / "headroles.json", notes)
-    return Path(folder)
+    with quiet_transformers():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    if notes is not None:
+        storage.write_json(folder / "headroles.json", notes)

@@ -13,7 +13,7 @@ from headroles.report.changes import draw_changed_heads
 from headroles.report.distributions import draw_plan
 from headroles.report.maps import draw_roles
 from headroles.studies.comparison import RoleShifts
-from headroles.studies.planning import PowerPlan
+from headroles.studies.power_plan import PowerPlan
 from headroles.studies.role_table import RoleTable
 
 if TYPE_CHECKING:

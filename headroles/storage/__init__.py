@@ -10,6 +10,7 @@ from headroles.storage.files import (
 )
 from headroles.storage.folders import (
     HIDDEN,
+    UNFINISHED,
     changed_folder,
     check_result_folder,
     finish_swap,
@@ -42,6 +43,7 @@ __all__ = [
     "RUN_FILE",
     "Run",
     "TableWriter",
+    "UNFINISHED",
     "changed_folder",
     "check_files",
     "check_record",

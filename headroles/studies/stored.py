@@ -14,7 +14,13 @@ from headroles.studies.comparison import RoleShifts
 from headroles.studies.examples import Examples
 from headroles.studies.power_plan import PowerPlan
 from headroles.studies.quantities import Quantities
-from headroles.studies.removal import Ablations, Importance, RoleImportance
+from headroles.studies.removal import (
+    Ablations,
+    Importance,
+    PruningCurves,
+    RoleImportance,
+    TaskDrops,
+)
 from headroles.studies.replication_tables import LayerCounts, Replication
 from headroles.studies.role_table import RoleTable
 
@@ -32,6 +38,8 @@ TABLES: tuple[type[Result], ...] = (
     Importance,
     Ablations,
     RoleImportance,
+    PruningCurves,
+    TaskDrops,
 )
 """Every kind of table that a folder can hold."""
 

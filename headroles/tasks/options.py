@@ -71,6 +71,9 @@ class TaskOptions(ModelOptions):
     masked_share: Annotated[
         float, Option("Share of the tokens that masked_lm masks.", above=0, below=1)
     ] = 0.15
+    mask_seed: Annotated[
+        int, Option("Seed of what masked_lm masks.", words="the seed of the masks", least=0)
+    ] = 0
     max_tokens: Annotated[
         int | None, Option("Cut texts to so many tokens; left out: what the model takes.", least=8)
     ] = None

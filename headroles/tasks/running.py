@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.errors import ModelError
@@ -25,49 +26,16 @@ from headroles.models.gates import (
     gated,
 )
 from headroles.provenance import new_provenance
+from headroles.tasks.batches import IGNORED, Batch, Batches
 from headroles.tasks.metrics import measure, metrics_of
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
+from headroles.tasks.outcomes import Derivatives, FloatArray, Outcomes
+from headroles.tasks.parts import Arrays, Parts
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.targets import find_targets, objective_of
 
-FloatArray = NDArray[np.float64]
 OnBatch = Callable[[int, int], None]
 _REFERENCE_BATCHES = 16
-IGNORED = -100
-
-
-@dataclass(frozen=True)
-class Outcomes:
-    """What came of examples under S settings of gates.
-
-    ``losses`` and ``predictions`` are (examples, S); predictions are classes or numbers, NaN for
-    masked language models.
-    """
-
-    losses: FloatArray
-    predictions: FloatArray
-
-
-@dataclass(frozen=True)
-class Derivatives:
-    """Of each example's loss by the gate of each head.
-
-    ``by_gate`` and ``by_token`` are (examples, layers, heads): the derivative, and the sum over
-    the tokens of the absolute values of what each token gives to it. ``tokens`` (examples,).
-    """
-
-    by_gate: NDArray[np.float32]
-    by_token: NDArray[np.float32]
-    tokens: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Examples run together: their places in the task, and the inputs of the model."""
-
-    rows: list[int]
-    inputs: dict[str, Tensor]
-    targets: Tensor
 
 
 class TaskRun:
@@ -80,13 +48,16 @@ class TaskRun:
         self.targets = find_targets(task, self.objective, config)
         self.sites = HeadSites.of(encoder.model)
         self.metrics = metrics_of(self.objective, config.num_labels or 0)
-        self.n_cut = 0
-        self.batches = self._encode()
+        made = Batches(encoder, task, self.objective, self.targets, options)
+        self.batches, self.n_cut = made.make()
+        self.parts: Parts | None = None
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
         """The same model over the examples of another file; errors are those of `read_task`."""
         task = read_task(file, options, labelled=self.objective != MASKED_LM)
-        return TaskRun(self.encoder, task, options)
+        run = TaskRun(self.encoder, task, options)
+        run.parts = self.parts
+        return run
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -124,25 +95,27 @@ class TaskRun:
 
         Layers below the first gate that is not open are run once for all settings.
         """
-        shape = (len(self.task), len(gates))
-        losses, predictions = np.empty(shape), np.empty(shape)
         first = [_first_changed(setting) for setting in gates]
         made = self._ablation(ablation) if any(layer is not None for layer in first) else Ablation()
         layer_outputs = LayerOutputs(self.sites)
-        with torch.inference_mode():
-            for done, batch in enumerate(self.batches, start=1):
-                made = replace(made, attention_mask=batch.inputs["attention_mask"], _values={})
+
+        def compute(batch: Batch) -> Arrays:
+            own = replace(made, attention_mask=batch.inputs["attention_mask"], _values={})
+            with torch.inference_mode():
                 with layer_outputs.kept():
                     whole = self._read(batch)
-                for place, (setting, layer) in enumerate(zip(gates, first, strict=True)):
-                    read = whole
-                    if layer is not None:
-                        with gated(self.sites, setting, made), layer_outputs.reused_below(layer):
-                            read = self._read(batch)
-                    losses[batch.rows, place], predictions[batch.rows, place] = read
-                if on_batch is not None:
-                    on_batch(done, len(self.batches))
-        return Outcomes(losses, predictions)
+                read = []
+                for setting, layer in zip(gates, first, strict=True):
+                    if layer is None:
+                        read.append(whole)
+                        continue
+                    with gated(self.sites, setting, own), layer_outputs.reused_below(layer):
+                        read.append(self._read(batch))
+            losses, predictions = (np.stack(one, axis=1) for one in zip(*read, strict=True))
+            return {"losses": losses, "predictions": predictions}
+
+        found = self._over_batches(compute, [ablation], gates, on_batch)
+        return Outcomes(found["losses"], found["predictions"])
 
     def derivatives(
         self, on_batch: OnBatch | None = None, gates: Tensor | None = None
@@ -151,30 +124,62 @@ class TaskRun:
 
         ``gates`` (layers, heads) are those at which the derivatives are taken; open if None.
         """
-        shape = (len(self.task), *self.shape)
-        by_gate, by_token = np.empty((2, *shape), dtype=np.float32)
-        tokens = np.empty(len(self.task), dtype=np.int64)
         gradients = GateGradients(self.sites)
-        for done, batch in enumerate(self.batches, start=1):
+        at = torch.ones(self.shape) if gates is None else gates
+
+        def compute(batch: Batch) -> Arrays:
             with ExitStack() as stack:
                 stack.enter_context(without_gradients(self.encoder.model))
                 stack.enter_context(gradients.of_pass())
                 if gates is not None:
                     stack.enter_context(gated(self.sites, gates))
-                losses, _ = self.losses_of(batch)
+                losses, predictions = self.losses_of(batch)
                 found = gradients.of_loss(losses.sum()).float()
-            real = batch.inputs["attention_mask"][..., None, None]
-            by_gate[batch.rows] = found.sum(1).cpu().numpy()
-            by_token[batch.rows] = (found.abs() * real).sum(1).cpu().numpy()
-            tokens[batch.rows] = batch.inputs["attention_mask"].sum(1).cpu().numpy()
-            if on_batch is not None:
-                on_batch(done, len(self.batches))
-        if not np.isfinite(by_gate).all():
+            real = batch.inputs["attention_mask"]
+            return {
+                "by_gate": found.sum(1).cpu().numpy(),
+                "by_token": (found.abs() * real[..., None, None]).sum(1).cpu().numpy(),
+                "tokens": real.sum(1).cpu().numpy(),
+                "losses": losses.detach().double().cpu().numpy(),
+                "predictions": predictions.detach().double().cpu().numpy(),
+            }
+
+        found = self._over_batches(compute, ["derivatives"], at, on_batch)
+        if not np.isfinite(found["by_gate"]).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
                 f"(it ran in {self.encoder.model.dtype})"
             )
-        return Derivatives(by_gate, by_token, tokens)
+        return Derivatives(**found)
+
+    def _over_batches(
+        self,
+        compute: Callable[[Batch], Arrays],
+        what: list[str],
+        gates: Tensor,
+        on_batch: OnBatch | None,
+    ) -> Arrays:
+        """What is computed of every batch, put together in the order of the examples.
+
+        Batches that ``parts`` keeps are not computed again.
+        """
+        name = self._name_of(what, gates)
+        found: Arrays = {}
+        for done, batch in enumerate(self.batches, start=1):
+            make = partial(compute, batch)
+            own = self.parts.get(f"{name}-{done}", make) if self.parts is not None else make()
+            for column, values in own.items():
+                if column not in found:
+                    found[column] = np.empty((len(self.task), *values.shape[1:]), values.dtype)
+                found[column][batch.rows] = values
+            if on_batch is not None:
+                on_batch(done, len(self.batches))
+        return found
+
+    def _name_of(self, what: list[str], gates: Tensor) -> str:
+        """A name for what is computed of these examples at these gates, and of nothing else."""
+        said = [*what, self.task.digest, self.task.lines, self.options.batch_size, gates.tolist()]
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
 
     def _ablation(self, kind: str) -> Ablation:
         if kind != MEAN:
@@ -204,53 +209,6 @@ class TaskRun:
         )
         masked = (batch.targets != IGNORED).sum(1)
         return losses.sum(1) / masked, torch.full_like(losses[:, 0], torch.nan)
-
-    def _encode(self) -> list[Batch]:
-        tokenizer = self.encoder.tokenizer
-        limit = min(self.options.max_tokens or self.encoder.max_tokens, self.encoder.max_tokens)
-        columns = [list(texts) for texts in zip(*self.task.texts, strict=True)]
-        encoded = tokenizer(*columns, truncation=False, return_special_tokens_mask=True)
-        lengths = [len(ids) for ids in encoded["input_ids"]]
-        self.n_cut = sum(length > limit for length in lengths)
-        if self.n_cut:
-            encoded = tokenizer(
-                *columns, truncation=True, max_length=limit, return_special_tokens_mask=True
-            )
-        order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
-        size = self.options.batch_size
-        starts = range(0, len(order), size)
-        return [self._batch(encoded, order[start : start + size]) for start in starts]
-
-    def _batch(self, encoded: Any, rows: list[int]) -> Batch:
-        own = {name: [values[row] for row in rows] for name, values in encoded.items()}
-        special = own.pop("special_tokens_mask")
-        padded = self.encoder.tokenizer.pad(own, padding=True, return_tensors="pt")
-        inputs = {name: values.to(self.encoder.device) for name, values in padded.items()}
-        if self.objective == MASKED_LM:
-            return Batch(rows, *self._mask(rows, inputs, special))
-        kind = torch.float32 if self.objective == REGRESSION else torch.long
-        targets = torch.tensor(self.targets[rows], dtype=kind, device=self.encoder.device)
-        return Batch(rows, inputs, targets)
-
-    def _mask(
-        self, rows: Sequence[int], inputs: dict[str, Tensor], special: Sequence[Sequence[int]]
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs with tokens masked, and these tokens; what is masked in an example is its own."""
-        ids = inputs["input_ids"].clone()
-        targets = torch.full_like(ids, IGNORED)
-        for place, (row, marks) in enumerate(zip(rows, special, strict=True)):
-            words = np.flatnonzero(np.asarray(marks) == 0)
-            if not len(words):
-                raise ModelError(
-                    f"{self.task.file}, line {self.task.lines[row]} has no token to be masked"
-                )
-            drawn = np.random.default_rng([self.task.lines[row], 0]).random(len(words))
-            chosen = drawn < self.options.masked_share
-            chosen[drawn.argmin()] = True
-            where = torch.from_numpy(words[chosen]).to(ids.device)
-            targets[place, where] = ids[place, where]
-            ids[place, where] = self.encoder.tokenizer.mask_token_id
-        return {**inputs, "input_ids": ids}, targets
 
 
 def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:

@@ -29,19 +29,17 @@ SENTENCES = [
 
 def make_task_model(kind: type[PreTrainedModel] = BertForSequenceClassification, **config: object):
     torch.manual_seed(3)
-    settings = {"id2label": {0: "bad", 1: "good"}, "label2id": {"bad": 0, "good": 1}} | config
-    made = kind(
-        BertConfig(
-            vocab_size=128,
-            hidden_size=32,
-            num_hidden_layers=3,
-            num_attention_heads=4,
-            intermediate_size=32,
-            initializer_range=0.5,
-            **settings,
-        )
-    )
-    return made.eval()
+    settings = {
+        "id2label": {0: "bad", 1: "good"},
+        "label2id": {"bad": 0, "good": 1},
+        "vocab_size": 128,
+        "hidden_size": 32,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "intermediate_size": 32,
+        "initializer_range": 0.5,
+    }
+    return kind(BertConfig(**settings | config)).eval()
 
 
 def save(model: PreTrainedModel, folder: Path) -> Path:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
 
-from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
 from headroles.models.gates import HeadSites, gated
 from headroles.tasks import TaskOptions, open_run
 from tests.conftest import make_tokenizer
@@ -80,6 +80,25 @@ def test_losses_of_masked_words(masked_lm: Path, plain: Path) -> None:
             assert found.losses[row, 0] == pytest.approx(float(loss), rel=1e-4)
 
 
+def test_masks_have_a_seed(masked_lm: Path, plain: Path) -> None:
+    losses = [
+        open_run(masked_lm, plain, TaskOptions(mask_seed=seed)).outcomes(settings()).losses
+        for seed in (0, 0, 1)
+    ]
+    assert np.array_equal(losses[0], losses[1])
+    assert not np.allclose(losses[0], losses[2])
+
+
+def test_derivatives_come_with_losses(classifier: Path, labelled: Path) -> None:
+    run = open_run(classifier, labelled, OPTIONS)
+    gates = settings((1, 2))
+    expected = run.outcomes(torch.cat([settings(), gates]))
+    for place, at in enumerate((None, gates[0])):
+        found = run.derivatives(gates=at)
+        assert found.losses == pytest.approx(expected.losses[:, place], abs=1e-5)
+        assert np.array_equal(found.outcomes.predictions[:, 0], expected.predictions[:, place])
+
+
 @pytest.mark.parametrize("ablation", ["zero", "mean", "uniform"])
 def test_ablations_differ_and_do_not_depend_on_the_batch(
     ablation: str, classifier: Path, labelled: Path
@@ -135,6 +154,12 @@ class TestBadInput:
     def test_a_head_that_was_never_trained(self, masked_lm: Path, labelled: Path) -> None:
         with pytest.raises(ModelError, match="nothing trained on top of its encoder for class"):
             open_run(masked_lm, labelled, TaskOptions(objective="classification"))
+
+    def test_text_that_the_tokenizer_does_not_know(self, classifier: Path, tmp_path: Path) -> None:
+        file = tmp_path / "x.tsv"
+        file.write_text("text\tlabel\n語 語 cat\t0\n語 言\t1\n", "utf-8")
+        with pytest.raises(TokenizerError, match=r"57% of the word pieces of .* are unknown"):
+            open_run(classifier, file, OPTIONS)
 
     def test_several_labels_for_one_text(self, tmp_path: Path, labelled: Path) -> None:
         model = make_task_model(problem_type="multi_label_classification")

@@ -2,77 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
+from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import adjust_p_values, mcnemar_test, smallest_n
 from headroles.models import Model
-from headroles.models.kept_heads import Head
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
-from headroles.studies.removal.examples import read_examples, write_examples
-from headroles.studies.removal.options import AblateOptions
-from headroles.studies.removal.orders import heads_by_role, load_roles, present_heads, without_each
-from headroles.tasks import Outcomes, TaskRun, open_run
-from headroles.tasks.options import CLASSIFICATION
-from headroles.testing import (
-    MAX_T,
-    Hypotheses,
-    differs,
-    find_equivalence,
-    find_intervals,
-    find_notes,
-    find_p_values,
-    find_warnings,
-    is_equivalent,
-)
+from headroles.studies.removal.ablation_options import AblateOptions
+from headroles.studies.removal.ablation_table import ANSWERS, COLUMNS, make_table
+from headroles.studies.removal.examples import read_outcomes, write_outcomes
+from headroles.studies.removal.orders import without_each
+from headroles.studies.removal.removals import removals_of
+from headroles.studies.removal.resuming import keep_parts
+from headroles.tasks import Outcomes, open_run
+from headroles.tasks.outcomes import FloatArray
 
-COLUMNS = (
-    "set",
-    "removed",
-    "layer",
-    "head",
-    "n_removed",
-    "n",
-    "loss",
-    "loss_change",
-    "sd",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_adjusted",
-    "p_equivalence",
-    "p_equivalence_adjusted",
-    "answer",
-    "equivalent",
-    "examples_needed",
-    "accuracy_change",
-    "p_accuracy",
-    "p_accuracy_adjusted",
-    "note",
-)
-WORSE, BETTER, UNDECIDED = ANSWERS = ("worse", "better", "undecided")
 EXAMPLES_FILE = "ablation-examples.parquet"
 _SHOWN = 8
-_POWER = 0.8
-
-
-@dataclass(frozen=True)
-class Removal:
-    """Heads that are removed together, and what tables call them."""
-
-    kind: str
-    name: str
-    heads: tuple[Head, ...]
-    layer: int = -1
-    head: int = -1
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -88,10 +40,11 @@ class Ablations(Result):
     power 0.8. ``accuracy_change`` is tested by McNemar's exact test; NaN without classes.
 
     ``outcomes`` are the losses and predictions (examples, 1 + removals) of every example, the first
-    those of the whole model.
+    those of the whole model; ``targets`` (examples,) are what was to be said.
     """
 
     outcomes: Outcomes | None = None
+    targets: FloatArray | None = None
 
     kind: ClassVar[str] = "ablations"
     stem: ClassVar[str] = "ablations"
@@ -104,7 +57,14 @@ class Ablations(Result):
         ablated: dict[str, Any] = self.provenance["ablated"]
         return ablated
 
-    def rises(self) -> NDArray[np.float64]:
+    @property
+    def examples(self) -> tuple[Outcomes, FloatArray]:
+        """The outcomes and the targets. Raises UsageError for a result that came without them."""
+        if self.outcomes is None or self.targets is None:
+            raise UsageError("these ablations come without their examples; load a folder of them")
+        return self.outcomes, self.targets
+
+    def rises(self) -> FloatArray:
         """(layers, heads): the change of the loss without each single head; NaN if not removed."""
         found = np.full((self.provenance["layers"], self.provenance["heads"]), np.nan)
         rows = self.frame[self.frame["set"] == "single"]
@@ -157,19 +117,16 @@ class Ablations(Result):
     def write_files(self, folder: Path) -> list[str]:
         """The table, and what came of every example."""
         names = super().write_files(folder)
-        if self.outcomes is None:
+        if self.outcomes is None or self.targets is None:
             return names
-        one = self.outcomes
-        columns: dict[str, NDArray[Any]] = {"loss": one.losses, "prediction": one.predictions}
-        write_examples(folder / EXAMPLES_FILE, columns)
+        write_outcomes(folder / EXAMPLES_FILE, self.outcomes, self.targets)
         return [*names, EXAMPLES_FILE]
 
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Ablations:
         """The table and the outcomes."""
         table = super().read_files(folder, provenance)
-        found = read_examples(folder / EXAMPLES_FILE)
-        return cls(table.frame, provenance, Outcomes(found["loss"], found["prediction"]))
+        return cls(table.frame, provenance, *read_outcomes(folder / EXAMPLES_FILE))
 
 
 @takes(AblateOptions)
@@ -195,109 +152,14 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
 def ablate(model: Model, task: str | Path, options: AblateOptions) -> Ablations:
     """`ablate_heads` for callers that have their options together."""
     run = open_run(model, task, options)
+    keep_parts("ablations", options, run)
     removals = removals_of(run, options)
     gates = without_each([(), *(one.heads for one in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation, options.on_progress)
-    frame, warnings = _test(run, removals, outcomes, options)
+    frame, warnings = make_table(run, removals, outcomes, options)
     ablated = {
         **options.record(),
         "measured": run.measure(outcomes),
         "warnings": warnings,
     }
-    return Ablations(frame, {**run.provenance(options), "ablated": ablated}, outcomes)
-
-
-def removals_of(run: TaskRun, options: AblateOptions) -> list[Removal]:
-    """The sets of heads that are removed, as asked for."""
-    heads = present_heads(run)
-    layers = sorted({layer for layer, _ in heads})
-    of_layer = {layer: tuple(one for one in heads if one[0] == layer) for layer in layers}
-    found: list[Removal] = []
-    for kind in options.sets:
-        if kind == "single":
-            found += [Removal(kind, f"{one[0]}-{one[1]}", (one,), *one) for one in heads]
-        elif kind == "others":
-            for one in heads:
-                rest = tuple(other for other in of_layer[one[0]] if other != one)
-                if rest:
-                    found.append(Removal(kind, f"layer {one[0]} but {one[1]}", rest, *one))
-        elif kind == "layers":
-            found += [
-                Removal(kind, f"layer {layer}", own, layer) for layer, own in of_layer.items()
-            ]
-        else:
-            having = heads_by_role(load_roles(str(options.roles_from)), run)
-            found += [Removal(kind, role, tuple(sorted(own))) for role, own in having.items()]
-    return found
-
-
-def _test(
-    run: TaskRun, removals: Sequence[Removal], outcomes: Outcomes, options: AblateOptions
-) -> tuple[pd.DataFrame, list[str]]:
-    changes = outcomes.losses[:, 1:] - outcomes.losses[:, :1]
-    hypotheses = Hypotheses.of(
-        changes,
-        0.0,
-        labels=np.zeros(len(removals), dtype=np.intp),
-        names=("removals",),
-        called="the differences",
-        size=outcomes.losses[:, 1:].mean(0),
-    )
-    two_sided = find_p_values(hypotheses, options, "two-sided")
-    near = find_equivalence(hypotheses, options, options.margin)
-    intervals = find_intervals(hypotheses, options)
-    differ = differs(hypotheses, two_sided, options.alpha)
-    means = hypotheses.moments.mean
-    frame = pd.DataFrame(
-        {
-            "set": [one.kind for one in removals],
-            "removed": [one.name for one in removals],
-            "layer": [one.layer for one in removals],
-            "head": [one.head for one in removals],
-            "n_removed": [len(one.heads) for one in removals],
-            "n": hypotheses.moments.n,
-            "loss": outcomes.losses[:, 1:].mean(0),
-            "loss_change": means,
-            "sd": hypotheses.moments.sd,
-            "ci_low": intervals.ci_low,
-            "ci_high": intervals.ci_high,
-            "p_value": two_sided.single,
-            "p_adjusted": two_sided.adjusted,
-            "p_equivalence": near.single,
-            "p_equivalence_adjusted": near.adjusted,
-            "answer": np.select([differ & (means > 0), differ], [WORSE, BETTER], UNDECIDED),
-            "equivalent": is_equivalent(hypotheses, near, options.margin, options.alpha),
-            "examples_needed": _needed(hypotheses, options),
-            **_accuracy(run, outcomes, options),
-            "note": find_notes(hypotheses),
-        }
-    )
-    return frame[list(COLUMNS)], find_warnings(hypotheses, options, two_sided, sides=2)
-
-
-def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float64]:
-    """Examples (T,) at which a two-sided test with a Bonferroni correction has power 0.8."""
-    effect = np.abs(hypotheses.effect_size)
-    needed = np.where(np.isnan(effect), np.nan, np.inf)
-    some = effect > 0
-    if some.any():
-        level = options.alpha / 2 / hypotheses.n_tests
-        needed[some] = smallest_n(effect[some], level, _POWER)
-    return needed
-
-
-def _accuracy(
-    run: TaskRun, outcomes: Outcomes, options: AblateOptions
-) -> dict[str, NDArray[np.float64]]:
-    n_removals = outcomes.losses.shape[1] - 1
-    if run.objective != CLASSIFICATION:
-        nothing = np.full(n_removals, np.nan)
-        return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), nothing)
-    right = outcomes.predictions == run.targets[:, None]
-    p_values = mcnemar_test(right[:, 1:], right[:, :1])
-    correction = "holm" if options.correction == MAX_T else options.correction
-    return {
-        "accuracy_change": right[:, 1:].mean(0) - right[:, 0].mean(),
-        "p_accuracy": p_values,
-        "p_accuracy_adjusted": adjust_p_values(p_values, correction, alpha=options.alpha),
-    }
+    return Ablations(frame, {**run.provenance(options), "ablated": ablated}, outcomes, run.targets)

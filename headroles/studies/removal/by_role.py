@@ -18,8 +18,8 @@ from headroles.models import Model
 from headroles.models.kept_heads import Head
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
-from headroles.studies.removal.importance import values_of
-from headroles.studies.removal.options import RoleImportanceOptions
+from headroles.studies.removal.ablation_options import RoleImportanceOptions
+from headroles.studies.removal.estimators import values_of
 from headroles.studies.removal.orders import (
     heads_by_role,
     load_roles,

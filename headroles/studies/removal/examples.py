@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.errors import StorageError
+from headroles.tasks import Outcomes
+from headroles.tasks.outcomes import FloatArray
 
 _SHAPES = b"shapes"
 
@@ -47,3 +49,20 @@ def read_examples(file: Path) -> dict[str, NDArray[Any]]:
         return columns
     except (KeyError, TypeError, ValueError) as error:
         raise StorageError(f"{file} is not what headroles wrote ({error!r})") from error
+
+
+def write_outcomes(file: Path, outcomes: Outcomes, targets: FloatArray) -> None:
+    """Write what came of examples, and what was to be said of each."""
+    columns = {"loss": outcomes.losses, "prediction": outcomes.predictions, "target": targets}
+    write_examples(file, columns)
+
+
+def read_outcomes(file: Path) -> tuple[Outcomes, FloatArray]:
+    """Read back what `write_outcomes` wrote. Raises StorageError where that is not possible."""
+    found = read_examples(file)
+    if missing := {"loss", "prediction", "target"} - set(found):
+        raise StorageError(
+            f"{file} lacks {', '.join(sorted(missing))}, which this version writes; make the "
+            "results again"
+        )
+    return Outcomes(found["loss"], found["prediction"]), found["target"]

@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar
 
 from headroles.errors import UsageError
 from headroles.options import Option
-from headroles.studies.removal.options import RunOptions
+from headroles.studies.removal.options import TestSetOptions
 
 FROZEN, TRAINED = WEIGHTS = ("frozen", "trained")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateOptions(RunOptions):
+class GateOptions(TestSetOptions):
     """How gates are learnt."""
 
     title: ClassVar[str] = "Heads"

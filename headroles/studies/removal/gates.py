@@ -17,7 +17,8 @@ from headroles.models.kept_heads import Head
 from headroles.studies.removal.gate_options import TRAINED, GateOptions
 from headroles.studies.removal.orders import without
 from headroles.tasks import TaskRun
-from headroles.tasks.running import Batch, without_gradients
+from headroles.tasks.batches import Batch
+from headroles.tasks.running import without_gradients
 
 START = 3.0
 """The log alpha of every gate at first: at 90 % of the draws it is exactly 1."""

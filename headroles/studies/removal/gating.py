@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, count
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.results import Grid, Shown, Warned
-from headroles.storage import check_result_folder
+from headroles.storage import result_folder
 from headroles.studies.removal.gate_options import TRAINED, GateOptions
 from headroles.studies.removal.gates import LearntGates, learn_gates
 from headroles.studies.removal.orders import present_heads
@@ -116,9 +116,9 @@ def gate_heads(
         model: a folder or hub id, with the head that was trained for the task.
         task: examples that gates are learnt with, as of `find_importance`.
         out: the folder to write; a model for every command and for `load_model`.
-        options: keyword arguments, described below.
         test: examples on which the model is measured before and after; others than ``task``.
         overwrite: whether ``out`` may hold files.
+        options: keyword arguments, described below.
 
     Raises:
         UsageError: no fewer heads to keep than the model has, or layers that share a module.
@@ -137,23 +137,34 @@ def gate(
     overwrite: bool = False,
 ) -> Gated:
     """`gate_heads` for callers that have their options together."""
-    check_result_folder(out, overwrite)
+    with result_folder(out, overwrite) as staging:
+        found = _gate(model, task, staging, options, test)
+        return replace(found, pruned=replace(found.pruned, folder=Path(out)))
+
+
+def _gate(
+    model: str | Path,
+    task: str | Path,
+    folder: Path,
+    options: GateOptions,
+    test: str | Path | None,
+) -> Gated:
+    """`gate` into a folder that is claimed."""
     run = open_run(model, task, options)
     heads = present_heads(run)
     _check(run, len(heads), options)
-    measured = None if test is None else run.over(test, options)
+    measured = None if test is None else run.over(test, options.of_test())
     before = measure_whole(measured)
     runs, chosen = _learn(run, options)
     kept = runs[chosen].kept
     pruned = write_without(
         run.encoder,
         [head for head in heads if head not in kept],
-        out,
+        folder,
         options,
         order="gates",
         before=before,
         measured=measured,
-        overwrite=overwrite,
         notes={"seeds": [_record(one) for one in runs], "chosen_seed": runs[chosen].seed},
     )
     return Gated(pruned, tuple(runs), chosen)

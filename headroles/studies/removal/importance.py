@@ -10,28 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from headroles.formats import to_records
 from headroles.models import Model
-from headroles.models.surgery import heads_of
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
+from headroles.studies.removal.estimators import normalise, reliability_of, values_of
 from headroles.studies.removal.examples import read_examples, write_examples
-from headroles.studies.removal.options import (
-    ABSOLUTE,
-    ESTIMATORS,
-    L2,
-    SIGNED,
-    TAYLOR,
-    TOKEN,
-    ImportanceOptions,
-)
-from headroles.tasks import TaskRun, open_run
-from headroles.tasks.running import Derivatives
+from headroles.studies.removal.options import ESTIMATORS, L2, ImportanceOptions
+from headroles.studies.removal.orders import present_heads
+from headroles.studies.removal.resuming import keep_parts
+from headroles.tasks import Derivatives, TaskRun, open_run
+from headroles.tasks.outcomes import FloatArray
 from headroles.testing import Hypotheses, TestOptions, find_intervals
 
-FloatArray = NDArray[np.float64]
 COLUMNS = (
     "layer",
     "head",
@@ -45,7 +37,6 @@ COLUMNS = (
     "rank",
 )
 EXAMPLES_FILE = "importance-examples.parquet"
-_SPLITS = 50
 _STRONGEST = 5
 _RELIABLE = 0.8
 
@@ -155,6 +146,8 @@ class Importance(Result):
             "by_gate": one.by_gate,
             "by_token": one.by_token,
             "tokens": one.tokens,
+            "losses": one.losses,
+            "predictions": one.predictions,
         }
         write_examples(folder / EXAMPLES_FILE, columns)
         return [*names, EXAMPLES_FILE]
@@ -193,21 +186,19 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
 def importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
     """`find_importance` for callers that have their options together."""
     run = open_run(model, task, options)
+    keep_parts("importance", options, run)
     return importance_of(run, options)
 
 
 def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
     """The importance of the heads of a model over a task that are open already."""
-    import torch
-
-    found = run.derivatives(options.on_progress)
-    whole = run.outcomes(torch.ones(1, *run.shape))
-    values = {name: values_of(found, name) for name in ESTIMATORS}
     gone = _gone(run)
+    found = run.derivatives(options.on_progress)
+    values = {name: values_of(found, name) for name in ESTIMATORS}
     provenance = run.provenance(options)
-    provenance["task"]["measured"] = run.measure(whole)
+    provenance["task"]["measured"] = run.measure(found.outcomes)
     provenance["reliability"] = {
-        name: _reliability(one[:, ~gone], options.reliability) for name, one in values.items()
+        name: reliability_of(one[:, ~gone], options.reliability) for name, one in values.items()
     }
     frames = [
         _frame(name, one, gone, run.shape, options.normalisation) for name, one in values.items()
@@ -215,34 +206,9 @@ def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
     return Importance(pd.concat(frames, ignore_index=True), provenance, found)
 
 
-def values_of(derivatives: Derivatives, estimator: str) -> FloatArray:
-    """(examples, layers * heads): what the means over examples are taken of."""
-    if estimator == TOKEN:
-        # The released code divides by tokens, in the last layer by examples, where only the
-        # classifier token has a derivative.
-        by_token = derivatives.by_token.astype(np.float64)
-        by_token[:, :-1] /= derivatives.tokens.mean()
-        return by_token.reshape(len(by_token), -1)
-    by_gate = derivatives.by_gate.astype(np.float64).reshape(len(derivatives.by_gate), -1)
-    made = {ABSOLUTE: np.abs, SIGNED: np.negative, TAYLOR: np.square}
-    values: FloatArray = made[estimator](by_gate)
-    return values
-
-
-def normalise(importances: FloatArray, how: str) -> FloatArray:
-    """Importances (layers, heads), each layer divided by its Euclidean length if ``how`` is l2.
-
-    A layer of zeros stays as it is.
-    """
-    if how != L2:
-        return importances
-    lengths = np.sqrt(np.nansum(importances**2, axis=1, keepdims=True))
-    return np.asarray(importances / np.where(lengths > 0, lengths, 1))
-
-
 def _gone(run: TaskRun) -> NDArray[np.bool_]:
     gone = np.ones(run.shape, dtype=bool)
-    for head in heads_of(run.encoder.model):
+    for head in present_heads(run):
         gone[head] = False
     return gone.ravel()
 
@@ -279,24 +245,3 @@ def _frame(
             "rank": pd.Series(-ranked).rank(method="first").to_numpy(),
         }
     )[list(COLUMNS)]
-
-
-def _reliability(values: FloatArray, wanted: float) -> dict[str, float]:
-    """How much two halves agree on the order of heads, and what all examples make of that.
-
-    ``full`` and ``examples_needed`` follow from the formula of Spearman (1910) and Brown (1910).
-    """
-    if values.shape[1] < 3 or len(values) < 4:
-        return {"split_half": np.nan, "full": np.nan, "examples_needed": np.nan}
-    rng = np.random.default_rng(0)
-    found = []
-    for _ in range(_SPLITS):
-        order = rng.permutation(len(values))
-        halves = np.array_split(order, 2)
-        found.append(stats.spearmanr(*(values[half].mean(0) for half in halves)).statistic)
-    half = float(np.mean(found))
-    full = 2 * half / (1 + half) if half > -1 else -1.0
-    needed = np.inf
-    if 0 < full < 1:
-        needed = float(np.ceil(len(values) * wanted * (1 - full) / (full * (1 - wanted))))
-    return {"split_half": half, "full": full, "examples_needed": needed}

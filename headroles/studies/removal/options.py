@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
 
 from headroles.errors import UsageError
-from headroles.models.ablations import ABLATIONS, ZERO
 from headroles.options import Option, Options, split_names
 from headroles.scoring import OnProgress
-from headroles.tasks import TaskOptions
-from headroles.testing import LevelOptions, TestOptions
+from headroles.tasks import Parts, TaskOptions
+from headroles.testing import MAX_T
 
 ABSOLUTE, SIGNED, TOKEN, TAYLOR = ESTIMATORS = ("absolute", "signed", "token", "taylor")
 BY_TASK = ("importance", "reestimated", "ablation")
@@ -20,7 +19,6 @@ BY_LAYER = ("bottom", "top", "middle", "both_ends", "alternate")
 RANDOM = ("random", "random_per_layer")
 ORDERS = (*BY_TASK, *BY_ROLE, *BY_LAYER, *RANDOM)
 FORMS = ("pruned", "zeroed")
-SETS = ("single", "others", "layers", "roles")
 NONE, L2 = NORMALISATIONS = ("none", "l2")
 
 
@@ -55,7 +53,46 @@ class RunOptions(TaskOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportanceOptions(RankingOptions, RunOptions):
+class ResumableOptions(RunOptions):
+    """How a task is run by a study that can be taken up where it was interrupted."""
+
+    title: ClassVar[str] = "Task"
+
+    parts: Annotated[
+        Parts | None,
+        Option(
+            "Folder that keeps the batches that are done, so that the same study, if it was "
+            "interrupted, need not compute them again.",
+            has_flag=False,
+            recorded=False,
+            convert=Parts.of,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSetOptions(RunOptions):
+    """How a task is run by a study that is measured on examples of its own."""
+
+    __test__ = False
+    title: ClassVar[str] = "Task"
+
+    test_examples: Annotated[
+        int | None,
+        Option(
+            "Most examples of the test to take; --examples is about TASK alone.",
+            words="the number of test examples",
+            least=2,
+        ),
+    ] = None
+
+    def of_test(self) -> Self:
+        """The options with which the test is read."""
+        return replace(self, examples=self.test_examples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportanceOptions(RankingOptions, ResumableOptions):
     """How the importance of heads is estimated."""
 
     title: ClassVar[str] = "Heads"
@@ -122,7 +159,7 @@ class SelectionOptions(RoleOptions, RankingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruneOptions(SelectionOptions, RunOptions):
+class PruneOptions(SelectionOptions, TestSetOptions):
     """How a model is pruned."""
 
     title: ClassVar[str] = "Heads"
@@ -169,74 +206,7 @@ def check_role(order: str, options: SelectionOptions) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class AblateOptions(RoleOptions, TestOptions, RunOptions):
-    """What is removed, and how its loss is tested."""
-
-    __test__ = False
-    title: ClassVar[str] = "Heads"
-
-    sets: Annotated[
-        Sequence[str],
-        Option(
-            "What is removed: " + ", ".join(SETS) + "; separated by commas.",
-            more="single: each head; others: all heads of a layer but one; layers: whole layers; "
-            "roles: all heads with a role (needs roles_from).",
-            convert=split_names,
-        ),
-    ] = "single"
-    ablation: Annotated[
-        str,
-        Option(
-            "What takes the place of a head.",
-            more="zero: nothing. mean: its mean output. uniform: the mean of its values, which is "
-            "what the released BERT code of Budhraja et al. (2020) does.",
-            words="the ablation",
-            choices=ABLATIONS,
-        ),
-    ] = ZERO
-    margin: Annotated[
-        float,
-        Option(
-            "Change of the loss that would matter, in nats.",
-            more="To be chosen before the data are seen; a head whose removal is shown to change "
-            "the loss by less can go.",
-            words="the margin",
-            above=0,
-        ),
-    ] = 0.01
-
-    def check(self) -> None:
-        """Sets that there are."""
-        super().check()
-        for name in self.sets:
-            if name not in SETS:
-                raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
-        if "roles" in self.sets and self.roles_from is None:
-            raise UsageError(
-                "sets of heads by role need roles; pass their folder with --roles-from"
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoleImportanceOptions(RoleOptions, LevelOptions, RunOptions):
-    """How heads with a role are compared with others."""
-
-    title: ClassVar[str] = "Heads"
-
-    estimator: Annotated[
-        str, Option("Estimator of importance that is compared.", choices=ESTIMATORS)
-    ] = ABSOLUTE
-    permutations: Annotated[
-        int, Option("Permutations of heads within layers, for each role.", least=99)
-    ] = 9999
-    draws: Annotated[
-        int, Option("Draws of as many other heads of the same layers, for each role.", least=1)
-    ] = 20
-    seed: Annotated[int, Option("Seed of permutations and draws.", words="the seed", least=0)] = 0
-
-    def check(self) -> None:
-        """Without roles there is nothing to compare."""
-        super().check()
-        if self.correction == "max_t":
-            raise UsageError("the correction max_t comes from sign flips; choose another")
+def check_no_sign_flips(correction: str) -> None:
+    """Raise UsageError for the correction that only sign flips have."""
+    if correction == MAX_T:
+        raise UsageError("the correction max_t comes from sign flips; choose another")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.models.kept_heads import Head
 from headroles.models.surgery import heads_of
-from headroles.studies.removal.importance import normalise, values_of
+from headroles.studies.removal.estimators import normalise, values_of
 from headroles.studies.removal.options import BY_LAYER, BY_ROLE, SelectionOptions
 from headroles.studies.role_table import RoleTable
 from headroles.tasks import TaskRun
@@ -22,8 +22,13 @@ FloatArray = NDArray[np.float64]
 
 
 def present_heads(run: TaskRun) -> list[Head]:
-    """The heads that a model has, by layer and number."""
-    return heads_of(run.encoder.model)
+    """The heads that a model has, by layer and number. Raises UsageError if it has none."""
+    heads = heads_of(run.encoder.model)
+    if not heads:
+        raise UsageError(
+            f"all heads of {run.encoder.description['model']} are gone; take a model that has some"
+        )
+    return heads
 
 
 def without(removed: Iterable[Head], shape: tuple[int, int]) -> torch.Tensor:
@@ -48,9 +53,10 @@ def choose_heads(
 ) -> list[Head]:
     """The ``n_removed`` heads, of those that there are, that go first.
 
-    Raises UsageError for an order that lacks what it needs, and where protected heads and those
-    that layers keep do not leave so many.
+    Raises UsageError for an order that lacks what it needs, for protected heads that there are not,
+    and where these and those that layers keep do not leave so many.
     """
+    _check_protected(heads, options)
     if order in BY_LAYER:
         return _walk(_by_layer(order, n_removed, heads, options), n_removed, heads, options)
     if order == "random":
@@ -115,6 +121,17 @@ def _walk(
             f"({options.at_least}) and the order leave {len(chosen)} that may go"
         )
     return chosen
+
+
+def _check_protected(heads: Sequence[Head], options: SelectionOptions) -> None:
+    for layer, number in options.protect or ():
+        if (layer, number) not in heads:
+            own = [str(one) for at, one in heads if at == layer]
+            has = f"the heads {', '.join(own)} there" if own else "no heads in that layer"
+            raise UsageError(
+                f"the head {layer}-{number} is to be protected, but the model has {has}; layers "
+                "and heads count from 0"
+            )
 
 
 def _by_layer(

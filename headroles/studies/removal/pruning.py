@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ import torch
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
 from headroles.models.kept_heads import Head
-from headroles.models.pruned import save_model
+from headroles.models.pruned import write_model
 from headroles.models.surgery import heads_of, remove_heads
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
 from headroles.results import Grid, Shown
-from headroles.storage import check_result_folder
+from headroles.storage import result_folder
 from headroles.studies.removal.options import PruneOptions
 from headroles.studies.removal.orders import choose_heads
 from headroles.tasks import TaskOptions, TaskRun, open_run
@@ -110,9 +110,20 @@ def prune(
     overwrite: bool = False,
 ) -> Pruned:
     """`prune_heads` for callers that have their options together."""
-    check_result_folder(out, overwrite)
+    with result_folder(out, overwrite) as staging:
+        return replace(_prune(model, staging, options, task, test), folder=Path(out))
+
+
+def _prune(
+    model: str | Path,
+    folder: Path,
+    options: PruneOptions,
+    task: str | Path | None,
+    test: str | Path | None,
+) -> Pruned:
+    """`prune` into a folder that is claimed."""
     run = open_run(model, task, options) if task is not None else None
-    measured = _measured(model, test, options, run)
+    measured = _measured(model, test, options.of_test(), run)
     opened = measured or run
     encoder = opened.encoder if opened else _load(model, options)
     heads = heads_of(encoder.model)
@@ -120,12 +131,11 @@ def prune(
     return write_without(
         encoder,
         removed,
-        out,
+        folder,
         options,
         order=options.order,
         before=measure_whole(measured),
         measured=measured,
-        overwrite=overwrite,
         zeroed=options.written_as == "zeroed",
     )
 
@@ -133,17 +143,16 @@ def prune(
 def write_without(
     encoder: LoadedEncoder,
     removed: Sequence[Head],
-    out: str | Path,
+    folder: Path,
     options: TaskOptions,
     *,
     order: str,
     before: dict[str, float],
     measured: TaskRun | None,
-    overwrite: bool = False,
     zeroed: bool = False,
     notes: dict[str, Any] | None = None,
 ) -> Pruned:
-    """Write a model without heads, measured on ``measured`` again, with ``notes`` about it."""
+    """Write a model without heads into a folder, with ``notes`` about it, and measure it again."""
     network = encoder.model
     heads = heads_of(network)
     n_before = sum(parameter.numel() for parameter in network.parameters())
@@ -151,7 +160,7 @@ def write_without(
         remove_heads(network, removed)
     if measured is not None:
         # The heads are found anew: the projections of the model are others now.
-        measured = TaskRun(encoder, measured.task, options)
+        measured = TaskRun(encoder, measured.task, measured.options)
     record = {
         "model": encoder.description,
         "options": options.record(),
@@ -160,9 +169,9 @@ def write_without(
     }
     put_to_zero = removed if zeroed else []
     tokenizer = encoder.tokenizer
-    save_model(network, tokenizer, out, zeroed=put_to_zero, notes=record, overwrite=overwrite)
+    write_model(network, tokenizer, folder, zeroed=put_to_zero, notes=record)
     return Pruned(
-        Path(out),
+        folder,
         order,
         tuple(sorted(removed)),
         tuple(head for head in heads if head not in removed),

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from headroles.cli import app
 from headroles.studies.removal import Importance, find_importance
-from headroles.studies.removal.importance import normalise, values_of
-from headroles.tasks.running import Derivatives
+from headroles.studies.removal.estimators import normalise, values_of
+from headroles.tasks import Derivatives
 from tests.tasks.conftest import make_task_model, save
 
 # Products of head outputs and their derivatives: sample, head, token.
@@ -25,6 +25,8 @@ def by_hand() -> Derivatives:
         np.stack([by_gate, by_gate], axis=1).astype(np.float32),
         np.stack([by_token, by_token], axis=1).astype(np.float32),
         np.array([3, 3]),
+        losses=np.zeros(2),
+        predictions=np.zeros(2),
     )
 
 

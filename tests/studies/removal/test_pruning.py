@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,13 +13,26 @@ import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
-from headroles import RoleTable, classify_heads, load_model, read_conllu
+from headroles import (
+    RoleTable,
+    ablate_heads,
+    classify_heads,
+    find_pruning_curves,
+    gate_heads,
+    load_model,
+    prune_heads,
+    read_conllu,
+    sample_treebank,
+)
 from headroles.cli import app
-from headroles.errors import UsageError
-from headroles.models.surgery import removed_from
+from headroles.errors import StorageError, UsageError
+from headroles.models.surgery import remove_heads, removed_from
+from headroles.storage import check_result_folder, result_folder
 from headroles.studies.removal import PruneOptions
 from headroles.studies.removal.orders import choose_heads, choose_layers, rises_of
-from headroles.tasks import TaskOptions, open_run
+from headroles.tasks import TaskOptions, TaskRun, open_run
+from headroles.tasks.batches import Batch
+from tests.tasks.conftest import make_task_model, save
 
 HEADS = [(layer, head) for layer in range(6) for head in range(4)]
 
@@ -177,3 +191,93 @@ class TestCommand:
         result = run("prune", classifier, "--order", "top", "--keep", 3, "--out", tmp_path)
         assert result.exit_code == 1
         assert "is not empty" in result.stderr
+
+    def test_a_folder_that_another_run_writes_into(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        """Said before the work: the folder is claimed for all of it."""
+        for command in (
+            ["prune", classifier, labelled, "--keep", 3],
+            ["gate", classifier, labelled, "--keep", 3],
+        ):
+            with (
+                result_folder(tmp_path / "out"),
+                mock.patch.object(TaskRun, "losses_of", side_effect=AssertionError),
+            ):
+                result = run(*command, "--out", tmp_path / "out")
+            assert result.exit_code == 1
+            assert "another run is writing into" in " ".join(result.stderr.split())
+
+    def test_the_folder_is_claimed_while_heads_are_chosen(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        forward, refused = TaskRun.losses_of, []
+
+        def losses_of(self: TaskRun, batch: Batch) -> object:
+            with pytest.raises(StorageError, match="another run is writing"):
+                check_result_folder(tmp_path / "out")
+            refused.append(batch)
+            return forward(self, batch)
+
+        with mock.patch.object(TaskRun, "losses_of", losses_of):
+            result = run("prune", classifier, labelled, "--keep", 3, "--out", tmp_path / "out")
+        assert result.exit_code == 0, result.output
+        assert refused
+
+    def test_the_test_has_examples_of_its_own(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        """--examples is about TASK, --test-examples about the test."""
+        sizes = []
+        for given in ([], ["--test-examples", 5]):
+            command = ["prune", classifier, labelled, "--test", labelled, "--keep", 3]
+            with mock.patch.object(TaskRun, "measure", autospec=True) as measure:
+                measure.side_effect = lambda found, outcomes: (
+                    sizes.append(len(outcomes.losses)) or {"loss": 0.0}
+                )
+                result = run(*command, "--examples", 3, *given, "--out", tmp_path / f"{given}")
+            assert result.exit_code == 0, result.output
+        assert sizes == [8, 8, 5, 5]
+
+
+def test_from_python(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    found = prune_heads(classifier, tmp_path / "out", labelled, labelled, keep=5, seed=1)
+    assert found.folder == tmp_path / "out"
+    assert (len(found.kept), len(found.removed)) == (5, 7)
+    gated = gate_heads(classifier, labelled, tmp_path / "gated", keep=5, updates=3, seeds=1)
+    assert gated.pruned.folder == tmp_path / "gated"
+
+
+@pytest.mark.parametrize("command", ["importance", "ablate", "by-role", "gate", "pruning-curves"])
+def test_a_model_without_any_head(command: str, labelled: Path, tmp_path: Path) -> None:
+    model = make_task_model()
+    remove_heads(model, [(layer, head) for layer in range(3) for head in range(4)])
+    folder = save(model, tmp_path / "none")
+    more: list[object] = {
+        "gate": ["--keep", 1],
+        "pruning-curves": ["--test", labelled],
+    }.get(command, [])
+    if command == "by-role":
+        made = classify_heads(make_task_model().bert, sample_treebank(), tokenizer=str(folder))
+        made.save(tmp_path / "roles")
+        more = ["--roles-from", tmp_path / "roles"]
+    result = run(command, folder, labelled, *more, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "all heads of" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
+    model = make_task_model()
+    remove_heads(model, [(2, head) for head in range(4)])
+    folder = save(model, tmp_path / "two")
+    found = ablate_heads(folder, labelled, sets="single,others,layers,thirds")
+    assert found.frame["set"].value_counts().to_dict() == {
+        "single": 8,
+        "others": 8,
+        "layers": 2,
+        "thirds": 2,
+    }
+    assert "upper third" not in found.frame["removed"].tolist()
+    curves = find_pruning_curves(folder, labelled, orders="top,random", shares="0.5", draws=2)
+    assert {tuple(head) for head in curves.points[0]["removed"]} == {(1, head) for head in range(4)}

@@ -1,0 +1,49 @@
+"""``headroles by-task``: which layers or heads matter for which task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headroles.cli.app import app
+from headroles.cli.arguments import Out
+from headroles.cli.flags import FolderOptions, command
+from headroles.cli.keeping import fill
+from headroles.cli.replicate import names_of
+from headroles.studies.removal import TaskDropOptions
+
+
+@command(app, without=["family", "clusters"])  # examples of a task have no documents
+def by_task(
+    ablated: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR DIR", help="Folders that ablate wrote, one for each task."),
+    ],
+    out: Out,
+    options: TaskDropOptions,
+    output: FolderOptions,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--names",
+            help="Names of the tasks, separated by commas; left out: those of the folders.",
+            rich_help_panel="Task",
+        ),
+    ] = None,
+) -> None:
+    """Compare what is lost without heads in several tasks.
+
+    Tasks may be languages or genres, of one model or each of its own: the relative drop as a matrix
+    of layers, thirds of the layers or heads by task.
+    """
+    from headroles.options import split_names
+    from headroles.studies.removal import Ablations, TaskDrops
+    from headroles.studies.removal import by_task as compare
+
+    def work() -> TaskDrops:
+        called = names_of(ablated) if names is None else split_names(names)
+        return compare([Ablations.load(one) for one in ablated], called, options)
+
+    fill(out, TaskDrops, output, work)

@@ -1,0 +1,39 @@
+"""``headroles pruning-curves``: what is lost as more and more heads go, order by order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headroles.cli.app import app
+from headroles.cli.arguments import ModelArgument, OptionalTask, Out
+from headroles.cli.flags import FolderOptions, command
+from headroles.cli.keeping import fill_resumably
+from headroles.studies.removal import CurveOptions
+
+
+@command(app, without=["family", "clusters"])  # examples of a task have no documents
+def pruning_curves(
+    model: ModelArgument,
+    test: Annotated[
+        Path,
+        typer.Option("--test", help="Examples to measure on.", rich_help_panel="Task"),
+    ],
+    out: Out,
+    options: CurveOptions,
+    output: FolderOptions,
+    task: OptionalTask = None,
+) -> None:
+    """Measure MODEL with more and more heads removed.
+
+    Orders of removing heads are compared with one of them, at every share and over all. Models are
+    not written; headroles prune writes the one that is wanted.
+    """
+    from headroles.studies.removal import PruningCurves
+    from headroles.studies.removal import pruning_curves as measure
+
+    fill_resumably(
+        out, PruningCurves, output, "pruning", measure, model, test, task, options=options
+    )

@@ -1,0 +1,231 @@
+"""Ablations in several tasks -> TaskDrops: which layers or heads matter for which task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.options import takes
+from headroles.results import Grid, Result, Shown, Warned
+from headroles.studies.removal.ablation import Ablations
+from headroles.studies.removal.ablation_options import TaskDropOptions
+from headroles.studies.removal.drop_table import COLUMNS, LESS, MORE, make_table, measures_of
+from headroles.studies.removal.measures import LOSS
+from headroles.wording import listed
+
+_MOST_ROWS = 24
+_THIRDS = "thirds"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TaskDrops(Result):
+    """How much of several tasks (or languages, genres) is lost without layers or heads.
+
+    ``frame`` has the columns of ``COLUMNS``, a row for each measure that all tasks have, removal
+    and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
+    metric (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
+    interval (NaN where all is lost) and p-value are over examples, with and without the heads.
+    ``deviation`` is the relative drop less the mean drop of its task over the removals of the same
+    set, less the mean of the same over the other tasks: how much more this removal matters here
+    than elsewhere, whatever a task loses on the whole. Both kinds of p-values are corrected over
+    removals and tasks, each measure by itself. ``answer`` is worse, better or undecided;
+    ``deviates`` more, less or undecided.
+    """
+
+    kind: ClassVar[str] = "task drops"
+    stem: ClassVar[str] = "task-drops"
+    cure: ClassVar[str] = "make them with: headroles by-task DIR DIR --out DROPS"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "wide")
+
+    @property
+    def compared(self) -> dict[str, Any]:
+        """What was compared: tasks, options, warnings."""
+        compared: dict[str, Any] = self.provenance["by_task"]
+        return compared
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures that all tasks have: metrics first, the loss at the end."""
+        names: list[str] = self.frame["measure"].drop_duplicates().tolist()
+        return sorted(names, key=lambda name: name == LOSS)
+
+    def wide(self, value: str = "relative_drop") -> pd.DataFrame:
+        """One row per measure and removal, a column per task, holding column ``value``."""
+        wide = self.frame.pivot_table(
+            index=["measure", "set", "removed"], columns="task", values=value, sort=False
+        )
+        names = [one["name"] for one in self.compared["tasks"]]
+        return wide[names].rename_axis(columns=None).reset_index()
+
+    def correlations(self, kind: str, measure: str = LOSS) -> pd.DataFrame:
+        """Rank correlations (Spearman) of tasks with one another, over the removals of a set."""
+        wide = self.wide()
+        rows = wide[(wide["measure"] == measure) & (wide["set"] == kind)]
+        names = [one["name"] for one in self.compared["tasks"]]
+        return rows[names].corr("spearman").rename_axis("task")
+
+    def shown(self) -> Iterator[Shown]:
+        """The matrices of relative drops, by a metric (Matthews' if it can be) and by the loss."""
+        asked = self.compared
+        yield "what is lost without heads, as a share of what the whole model reaches\n" + "".join(
+            f"  {one['name']}: {one['examples']} examples of {one['file']}, "
+            + ", ".join(f"{name} {value:.3f}" for name, value in one["whole"].items())
+            + "\n"
+            for one in asked["tasks"]
+        )
+        # Accuracy cannot fall below that of always naming the larger class, which differs by task.
+        metric = "matthews" if "matthews" in self.measures else self.measures[0]
+        for measure in dict.fromkeys((metric, LOSS)):
+            yield self._grid(measure)
+        yield (
+            f"intervals of {1 - asked['alpha']:.0%} over examples; * differs from 0, > more and "
+            f"< less than in the other tasks, each task's mean taken off ({asked['correction']})"
+        )
+        for kind in dict.fromkeys(self.frame["set"]):
+            if line := self._agreement(str(kind)):
+                yield line
+        yield from map(Warned, asked["warnings"])
+
+    def _grid(self, measure: str) -> Grid:
+        rows = self.frame[self.frame["measure"] == measure]
+        order = rows["removed"].drop_duplicates().tolist()
+        title = f"{measure} lost without"
+        if len(order) > _MOST_ROWS:
+            largest = rows.groupby("removed")["relative_drop"].agg(lambda own: own.abs().max())
+            kept = set(largest.nlargest(_MOST_ROWS).index)
+            title += f" (the {_MOST_ROWS} largest of {len(order)})"
+            order = [name for name in order if name in kept]
+        names = [one["name"] for one in self.compared["tasks"]]
+        cells = rows.set_index(["removed", "task"]).to_dict("index")
+        grid = tuple(
+            (str(removed), *(_cell(cells[removed, name]) for name in names)) for removed in order
+        )
+        return Grid((title, *names), grid)
+
+    def _agreement(self, kind: str) -> str:
+        found = self.correlations(kind).to_numpy()
+        pairs = found[np.triu_indices(len(found), 1)]
+        if not np.isfinite(pairs).any():
+            return ""
+        return (
+            f"{kind}: the orders of what is lost (loss) have a rank correlation of "
+            f"{np.nanmin(pairs):.2f} to {np.nanmax(pairs):.2f} between tasks"
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {"by_task": self.compared, "drops": to_records(self.frame)}
+
+
+def _cell(row: Any) -> str:
+    limits = f" ({row['ci_low']:+.1%} to {row['ci_high']:+.1%})"
+    if np.isnan(row["ci_low"]):
+        limits = ""
+    marks = "*" * (row["answer"] != "undecided")
+    marks += {MORE: ">", LESS: "<"}.get(row["deviates"], "")
+    return f"{row['relative_drop']:+.1%}{limits}{marks:2}"
+
+
+@takes(TaskDropOptions)
+def compare_tasks(
+    ablations: Sequence[Ablations], names: Sequence[str], options: TaskDropOptions
+) -> TaskDrops:
+    """Which layers or heads matter for which of several tasks, languages or genres.
+
+    The tasks may be of one model (a multilingual one and texts of several languages) or each of its
+    own (models that were fine-tuned for one task each); heads are compared by their places. Models
+    of different sizes are compared by thirds of their layers.
+
+    Args:
+        ablations: what `ablate_heads` gave for each task, of the same sets of heads.
+        names: what tables call the tasks.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: fewer than two tasks, names that are not different, different ablations, no
+            removals in common, or results without their examples.
+    """
+    return by_task(ablations, names, options)
+
+
+def by_task(
+    ablations: Sequence[Ablations], names: Sequence[str], options: TaskDropOptions
+) -> TaskDrops:
+    """`compare_tasks` for callers that have their options together."""
+    _check(ablations, names)
+    common = _common_removals(ablations, names)
+    measures, left_out = measures_of(ablations, names)
+    frame = make_table(ablations, names, common, measures, options)
+    tasks = [_describe(one, name) for one, name in zip(ablations, names, strict=True)]
+    first, warnings = ablations[0].provenance, [*left_out, *_shared(ablations, names)]
+    provenance = {
+        **{name: first[name] for name in ("created", "command", "versions")},
+        "by_task": {**options.record(), "tasks": tasks, "warnings": warnings},
+    }
+    return TaskDrops(frame, provenance)
+
+
+def _describe(one: Ablations, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "file": one.provenance["corpus"]["file"],
+        "sha256": one.provenance["corpus"]["sha256"],
+        "examples": one.provenance["task"]["examples"],
+        "model": one.provenance["model"],
+        "whole": one.ablated["measured"],
+    }
+
+
+def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
+    if len(ablations) < 2:
+        raise UsageError(f"{len(ablations)} task is given; name two folders of ablations at least")
+    if len(set(names)) < len(names) or len(names) != len(ablations):
+        raise UsageError(
+            f"{len(ablations)} tasks are called {listed(names, 8)}; give each a name of its own"
+        )
+    kinds = [one.ablated["ablation"] for one in ablations]
+    if len(set(kinds)) > 1:
+        raise UsageError(
+            "heads were replaced by different things: "
+            + ", ".join(f"{kind} in {name}" for kind, name in zip(kinds, names, strict=True))
+            + "; ablate all tasks in one way (--ablation)"
+        )
+
+
+def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> list[tuple[str, str]]:
+    """(set, removed) of the removals that all tasks have, in the order of the first."""
+    shapes = {(one.provenance["layers"], one.provenance["heads"]) for one in ablations}
+    found = [list(zip(one.frame["set"], one.frame["removed"], strict=True)) for one in ablations]
+    common = [
+        pair
+        for pair in found[0]
+        if all(pair in other for other in found) and (len(shapes) == 1 or pair[0] == _THIRDS)
+    ]
+    if common:
+        return common
+    if len(shapes) > 1:
+        sizes = ", ".join(f"{layers} layers x {heads} heads" for layers, heads in sorted(shapes))
+        raise UsageError(
+            f"the models have different sizes ({sizes}), so that only thirds of their layers can "
+            "be compared; ablate all with --sets thirds"
+        )
+    raise UsageError(f"no removal is in all of {listed(names, 8)}; ablate all with the same --sets")
+
+
+def _shared(ablations: Sequence[Ablations], names: Sequence[str]) -> list[str]:
+    """What to know of tasks that are of the same examples."""
+    digests: dict[str, list[str]] = {}
+    for one, name in zip(ablations, names, strict=True):
+        digests.setdefault(one.provenance["corpus"]["sha256"], []).append(name)
+    shared = [own for own in digests.values() if len(own) > 1]
+    return [
+        f"{', '.join(own)} are of the same examples, which tests between tasks take as independent"
+        for own in shared
+    ]

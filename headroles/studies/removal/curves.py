@@ -1,0 +1,221 @@
+"""A model and a task -> PruningCurves: what is lost as more and more heads go, order by order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.models import Model
+from headroles.options import takes
+from headroles.results import Grid, Result, Shown, Warned
+from headroles.studies.removal.curve_options import CurveOptions
+from headroles.studies.removal.curve_points import find_points
+from headroles.studies.removal.curve_table import COLUMNS, make_table
+from headroles.studies.removal.examples import read_outcomes, write_outcomes
+from headroles.studies.removal.measures import LOSS, measured
+from headroles.studies.removal.options import BY_TASK
+from headroles.studies.removal.orders import without_each
+from headroles.studies.removal.resuming import keep_parts
+from headroles.tasks import Outcomes, TaskRun, open_run
+from headroles.tasks.outcomes import FloatArray
+
+_FEW_DRAWS = 5
+EXAMPLES_FILE = "pruning-curves-examples.parquet"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PruningCurves(Result):
+    """What a task loses as more and more heads are removed, in several orders.
+
+    ``frame`` has the columns of ``COLUMNS``, a row for each order, share of the heads removed and
+    measure (the loss and the metrics of the task); the share NaN is the mean over all shares.
+    ``value`` is the mean over ``draws``, ``sd_draws`` their standard deviation; ``ci_low`` and
+    ``ci_high`` are its interval over other examples and, where there are several, other draws.
+    ``difference`` is the value less that of the order ``against`` which all were compared, with its
+    interval and p-value (paired by example, both over examples and over draws); p-values are
+    corrected over orders and shares, each measure by itself. ``answer`` is better, worse or
+    undecided.
+
+    ``outcomes`` are the losses and predictions (examples, settings), the first setting the whole
+    model; ``targets`` (examples,) what was to be said. ``points`` tell which setting is which.
+    """
+
+    outcomes: Outcomes | None = None
+    targets: FloatArray | None = None
+
+    kind: ClassVar[str] = "pruning curves"
+    stem: ClassVar[str] = "pruning-curves"
+    cure: ClassVar[str] = "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "wide")
+
+    @property
+    def curves(self) -> dict[str, Any]:
+        """How was pruned and compared: options, warnings, what the whole model reached."""
+        curves: dict[str, Any] = self.provenance["curves"]
+        return curves
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """Of every order, share and draw its seed, its setting, and the heads that are removed."""
+        points: list[dict[str, Any]] = self.curves["points"]
+        return points
+
+    @property
+    def measure(self) -> str:
+        """The first metric of the task, or the loss where there is none."""
+        return next(iter(self.provenance["task"]["metrics"]), LOSS)
+
+    def wide(self, value: str = "value") -> pd.DataFrame:
+        """One row per order, a column per share, holding column ``value`` of the first metric."""
+        rows = self.frame[(self.frame["measure"] == self.measure) & self.frame["share"].notna()]
+        wide = rows.pivot_table(index="order", columns="share", values=value, sort=False)
+        return wide.rename_axis(columns=None).reset_index()
+
+    def shown(self) -> Iterator[Shown]:
+        """The curves, and the differences from the order that they are compared with."""
+        asked, task = self.curves, self.provenance["task"]
+        whole = "".join(f", {name} {asked['whole'][name]:.3f}" for name in task["metrics"])
+        yield (
+            f"{len(asked['orders'])} orders of removing heads, measured on {task['examples']} "
+            f"examples of {self.provenance['corpus']['file']}\n"
+            f"whole model: loss {asked['whole'][LOSS]:.4f}{whole}\n"
+        )
+        yield self._grid(self.measure, f"{self.measure} without", _value)
+        title = f"loss, less {asked['against']} (p)"
+        yield self._grid(LOSS, title, _difference, left_out=asked["against"])
+        yield (
+            f"intervals of {1 - asked['alpha']:.0%} and p-values over other examples and other "
+            f"draws ({asked['draws']} of what is random); {asked['correction']} over orders and "
+            "shares; all: the mean over the shares"
+        )
+        yield from map(Warned, asked["warnings"])
+
+    def _grid(self, measure: str, title: str, cell: Any, left_out: str = "") -> Grid:
+        rows = self.frame[(self.frame["measure"] == measure) & (self.frame["order"] != left_out)]
+        shares = [f"{share:.0%}" if np.isfinite(share) else "all" for share in _unique(rows)]
+        cells = tuple(
+            (str(order), *(cell(one) for one in own.itertuples()))
+            for order, own in rows.groupby("order", sort=False)
+        )
+        return Grid((title, *shares), cells)
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {"curves": self.curves, "values": to_records(self.frame)}
+
+    def write_files(self, folder: Path) -> list[str]:
+        """The table, and what came of every example."""
+        names = super().write_files(folder)
+        if self.outcomes is None or self.targets is None:
+            return names
+        write_outcomes(folder / EXAMPLES_FILE, self.outcomes, self.targets)
+        return [*names, EXAMPLES_FILE]
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> PruningCurves:
+        """The table and the outcomes."""
+        table = super().read_files(folder, provenance)
+        return cls(table.frame, provenance, *read_outcomes(folder / EXAMPLES_FILE))
+
+
+def _unique(rows: pd.DataFrame) -> list[float]:
+    shares: list[float] = rows["share"].drop_duplicates().tolist()
+    return shares
+
+
+def _value(row: Any) -> str:
+    return f"{row.value:.3f} ({row.ci_low:.3f} to {row.ci_high:.3f})"
+
+
+def _difference(row: Any) -> str:
+    return f"{row.difference:+.3f} ({row.p_adjusted:.2g})"
+
+
+@takes(CurveOptions)
+def find_pruning_curves(
+    model: Model,
+    test: str | Path,
+    task: str | Path | None = None,
+    *,
+    options: CurveOptions,
+) -> PruningCurves:
+    """What a model loses as more and more heads go, in several orders that are compared.
+
+    Every order is one sequence of heads, of which longer and longer parts are removed (the groups
+    of layers are found anew for each share). Orders with something random in them are drawn several
+    times. Nothing is trained after heads were removed.
+
+    Args:
+        model: a folder or hub id, with the head that was trained for the task; or a loaded model.
+        test: examples that losses and metrics are measured on, others than those of ``task``.
+        task: examples that orders of importance are found with, as of `find_importance`.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: an order without what it needs, or more heads than may go.
+        CorpusError, ModelError: as `find_importance`.
+    """
+    return pruning_curves(model, test, task, options)
+
+
+def pruning_curves(
+    model: Model, test: str | Path, task: str | Path | None, options: CurveOptions
+) -> PruningCurves:
+    """`find_pruning_curves` for callers that have their options together."""
+    asked = options.of_test()
+    run = _opened(model, task, options)
+    tested = open_run(model, test, asked) if run is None else run.over(test, asked)
+    keep_parts("pruning curves", options, *((tested,) if run is None else (tested, run)))
+    found = find_points(tested, run, options)
+    outcomes = tested.outcomes(without_each(found.sets, tested.shape), on_batch=options.on_progress)
+    frame = make_table(found, outcomes, tested.targets, tested.metrics, options)
+    whole = measured(outcomes, tested.targets, tested.metrics)
+    curves = {
+        **options.record(),
+        "whole": {name: float(values[0]) for name, values in whole.items()},
+        "task": None if run is None else run.task.describe(),
+        "points": [
+            {**asdict(one), "removed": [list(head) for head in one.removed]} for one in found.points
+        ],
+        "warnings": _warnings(tested, run, options),
+    }
+    provenance = {**tested.provenance(options), "curves": curves}
+    return PruningCurves(frame, provenance, outcomes, tested.targets)
+
+
+def _opened(model: Model, task: str | Path | None, options: CurveOptions) -> TaskRun | None:
+    """The examples that orders are found with. Raises UsageError if some order lacks them."""
+    if task is not None:
+        return open_run(model, task, options)
+    lacking = [order for order in options.orders if options.of_order(order)[0] in BY_TASK]
+    if lacking:
+        raise UsageError(
+            f"the order {lacking[0]} needs a task; name its file after the model, or other orders "
+            "(--orders)"
+        )
+    return None
+
+
+def _warnings(tested: TaskRun, run: TaskRun | None, options: CurveOptions) -> list[str]:
+    """What to know before relying on the curves."""
+    found = []
+    if run is not None and run.task.digest == tested.task.digest:
+        found.append(
+            f"orders were found and measured in one file, {tested.task.file}: heads that were "
+            "chosen by examples do better on these than on others; take others for the test"
+        )
+    at_random = [one for one in options.orders if options.of_order(one)[0] not in BY_TASK]
+    if at_random and options.draws < _FEW_DRAWS:
+        found.append(
+            f"{options.draws} draws tell little of what other random ones would give; take "
+            f"{_FEW_DRAWS} or more (--draws)"
+        )
+    return found

@@ -1,0 +1,105 @@
+"""Examples of a task as batches: word pieces, what is masked, what the model is to say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headroles.errors import ModelError, TokenizerError
+from headroles.models import LoadedEncoder
+from headroles.tasks.options import MASKED_LM, REGRESSION, TaskOptions
+from headroles.tasks.reading import Task
+
+IGNORED = -100
+"""The target of tokens that are not masked."""
+_MOST_UNKNOWN = 0.5
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples run together: their places in the task, and the inputs of the model."""
+
+    rows: list[int]
+    inputs: dict[str, Tensor]
+    targets: Tensor
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Makes batches of the examples of a task for a model.
+
+    ``targets`` (examples,) are classes or numbers, of no use where tokens are masked.
+    """
+
+    encoder: LoadedEncoder
+    task: Task
+    objective: str
+    targets: NDArray[np.float64]
+    options: TaskOptions
+
+    def make(self) -> tuple[list[Batch], int]:
+        """All batches, the longest examples first, and how many examples were cut to fit."""
+        tokenizer = self.encoder.tokenizer
+        limit = min(self.options.max_tokens or self.encoder.max_tokens, self.encoder.max_tokens)
+        columns = [list(texts) for texts in zip(*self.task.texts, strict=True)]
+        encoded = tokenizer(*columns, truncation=False, return_special_tokens_mask=True)
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        n_cut = sum(length > limit for length in lengths)
+        if n_cut:
+            encoded = tokenizer(
+                *columns, truncation=True, max_length=limit, return_special_tokens_mask=True
+            )
+        self._refuse_unknown(encoded)
+        order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+        size = self.options.batch_size
+        starts = range(0, len(order), size)
+        return [self._batch(encoded, order[start : start + size]) for start in starts], n_cut
+
+    def _refuse_unknown(self, encoded: Any) -> None:
+        """Raise TokenizerError where most word pieces are unknown: losses would mean nothing."""
+        unknown = self.encoder.tokenizer.unk_token_id
+        pieces = np.concatenate([np.asarray(ids) for ids in encoded["input_ids"]])
+        special = np.concatenate([np.asarray(marks) for marks in encoded["special_tokens_mask"]])
+        words = (special == 0) | (pieces == unknown)
+        share = float((pieces[words] == unknown).mean()) if words.any() else 0.0
+        if share > _MOST_UNKNOWN:
+            raise TokenizerError(
+                f"{share:.0%} of the word pieces of {self.task.file} are unknown to the tokenizer; "
+                "name the one that the model was trained with (--tokenizer), or text of its kind"
+            )
+
+    def _batch(self, encoded: Any, rows: list[int]) -> Batch:
+        own = {name: [values[row] for row in rows] for name, values in encoded.items()}
+        special = own.pop("special_tokens_mask")
+        padded = self.encoder.tokenizer.pad(own, padding=True, return_tensors="pt")
+        inputs = {name: values.to(self.encoder.device) for name, values in padded.items()}
+        if self.objective == MASKED_LM:
+            return Batch(rows, *self._mask(rows, inputs, special))
+        kind = torch.float32 if self.objective == REGRESSION else torch.long
+        targets = torch.tensor(self.targets[rows], dtype=kind, device=self.encoder.device)
+        return Batch(rows, inputs, targets)
+
+    def _mask(
+        self, rows: Sequence[int], inputs: dict[str, Tensor], special: Sequence[Sequence[int]]
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Inputs with tokens masked, and these tokens; what is masked in an example is its own."""
+        ids = inputs["input_ids"].clone()
+        targets = torch.full_like(ids, IGNORED)
+        for place, (row, marks) in enumerate(zip(rows, special, strict=True)):
+            words = np.flatnonzero(np.asarray(marks) == 0)
+            line = self.task.lines[row]
+            if not len(words):
+                raise ModelError(f"{self.task.file}, line {line} has no token to be masked")
+            drawn = np.random.default_rng([line, self.options.mask_seed]).random(len(words))
+            chosen = drawn < self.options.masked_share
+            chosen[drawn.argmin()] = True
+            where = torch.from_numpy(words[chosen]).to(ids.device)
+            targets[place, where] = ids[place, where]
+            ids[place, where] = self.encoder.tokenizer.mask_token_id
+        return {**inputs, "input_ids": ids}, targets

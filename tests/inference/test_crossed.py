@@ -1,0 +1,61 @@
+"""Tests over examples and draws against SciPy, Clark's formula, and what they promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from headroles.errors import StatisticsError
+from headroles.inference import crossed_t_test
+
+
+def test_one_draw_is_the_t_test_of_scipy() -> None:
+    values = np.random.default_rng(1).normal(0.3, 1, size=(30, 1, 4))
+    found = crossed_t_test(values)
+    expected = stats.ttest_1samp(values[:, 0], 0)
+    assert found.p_value == pytest.approx(expected.pvalue)
+    limits, interval = found.interval(0.9), expected.confidence_interval(0.9)
+    assert limits.ci_low == pytest.approx(interval.low)
+    assert limits.ci_high == pytest.approx(interval.high)
+
+
+def test_is_the_quasi_f_of_clark() -> None:
+    """min F' = F1 F2 / (F1 + F2), on (F1 + F2)^2 / (F1^2 / n2 + F2^2 / n1) degrees of freedom."""
+    rng = np.random.default_rng(2)
+    values = 0.4 + rng.normal(size=(20, 1, 1)) + rng.normal(size=(1, 6, 1))
+    values = values + rng.normal(size=(20, 6, 1))
+    f1 = stats.ttest_1samp(values.mean(1)[:, 0], 0).statistic ** 2
+    f2 = stats.ttest_1samp(values.mean(0)[:, 0], 0).statistic ** 2
+    min_f = f1 * f2 / (f1 + f2)
+    df = (f1 + f2) ** 2 / (f1**2 / 5 + f2**2 / 19)
+    found = crossed_t_test(values)
+    assert found.df[0] == pytest.approx(df)
+    assert found.p_value[0] == pytest.approx(stats.f.sf(min_f, 1, df))
+
+
+def test_draws_that_are_taken_as_the_only_ones_find_what_is_not_there() -> None:
+    """Differences by draw alone: a t-test over examples rejects most, this one as often as said."""
+    rng = np.random.default_rng(3)
+    draws = rng.normal(size=(1, 5, 2000))
+    values = draws + 0.5 * rng.normal(size=(200, 5, 2000))
+    over_examples = stats.ttest_1samp(values.mean(1), 0).pvalue
+    assert (over_examples < 0.05).mean() > 0.8
+    assert (crossed_t_test(values).p_value < 0.05).mean() == pytest.approx(0.05, abs=0.015)
+
+
+def test_what_does_not_vary() -> None:
+    values = np.ones((4, 3, 2))
+    values[:, :, 1] = np.arange(4)[:, None]
+    found = crossed_t_test(values)
+    assert np.isnan(found.p_value[0])
+    assert (found.interval().ci_low[0], found.interval().ci_high[0]) == (1, 1)
+    assert found.p_value[1] == pytest.approx(stats.ttest_1samp([0, 1, 2, 3], 0).pvalue)
+
+
+@pytest.mark.parametrize(
+    "values", [np.ones((3, 2)), np.ones((1, 2, 2)), np.full((3, 2, 1), np.nan)]
+)
+def test_what_it_is_not_defined_for(values: np.ndarray) -> None:
+    with pytest.raises(StatisticsError, match="values"):
+        crossed_t_test(values)

@@ -1,0 +1,208 @@
+"""Pruning curves against models run without the same heads, and tests worked out another way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from typer.testing import CliRunner
+
+from headroles import classify_heads, read_conllu
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.inference import adjust_p_values
+from headroles.studies.removal import PruneOptions, PruningCurves, find_pruning_curves
+from headroles.studies.removal.measures import measured, unit_values
+from headroles.studies.removal.orders import choose_heads, present_heads, without
+from headroles.studies.stored import load_table
+from headroles.tasks import Outcomes, TaskOptions, open_run
+from headroles.tasks.metrics import METRICS
+
+ORDERS = "importance,importance:signed:l2,reestimated,ablation,middle,random_per_layer,random"
+
+
+@pytest.fixture(scope="module")
+def found(classifier: Path, labelled: Path) -> PruningCurves:
+    return find_pruning_curves(
+        classifier, labelled, labelled, orders=ORDERS, shares="0.25,0.5", draws=3, correction="holm"
+    )
+
+
+def test_every_order_share_and_measure(found: PruningCurves) -> None:
+    assert len(found) == 7 * 3 * 4  # with the mean over shares
+    one = found.frame[found.frame["measure"] == "loss"]
+    assert one[one["share"] == 0.25]["n_removed"].tolist() == [3] * 7
+    assert dict(zip(one["order"], one["draws"], strict=True))["random"] == 3
+    assert dict(zip(one["order"], one["draws"], strict=True))["ablation"] == 1
+
+
+def test_heads_are_those_of_prune(found: PruningCurves, classifier: Path, labelled: Path) -> None:
+    run = open_run(classifier, labelled, TaskOptions())
+    heads = present_heads(run)
+    for order, asked in (
+        ("importance", {}),
+        ("importance:signed:l2", {"estimator": "signed", "normalisation": "l2"}),
+        ("random", {"seed": 2}),
+        ("middle", {"seed": 1}),
+    ):
+        name = order.partition(":")[0]
+        expected = choose_heads(name, 3, heads, PruneOptions(keep=1, **asked), run)
+        points = [
+            one
+            for one in found.points
+            if (one["order"], one["share"], one["seed"]) == (order, 0.25, asked.get("seed", 0))
+        ]
+        assert [tuple(head) for head in points[0]["removed"]] == expected
+
+
+def test_one_order_is_one_sequence(found: PruningCurves) -> None:
+    for order in ("reestimated", "ablation", "random"):
+        small, large = (
+            next(
+                one["removed"]
+                for one in found.points
+                if (one["order"], one["share"]) == (order, at)
+            )
+            for at in (0.25, 0.5)
+        )
+        assert large[:3] == small
+
+
+def test_losses_are_those_without_the_heads(
+    found: PruningCurves, classifier: Path, labelled: Path
+) -> None:
+    run = open_run(classifier, labelled, TaskOptions())
+    for point in found.points[::5]:
+        gates = without([tuple(head) for head in point["removed"]], run.shape)
+        expected = run.outcomes(gates[None]).losses[:, 0]
+        assert found.outcomes.losses[:, point["setting"]] == pytest.approx(expected, abs=1e-6)
+
+
+def settings(found: PruningCurves, order: str, share: float) -> list[int]:
+    return [
+        one["setting"] for one in found.points if (one["order"], one["share"]) == (order, share)
+    ]
+
+
+def test_differences_count_examples_and_draws(found: PruningCurves) -> None:
+    frame = found.frame[found.frame["measure"] == "loss"].set_index(["order", "share"])
+    row = frame.loc[("importance", 0.5)]
+    losses = found.outcomes.losses
+    draws = losses[:, settings(found, "random", 0.5)]
+    differences = losses[:, settings(found, "importance", 0.5)] - draws
+    by_example, by_draw = stats.sem(differences.mean(1)), stats.sem(differences.mean(0))
+    error = np.hypot(by_example, by_draw)
+    df = error**4 / (by_example**4 / 7 + by_draw**4 / 2)
+    assert row["difference"] == pytest.approx(differences.mean())
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(differences.mean()) / error, df))
+    reach = stats.t.ppf(0.975, df) * error
+    assert row["difference_high"] - row["difference"] == pytest.approx(reach)
+    assert frame.loc[("random", 0.5), "value"] == pytest.approx(draws.mean())
+    assert frame.loc[("random", 0.5), "sd_draws"] == pytest.approx(draws.mean(0).std(ddof=1))
+
+
+def test_the_mean_over_shares(found: PruningCurves) -> None:
+    rows = found.frame[
+        (found.frame["measure"] == "accuracy") & (found.frame["order"] == "ablation")
+    ]
+    mean = rows[rows["share"].isna()].iloc[0]
+    assert mean["value"] == pytest.approx(rows[rows["share"].notna()]["value"].mean())
+    assert mean["n_removed"] == -1
+
+
+def test_corrected_over_orders_and_shares(found: PruningCurves) -> None:
+    for _, own in found.frame.groupby("measure"):
+        expected = adjust_p_values(own["p_value"].to_numpy(), "holm")
+        assert own["p_adjusted"].to_numpy() == pytest.approx(expected, nan_ok=True)
+        assert (own[own["order"] == "random"]["answer"] == "").all()
+
+
+def test_units_of_metrics() -> None:
+    rng = np.random.default_rng(5)
+    targets = rng.integers(0, 2, 400).astype(float)
+    flips = rng.random((400, 2)) < (0.1, 0.3)
+    predictions = np.where(flips, 1 - targets[:, None], targets[:, None])
+    outcomes = Outcomes(rng.random((400, 2)), predictions)
+    values = unit_values(outcomes, targets, ["accuracy", "f1", "matthews"])
+    whole = measured(outcomes, targets, ["accuracy", "f1", "matthews"])
+    for name, own in values.items():
+        assert own.mean(0) == pytest.approx(whole[name], abs=2e-3)
+    # The error by the jackknife is that by the bootstrap.
+    places = rng.integers(0, 400, (2000, 400))
+    resampled = [METRICS["matthews"](predictions[one, 1], targets[one]) for one in places]
+    assert stats.sem(values["matthews"])[1] == pytest.approx(np.std(resampled), rel=0.2)
+
+
+def test_role_orders(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:
+    made = classify_heads(classifier, read_conllu(sample), threshold=1.0)
+    made.save(tmp_path / "roles")
+    role = next(one for one in made.roles.roles if made.roles.heads_with(one))
+    having = made.roles.heads_with(role)
+    found = find_pruning_curves(
+        classifier,
+        labelled,
+        orders=f"with_role:{role},random",
+        roles_from=str(tmp_path / "roles"),
+        shares=(0.25,),
+        draws=2,
+    )
+    first = [one["removed"] for one in found.points if one["order"] != "random"]
+    assert len(first) == 2
+    for removed in first:
+        assert sum(tuple(head) in having for head in removed) == min(3, len(having))
+    assert "2 draws tell little" in found.warnings[-1]
+
+
+def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:
+    found.save(tmp_path / "out")
+    loaded = PruningCurves.load(tmp_path / "out")
+    assert loaded.frame.equals(found.frame)
+    assert np.array_equal(loaded.outcomes.losses, found.outcomes.losses)
+    assert np.array_equal(loaded.targets, found.targets)
+    assert repr(loaded) == repr(found) == repr(load_table(tmp_path / "out"))
+    assert loaded.wide().columns.tolist() == ["order", 0.25, 0.5]
+    assert "found and measured in one file" in found.warnings[0]
+
+
+def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
+    found = find_pruning_curves(masked_lm, plain, orders="top,random", shares="0.5", draws=2)
+    assert found.measure == "loss"
+    assert set(found.frame["measure"]) == {"loss"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"orders": "luck"}, "the order is 'luck'; it must be one of"),
+        ({"orders": "random:l2"}, "'l2' is not known"),
+        ({"orders": "random,random"}, "an order is named twice"),
+        ({"orders": "top"}, "compare with is 'random'; it must be one of the orders: top"),
+        ({"orders": "with_role:local,random"}, "needs a role .* and a folder"),
+        ({"shares": "0.5,1.2"}, "the share is 1.2; it must lie between 0 and 1"),
+        ({"shares": "0.01", "orders": "random"}, "0.01 is 0 of 12 heads"),
+        ({"correction": "max_t"}, "comes from sign flips"),
+        ({"orders": "random", "protect": "3-0"}, "3-0 is to be protected, .* no heads in that lay"),
+        ({"orders": "random", "protect": "1-4"}, "the model has the heads 0, 1, 2, 3 there"),
+        ({}, "the order importance needs a task"),
+    ],
+)
+def test_what_cannot_be_meant(
+    options: dict[str, str], message: str, classifier: Path, labelled: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_pruning_curves(classifier, labelled, **options)
+
+
+def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["pruning-curves", str(classifier), str(labelled), "--test", str(labelled)]
+    few = ["--shares", "0.5", "--draws", "2", "--test-examples", "6", "--examples", "4"]
+    result = CliRunner().invoke(app, [*arguments, *few, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "measured on 6 examples" in result.stdout
+    loaded = PruningCurves.load(out)
+    assert loaded.curves["task"]["examples"] == 4
+    assert torch.tensor(loaded.outcomes.losses).shape[0] == 6
