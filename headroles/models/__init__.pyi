@@ -1,4 +1,5 @@
 from .attention import AttentionReader as AttentionReader
+from .attention import open_norms as open_norms
 from .attention import open_reader as open_reader
 from .families import FAMILIES as FAMILIES
 from .families import REFUSED as REFUSED

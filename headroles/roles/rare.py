@@ -9,15 +9,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-import numpy as np
-
 from headroles.corpus import Sentence, read_lines
 from headroles.errors import CorpusError
 from headroles.options import Option, Options
 from headroles.roles.batch import Batch
 from headroles.roles.key_sets import Shared
 from headroles.roles.role import Context, Role
-from headroles.roles.word_sets import WordSets
+from headroles.roles.word_sets import WordSets, sets_of_sentences
 
 FREQUENT = 500
 """A sentence whose rarest word is among so many most frequent ones has no rare word."""
@@ -94,22 +92,11 @@ class Rarest:
         object.__setattr__(self, "_frequent", {word for word, _ in most})
 
     def __call__(self, batch: Batch) -> list[Shared]:
-        """The words of each segment as queries, the rarest of them as keys."""
-        found = []
-        for segment in (0, 1):
-            queries, keys = np.zeros((2, batch.size, batch.width), dtype=bool)
-            for row, example in enumerate(batch.examples):
-                if segment < len(example.sentences):
-                    before = sum(len(one.words) for one in example.sentences[:segment])
-                    word = self.rarest(example.sentences[segment])
-                    if word is not None:
-                        keys[row] = batch.words[row] == before + word
-                        queries[row] = batch.segments[row] == segment
-            found.append(Shared(queries, keys))
-        return found
+        """The words of each sentence look for its rarest."""
+        return sets_of_sentences(batch, self.rarest)
 
-    def rarest(self, sentence: Sentence) -> int | None:
-        """Place of the rarest word; None where all are frequent."""
+    def rarest(self, sentence: Sentence) -> tuple[int, ...]:
+        """Place of the rarest word; none where all are frequent."""
         words = [fold(word) for word in sentence.words]
         place = min(range(len(words)), key=lambda k: self.counts.get(words[k], 0))
-        return None if words[place] in self._frequent else place
+        return () if words[place] in self._frequent else (place,)

@@ -131,7 +131,7 @@ class TaskRun:
         layer_outputs = LayerOutputs(self.sites)
         with torch.inference_mode():
             for done, batch in enumerate(self.batches, start=1):
-                made = replace(made, attention_mask=batch.inputs["attention_mask"], _values={})
+                made = replace(made, attention_mask=batch.inputs["attention_mask"])
                 with layer_outputs.kept():
                     whole = self._read(batch)
                 for place, (setting, layer) in enumerate(zip(gates, first, strict=True)):
