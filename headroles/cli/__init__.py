@@ -2,7 +2,7 @@
 
 from headroles.cli.app import app, main
 
-from headroles.cli import classify, score, assign, best, describe, examples  # isort: skip
+from headroles.cli import classify, score, assign, best, describe, examples, tokens  # isort: skip
 from headroles.cli import compare, replicate, power, importance, ablate, by_role  # isort: skip
 from headroles.cli import prune, gate, collaborate, report, export, models, demo  # isort: skip
 
@@ -28,4 +28,5 @@ __all__ = [
     "replicate",
     "report",
     "score",
+    "tokens",
 ]

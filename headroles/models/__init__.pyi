@@ -26,4 +26,5 @@ from .loading import (
 from .measures import MEASURES as MEASURES
 from .measures import NORMS as NORMS
 from .measures import WEIGHTS as WEIGHTS
+from .norms import NormReader as NormReader
 from .options import ModelOptions as ModelOptions

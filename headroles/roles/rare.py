@@ -6,13 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
-from typing import Annotated, ClassVar
 
-from headroles.corpus import Sentence, read_lines
-from headroles.errors import CorpusError
-from headroles.options import Option, Options
+from headroles.corpus import Sentence
 from headroles.roles.batch import Batch
+from headroles.roles.frequencies import FrequencyOptions, count_words, fold
 from headroles.roles.key_sets import Shared
 from headroles.roles.role import Context, Role
 from headroles.roles.word_sets import WordSets, sets_of_sentences
@@ -21,29 +18,9 @@ FREQUENT = 500
 """A sentence whose rarest word is among so many most frequent ones has no rare word."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RareOptions(Options):
-    """Where word frequencies come from."""
-
-    title: ClassVar[str] = "Roles"
-
-    frequencies: Annotated[
-        str | None,
-        Option(
-            "File of word frequencies for the role rare: a word, a tab and its count in each line.",
-            more="None counts the words of the corpus itself. Words that the file does not have "
-            "are the rarest; upper and lower case are the same.",
-            convert=str,
-        ),
-    ] = None
-
-
-def roles(options: RareOptions, context: Context) -> Iterator[Role]:
+def roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
     """The one role. Raises CorpusError for frequencies that cannot be read."""
-    if options.frequencies is None:
-        counts = Counter(fold(word) for sentence in context.sentences for word in sentence.words)
-    else:
-        counts = read_frequencies(Path(options.frequencies))
+    counts = count_words(options, context.sentences)
     yield Role(
         "rare",
         "the rarest word of the sentence",
@@ -60,24 +37,6 @@ def _digest(counts: Mapping[str, int]) -> str:
     """16 hexadecimal digits that tell one file of frequencies from another."""
     lines = "\n".join(f"{word}\t{count}" for word, count in sorted(counts.items()))
     return blake2b(lines.encode(), digest_size=8).hexdigest()
-
-
-def fold(word: str) -> str:
-    """The word as frequencies know it."""
-    return word.casefold()
-
-
-def read_frequencies(file: Path) -> Counter[str]:
-    """Counts by word. Raises CorpusError that names the file and the line."""
-    counts: Counter[str] = Counter()
-    for number, line in enumerate(read_lines(file), start=1):
-        word, _, count = line.rpartition("\t")
-        if not word or not count.strip().isdecimal():
-            raise CorpusError(
-                f"{file}, line {number}: {line!r} is no word, tab and count; correct the line"
-            )
-        counts[fold(word)] += int(count)
-    return counts
 
 
 @dataclass(frozen=True, eq=False)

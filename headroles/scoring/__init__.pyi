@@ -1,7 +1,14 @@
 from .blocks import ScoreBlock as ScoreBlock
 from .forms import StoppedForm as StoppedForm
+from .notebooks import shown_in_notebooks as shown_in_notebooks
 from .options import (
     OnProgress as OnProgress,
+)
+from .options import (
+    PairingOptions as PairingOptions,
+)
+from .options import (
+    RunOptions as RunOptions,
 )
 from .options import (
     ScoreOptions as ScoreOptions,

@@ -10,7 +10,7 @@ from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
 from headroles.models.measures import MEASURES, WEIGHTS
 from headroles.models.options import ModelOptions
-from headroles.options import Option
+from headroles.options import Option, Options
 from headroles.roles import BIAS, SCORES, RoleOptions
 
 OnProgress: TypeAlias = Callable[[int, int], None]
@@ -18,7 +18,23 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoringOptions(RoleOptions):
+class PairingOptions(Options):
+    """What an example is."""
+
+    title: ClassVar[str] = "Roles"
+
+    pairing: Annotated[
+        str,
+        Option(
+            "Whether two adjacent sentences make an example.",
+            words="the pairing",
+            choices=PAIRINGS,
+        ),
+    ] = PAIRINGS[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions(PairingOptions, RoleOptions):
     """What is scored."""
 
     title: ClassVar[str] = "Roles"
@@ -45,14 +61,6 @@ class ScoringOptions(RoleOptions):
             choices=MEASURES,
         ),
     ] = WEIGHTS
-    pairing: Annotated[
-        str,
-        Option(
-            "Whether two adjacent sentences make an example.",
-            words="the pairing",
-            choices=PAIRINGS,
-        ),
-    ] = PAIRINGS[0]
 
     def check(self) -> None:
         """Published numbers are bias scores."""
@@ -64,8 +72,8 @@ class ScoringOptions(RoleOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(ScoringOptions, ModelOptions):
-    """What is scored, and how the model is loaded and run."""
+class RunOptions(ModelOptions):
+    """How the model is loaded and run."""
 
     title: ClassVar[str] = "Model"
 
@@ -86,3 +94,10 @@ class ScoreOptions(ScoringOptions, ModelOptions):
             recorded=False,
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(ScoringOptions, RunOptions):
+    """What is scored, and how the model is loaded and run."""
+
+    title: ClassVar[str] = "Model"

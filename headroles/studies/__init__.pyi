@@ -59,6 +59,9 @@ from .options import (
     ReplicateOptions as ReplicateOptions,
 )
 from .options import (
+    TokenOptions as TokenOptions,
+)
+from .options import (
     UntilOptions as UntilOptions,
 )
 from .planning import PowerPlan as PowerPlan
@@ -76,3 +79,6 @@ from .role_table import RoleTable as RoleTable
 from .role_table import assign as assign
 from .role_table import assign_roles as assign_roles
 from .stopping import Stopping as Stopping
+from .token_groups import TokenGroups as TokenGroups
+from .token_groups import measure_token_groups as measure_token_groups
+from .token_groups import token_groups as token_groups

@@ -17,6 +17,7 @@ from headroles.studies.quantities import Quantities
 from headroles.studies.removal import Ablations, Importance, RoleImportance
 from headroles.studies.replication import LayerCounts, Replication
 from headroles.studies.role_table import RoleTable
+from headroles.studies.token_groups import TokenGroups
 
 TABLES: tuple[type[Result], ...] = (
     RoleTable,
@@ -24,6 +25,7 @@ TABLES: tuple[type[Result], ...] = (
     PowerPlan,
     BestHeads,
     Quantities,
+    TokenGroups,
     Examples,
     Collaboration,
     Redundancy,

@@ -16,9 +16,10 @@ from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.roles import SCORES, Batch, Role, RoleOptions, Scope, choose_roles, plan_roles
+from headroles.roles.frequencies import read_frequencies
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
-from headroles.roles.rare import Rarest, read_frequencies
+from headroles.roles.rare import Rarest
 from headroles.scoring.layer import as_tensors, read_scores
 from tests.reference import Asked, reference_scores, reference_word_set
 from tests.roles.examples import HAND_SEGMENTS, examples, make_example, random_attention, tokens_of
