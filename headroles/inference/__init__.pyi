@@ -85,3 +85,4 @@ from .sample import Moments as Moments
 from .sample import Sample as Sample
 from .wilcoxon import WilcoxonResult as WilcoxonResult
 from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank
+from .wilson import wilson_interval as wilson_interval
