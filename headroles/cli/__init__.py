@@ -2,7 +2,8 @@
 
 from headroles.cli.app import app, main
 
-from headroles.cli import classify, score, merge, assign, best, describe, examples  # isort: skip
+from headroles.cli import classify, score, merge, assign, best, describe  # isort: skip
+from headroles.cli import examples, tokens  # isort: skip
 from headroles.cli import compare, replicate, power, importance, ablate, by_role  # isort: skip
 from headroles.cli import by_task, pruning_curves, prune, gate, collaborate  # isort: skip
 from headroles.cli import report, export, models, demo  # isort: skip
@@ -32,4 +33,5 @@ __all__ = [
     "replicate",
     "report",
     "score",
+    "tokens",
 ]

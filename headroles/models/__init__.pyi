@@ -1,4 +1,5 @@
 from .attention import AttentionReader as AttentionReader
+from .attention import open_norms as open_norms
 from .attention import open_reader as open_reader
 from .devices import choose_device as choose_device
 from .families import FAMILIES as FAMILIES
@@ -20,5 +21,6 @@ from .loading import (
 from .measures import MEASURES as MEASURES
 from .measures import NORMS as NORMS
 from .measures import WEIGHTS as WEIGHTS
+from .norms import NormReader as NormReader
 from .options import ModelOptions as ModelOptions
 from .weights import load_config as load_config

@@ -28,8 +28,9 @@ from headroles.models.families import (
 )
 from headroles.models.kept_heads import Head, kept_heads, pruned_heads
 from headroles.models.measures import WEIGHTS
-from headroles.models.norms import ValueReader, open_values
+from headroles.models.norms import NormReader
 from headroles.models.projections import find_projections
+from headroles.models.values import open_values
 
 # A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
 INTERFACE_NAME = "headroles_reader"
@@ -80,7 +81,7 @@ class AttentionReader:
     """Per layer, how far attention reaches to either side; None where it has no bounds."""
     kept: tuple[tuple[int, ...], ...]
     """Per layer, the heads that are there; others were removed from the model."""
-    values: ValueReader | None = None
+    norms: NormReader | None = None
     """Where norms are read instead of weights."""
 
     def read(self, inputs: Mapping[str, Tensor], on_layer: OnLayer) -> None:
@@ -90,7 +91,7 @@ class AttentionReader:
         """
 
         def put(layer: int, weights: Tensor) -> None:
-            measured = weights if self.values is None else self.values.norms(layer, weights)
+            measured = weights if self.norms is None else self.norms.norms(layer, weights)
             on_layer(layer, self._at_their_numbers(layer, measured))
 
         _run(self.model, inputs, _Pass(put, self.n_layers))
@@ -144,8 +145,18 @@ def open_reader(model: PreTrainedModel, measure: str = WEIGHTS) -> Iterator[Atte
         if measure == WEIGHTS:
             yield reader
             return
-        with open_values(find_projections(base, family, n_heads)) as values:
-            yield replace(reader, values=values)
+        with open_norms(reader) as norms:
+            yield replace(reader, norms=norms)
+
+
+@contextmanager
+def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
+    """Norms of the layer that a reader reads; leaves the model as it was found.
+
+    Raises ModelSupportError for a family whose projections are not known.
+    """
+    with open_values(find_projections(reader.model, reader.family, reader.n_heads)) as values:
+        yield NormReader(values)
 
 
 def _run(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: _Pass) -> None:

@@ -21,6 +21,7 @@ from headroles.errors import UsageError
 from headroles.models.ablations import ABLATIONS, MEAN, UNIFORM, ZERO
 from headroles.models.families import Paths, find_at, find_family, layer_reaches
 from headroles.models.projections import LayerProjections, find_projections
+from headroles.models.values import ValueReader, open_values
 
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
 """Given a layer and the outputs (batch, tokens, heads it has, head size) of its heads, what is to
@@ -89,18 +90,6 @@ class HeadSites:
                     hook(module.register_forward_pre_hook(put))
             yield
 
-    @contextmanager
-    def values_read(self, store: Callable[[nn.Module, Tensor], None]) -> Iterator[None]:
-        """Within, ``store`` is given what each value projection puts out, and the module."""
-        with ExitStack() as stack:
-            for module in {id(one.value.linear): one.value.linear for one in self.layers}.values():
-
-                def read(module: nn.Module, given: Any, output: Tensor) -> None:
-                    store(module, output)
-
-                stack.callback(module.register_forward_hook(read).remove)
-            yield
-
 
 @contextmanager
 def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> Iterator[None]:
@@ -121,7 +110,7 @@ def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> 
     with ExitStack() as stack:
         stack.enter_context(sites.changed(change))
         if made.kind == UNIFORM:
-            stack.enter_context(sites.values_read(made.note))
+            made.values = stack.enter_context(open_values(sites.layers))
         yield
 
 
@@ -130,23 +119,20 @@ class Ablation:
     """What takes the place of the output of a head whose gate is closed.
 
     ``means``, for ``mean``, are the mean outputs (heads it has, head size) of each layer.
-    ``attention_mask`` (batch, tokens), for ``uniform``, is that of the batch to come.
+    ``attention_mask`` (batch, tokens), for ``uniform``, is that of the batch to come, and
+    ``values`` tells what it is made of; `gated` opens one.
     """
 
     kind: str = ZERO
     means: Sequence[Tensor] = ()
     attention_mask: Tensor | None = None
-    _values: dict[int, Tensor] = field(default_factory=dict, repr=False)
+    values: ValueReader | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in ABLATIONS:
             raise UsageError(
                 f"the ablation is {self.kind!r}; it must be one of {', '.join(ABLATIONS)}"
             )
-
-    def note(self, module: nn.Module, output: Tensor) -> None:
-        """Keep what a value projection put out until its heads are asked for."""
-        self._values[id(module)] = output
 
     def instead(self, sites: HeadSites, layer: int, outputs: Tensor) -> Tensor | None:
         """What stands where a head's output stood, None for nothing."""
@@ -158,12 +144,7 @@ class Ablation:
 
     def _uniform(self, sites: HeadSites, layer: int) -> Tensor:
         """(batch, tokens, heads, head size): the mean of the values that a token may attend to."""
-        projection = sites.layers[layer].value
-        output = self._values[id(projection.linear)]
-        values = output[..., projection.rows]
-        if projection.bias_apart is not None:
-            values = values + projection.bias
-        values = values.repeat_interleave(len(sites.layers[layer].heads) // values.shape[2], dim=2)
+        values = cast(ValueReader, self.values).of(layer)
         allowed = cast(Tensor, self.attention_mask)[:, None].to(values)  # (batch, 1, key)
         reach = sites.reaches[layer]
         if reach is not None:

@@ -8,42 +8,24 @@ pair. Rows are then divided by their sums, so that they are read like weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from functools import cached_property
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from headroles.models.projections import LayerProjections
+from headroles.models.values import ValueReader
 
 
-class ValueReader:
-    """Keeps what the value projections put out last, until the attention of their layer is read."""
+class NormReader:
+    """Norms of the layer that is read, from the value vectors of the same pass."""
 
-    def __init__(self, layers: Sequence[LayerProjections]) -> None:
-        self._layers = layers
-        self._lengthening = [_triangles(layer) for layer in layers]
-        self._put_out: dict[nn.Linear, Tensor] = {}
-
-    def keep(self, module: nn.Module, inputs: Any, output: Tensor) -> None:
-        """A forward hook of a value projection."""
-        assert isinstance(module, nn.Linear)
-        self._put_out[module] = output
-
-    def values(self, layer: int) -> Tensor:
-        """(batch, heads, token, head size), in float32: the value vectors, biases included."""
-        value, n_heads = self._layers[layer].value, len(self._layers[layer].columns)
-        found = self._put_out[value.linear][..., value.rows]
-        if value.bias_apart is not None:
-            found = found + value.bias_apart.view(value.rows.shape)
-        return _repeated(found.float().movedim(-2, 1), n_heads, dim=1)
+    def __init__(self, values: ValueReader) -> None:
+        self._values = values
 
     def lengths(self, layer: int) -> Tensor:
-        """(batch, heads, token): ||f(x_j)|| of every head and token."""
-        lengths: Tensor = torch.linalg.vector_norm(
-            self.values(layer) @ self._lengthening[layer], dim=-1
-        )
+        """(batch, heads, token): ||f(x_j)|| of every head and token, in float32."""
+        values = self._values.of(layer).float().movedim(-2, 1)
+        lengths: Tensor = torch.linalg.vector_norm(values @ self._lengthening[layer], dim=-1)
         return lengths
 
     def norms(self, layer: int, weights: Tensor) -> Tensor:
@@ -51,35 +33,52 @@ class ValueReader:
 
         A head that takes nothing from anywhere has rows of 0.
         """
-        norms = weights.float() * self.lengths(layer)[:, :, None]
-        sums = norms.sum(dim=-1, keepdim=True)
-        return norms.div_(sums.clamp_min_(torch.finfo(norms.dtype).tiny))
+        return _as_shares(weights.float() * self.lengths(layer)[:, :, None])
+
+    def layer_norms(self, layer: int, weights: Tensor) -> Tensor:
+        """(batch, query, key): norms of what all heads of a layer take together, rows summing to 1.
+
+        What heads take from a key is added up before its length is: they may cancel each other out,
+        || sum_h A_h[i, j] f_h(x_j) ||. With the products of the vectors of a key,
+        G_j[h, g] = f_h(x_j) . f_g(x_j), its square is sum_hg A_h[i, j] A_g[i, j] G_j[h, g].
+        """
+        of_keys = weights.float().permute(0, 3, 2, 1)  # (batch, key, query, heads)
+        squares = ((of_keys @ self.products(layer)) * of_keys).sum(dim=-1)
+        return _as_shares(squares.clamp_min_(0).sqrt_().mT)  # rounding may leave less than 0
+
+    def products(self, layer: int) -> Tensor:
+        """(batch, token, heads, heads): products f_h(x_j) . f_g(x_j) of the heads' vectors."""
+        values = self._values.of(layer).float()
+        n_heads = values.shape[-2]
+        products = values.new_empty(*values.shape[:2], n_heads, n_heads)
+        # one head after the other: never more than a hidden state for each token
+        for head, crossing in enumerate(self._crossings[layer]):
+            crossed = (values[..., head, :] @ crossing).view_as(values)
+            products[..., head, :] = (crossed * values).sum(dim=-1)
+        return products
+
+    @cached_property
+    def _lengthening(self) -> list[Tensor]:
+        """(heads, head size, head size) of each layer: what gives values their lengths as outputs.
+
+        The output projection W = Q R of a head only turns what R does, so ||W v|| = ||R v||: a
+        matrix of the head's size instead of one of the model's.
+        """
+        return [torch.linalg.qr(weight, mode="r").R.mT for weight in self._output_weights]
+
+    @cached_property
+    def _crossings(self) -> list[Tensor]:
+        """(heads, head size, heads * head size) of each layer: W_h^T W_g for heads h and g."""
+        return [
+            torch.einsum("hds,gdt->hsgt", weight, weight).flatten(-2)
+            for weight in self._output_weights
+        ]
+
+    @property
+    def _output_weights(self) -> list[Tensor]:
+        return [layer.output_weight.detach().float() for layer in self._values.layers]
 
 
-@contextmanager
-def open_values(layers: Sequence[LayerProjections]) -> Iterator[ValueReader]:
-    """A reader of the value vectors of these layers; leaves the modules as they were found."""
-    reader = ValueReader(layers)
-    linears = {id(layer.value.linear): layer.value.linear for layer in layers}
-    handles = [linear.register_forward_hook(reader.keep) for linear in linears.values()]
-    try:
-        yield reader
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _triangles(layer: LayerProjections) -> Tensor:
-    """(heads, head size, head size): what gives values the lengths that the output gives them.
-
-    The output projection W = Q R of a head only turns what R does, so ||W v|| = ||R v||: a matrix
-    of the head's size instead of one of the model's.
-    """
-    triangles: Tensor = torch.linalg.qr(layer.output_weight.detach().float(), mode="r").R
-    return triangles.mT
-
-
-def _repeated(states: Tensor, n_heads: int, dim: int) -> Tensor:
-    """Values for every head, where several share one."""
-    groups = n_heads // states.shape[dim]
-    return states if groups == 1 else states.repeat_interleave(groups, dim=dim)
+def _as_shares(norms: Tensor) -> Tensor:
+    """Rows divided by their sums, in place; rows of 0 stay so."""
+    return norms.div_(norms.sum(dim=-1, keepdim=True).clamp_min_(torch.finfo(norms.dtype).tiny))

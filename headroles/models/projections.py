@@ -68,6 +68,17 @@ class LayerProjections:
         """(heads, hidden size, head size): what each head adds to the output, without the bias."""
         return self.output.weight[:, self.columns].transpose(0, 1)
 
+    def values_in(self, output: Tensor) -> Tensor:
+        """(..., heads, head size): value vectors, of what ``value.linear`` put out (..., features).
+
+        Biases are included; values that several heads share are repeated for each of them.
+        """
+        values = output[..., self.value.rows]
+        if self.value.bias_apart is not None:
+            values = values + self.value.bias
+        groups = len(self.columns) // max(1, values.shape[-2])  # all heads may be gone
+        return values if groups == 1 else values.repeat_interleave(groups, dim=-2)
+
 
 def find_projections(
     base_model: PreTrainedModel, family: Family, n_heads: int

@@ -5,6 +5,8 @@ speaks of words reads it between words: attention to a word is the sum over its 
 from a word the mean over its pieces (Clark et al. 2019), and the word itself is no candidate. One
 that speaks of tokens leaves out special tokens, as queries and as keys (Voita et al. 2019); the
 token itself is a candidate. Where the sieve is made of special tokens, every token is.
+
+By columns it is the other way round: the first choice of a word is what attends most to it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from headroles.roles.batch import Batch, Scope
 from headroles.roles.rows import BoolArray, FloatArray
 
 EVERY, TOKENS, WORDS = "every token", "tokens of words", "words"
+COLUMNS = "words that attend"
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,6 @@ def among_in(scope: Scope, among: str) -> str | None:
 
 def queries_among(batch: Batch, among: str) -> BoolArray:
     """(B, N): the queries whose choices are read; that of a word stands at its first piece."""
-    if among == WORDS:
+    if among in (WORDS, COLUMNS):
         return batch.first_pieces
     return batch.real if among == EVERY else batch.in_words

@@ -20,9 +20,9 @@ from headroles.roles import (
     rare,
     syntactic,
 )
+from headroles.roles.frequencies import FrequencyOptions
 from headroles.roles.local import LocalOptions
 from headroles.roles.own import own_roles
-from headroles.roles.rare import RareOptions
 from headroles.roles.role import Context, Role
 from headroles.roles.scores import Score
 from headroles.roles.syntactic import SyntacticOptions
@@ -59,7 +59,7 @@ def _names(given: Any) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoleOptions(SyntacticOptions, LocalOptions, RareOptions):
+class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
     """What any role can be asked for."""
 
     title: ClassVar[str] = "Roles"

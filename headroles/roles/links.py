@@ -53,16 +53,20 @@ FindLinks: TypeAlias = Callable[[Batch], LinkTable]
 
 @dataclass(frozen=True)
 class Links(Sieve):
-    """A word looks for the word that a link of one of these ``labels`` joins it to."""
+    """A word looks for the word that a link of one of these ``labels`` joins it to.
+
+    Its first choice is looked for ``among`` words, or among the words that attend to it.
+    """
 
     find: FindLinks
     labels: frozenset[int]
     direction: int = FORTH
+    among: str = WORDS
 
     @property
     def kind(self) -> Hashable:
         """All sieves over the same links are read at once."""
-        return type(self), self.find
+        return type(self), self.find, self.among
 
     def plan(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> Part:
         """Weights of all pairs of pieces of all links."""
@@ -77,7 +81,7 @@ class Links(Sieve):
             lows=weights.lows,
             highs=weights.highs,
             skipped=+Counter({PIECELESS_ARCS: table.n_lost}),
-            among=among_in(scope, WORDS),
+            among=among_in(scope, self.among),
             offset_shares=weights.offset_shares(pieces, scope),
         )
 

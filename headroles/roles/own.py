@@ -23,7 +23,7 @@ from headroles.roles.batch import Batch, placed_sentences
 from headroles.roles.key_sets import Shared
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.role import ARCS, Context, Role
-from headroles.roles.word_sets import WordSets
+from headroles.roles.word_sets import WordSets, sets_of_sentences
 
 Find: TypeAlias = Callable[[Sentence], Iterable[Any]]
 """From a sentence to pairs of places of words, or to places of words."""
@@ -141,11 +141,5 @@ class FindWords:
     find: Finder
 
     def __call__(self, batch: Batch) -> list[Shared]:
-        """The words of each segment as queries, those found in it as keys."""
-        queries, keys = np.zeros((2, 2, batch.size, batch.width), dtype=bool)
-        for row, example in enumerate(batch.examples):
-            for segment, (before, sentence) in enumerate(placed_sentences(example)):
-                places = [before + place for place in self.find.of(sentence)]
-                keys[segment, row] = np.isin(batch.words[row], places)
-                queries[segment, row] = batch.segments[row] == segment
-        return [Shared(queries[segment], keys[segment]) for segment in (0, 1)]
+        """Those of all examples."""
+        return sets_of_sentences(batch, self.find.of)

@@ -6,46 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from pathlib import Path
-from typing import Annotated, ClassVar
 
-import numpy as np
-
-from headroles.corpus import Sentence, read_lines
-from headroles.errors import CorpusError
-from headroles.options import Option, Options
+from headroles.corpus import Sentence
 from headroles.roles.batch import Batch
+from headroles.roles.frequencies import FrequencyOptions, count_words, fold
 from headroles.roles.key_sets import Shared
 from headroles.roles.role import Context, Role
-from headroles.roles.word_sets import WordSets
+from headroles.roles.word_sets import WordSets, sets_of_sentences
 
 FREQUENT = 500
 """A sentence whose rarest word is among so many most frequent ones has no rare word."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RareOptions(Options):
-    """Where word frequencies come from."""
-
-    title: ClassVar[str] = "Roles"
-
-    frequencies: Annotated[
-        str | None,
-        Option(
-            "File of word frequencies for the role rare: a word, a tab and its count in each line.",
-            more="None counts the words of the corpus itself. Words that the file does not have "
-            "are the rarest; upper and lower case are the same.",
-            convert=str,
-        ),
-    ] = None
-
-
-def roles(options: RareOptions, context: Context) -> Iterator[Role]:
+def roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
     """The one role. Raises CorpusError for frequencies that cannot be read."""
-    if options.frequencies is None:
-        counts = Counter(fold(word) for sentence in context.sentences for word in sentence.words)
-    else:
-        counts = read_frequencies(Path(options.frequencies))
+    counts = count_words(options, context.sentences)
     yield Role(
         "rare",
         "the rarest word of the sentence",
@@ -64,24 +39,6 @@ def _digest(counts: Mapping[str, int]) -> str:
     return blake2b(lines.encode(), digest_size=8).hexdigest()
 
 
-def fold(word: str) -> str:
-    """The word as frequencies know it."""
-    return word.casefold()
-
-
-def read_frequencies(file: Path) -> Counter[str]:
-    """Counts by word. Raises CorpusError that names the file and the line."""
-    counts: Counter[str] = Counter()
-    for number, line in enumerate(read_lines(file), start=1):
-        word, _, count = line.rpartition("\t")
-        if not word or not count.strip().isdecimal():
-            raise CorpusError(
-                f"{file}, line {number}: {line!r} is no word, tab and count; correct the line"
-            )
-        counts[fold(word)] += int(count)
-    return counts
-
-
 @dataclass(frozen=True, eq=False)
 class Rarest:
     """Finds the rarest word of every sentence, the first of several."""
@@ -94,22 +51,11 @@ class Rarest:
         object.__setattr__(self, "_frequent", {word for word, _ in most})
 
     def __call__(self, batch: Batch) -> list[Shared]:
-        """The words of each segment as queries, the rarest of them as keys."""
-        found = []
-        for segment in (0, 1):
-            queries, keys = np.zeros((2, batch.size, batch.width), dtype=bool)
-            for row, example in enumerate(batch.examples):
-                if segment < len(example.sentences):
-                    before = sum(len(one.words) for one in example.sentences[:segment])
-                    word = self.rarest(example.sentences[segment])
-                    if word is not None:
-                        keys[row] = batch.words[row] == before + word
-                        queries[row] = batch.segments[row] == segment
-            found.append(Shared(queries, keys))
-        return found
+        """The words of each sentence look for its rarest."""
+        return sets_of_sentences(batch, self.rarest)
 
-    def rarest(self, sentence: Sentence) -> int | None:
-        """Place of the rarest word; None where all are frequent."""
+    def rarest(self, sentence: Sentence) -> tuple[int, ...]:
+        """Place of the rarest word; none where all are frequent."""
         words = [fold(word) for word in sentence.words]
         place = min(range(len(words)), key=lambda k: self.counts.get(words[k], 0))
-        return None if words[place] in self._frequent else place
+        return () if words[place] in self._frequent else (place,)

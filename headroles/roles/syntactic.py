@@ -10,10 +10,12 @@ import numpy as np
 
 from headroles.corpus import ROOT, fold_subtype
 from headroles.encoding import EncodedExample, IntArray
+from headroles.errors import UsageError
 from headroles.options import Option
 from headroles.presets import PresetOptions
 from headroles.roles.arc_sources import BASIC, arcs_of
 from headroles.roles.batch import Batch, placed_sentences
+from headroles.roles.candidates import COLUMNS
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.relations import RelationOptions
@@ -33,6 +35,14 @@ class SyntacticOptions(RelationOptions, PresetOptions):
     beyond_offset: Annotated[
         bool, Option("Contrast syntactic roles with other words at the same offset.")
     ] = True
+    columns: Annotated[
+        bool,
+        Option(
+            "Ask of first choices too whether the governor is what attends most to its dependent.",
+            more="Roles ...:from_governor: attention is read by columns, between words, as one of "
+            "the two readings of Clark et al. (2019). The other, by rows, is ...:to_governor.",
+        ),
+    ] = False
 
     def check(self) -> None:
         """Nothing was published about contrasts."""
@@ -49,17 +59,22 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     """
     if not context.relations:
         return
+    if options.columns and not context.score.of_first_choice:
+        raise UsageError(
+            "columns are for first choices; pass score='hit' (--score hit) with columns (--columns)"
+        )
     arcs = Arcs(context.relations, options.keep_subtypes, options.arcs)
     syntactic = [*_pooled(arcs), *_by_relation(arcs)]
     yield from syntactic
+    if options.columns:
+        yield from map(from_governor, (role for role in syntactic if _is_forth(role)))
     if options.beyond_offset and options.arcs == BASIC and not context.score.of_first_choice:
         yield from map(beyond_offset, syntactic)
 
 
 def beyond_offset(role: Role) -> Role:
     """The contrast of a role with other words at the same offset."""
-    links = role.sieve
-    assert isinstance(links, Links)
+    links = _links(role)
     return replace(
         role,
         id=f"{role.id}:{BEYOND_OFFSET}",
@@ -69,6 +84,25 @@ def beyond_offset(role: Role) -> Role:
         in_window=", fewer at the ends: contrasts are approximate",
         sieve=BeyondOffset(links.find, links.labels, links.direction),
     )
+
+
+def from_governor(role: Role) -> Role:
+    """The same arcs as a role to governors, read by columns: which word attends most to another."""
+    return replace(
+        role,
+        id=f"{role.id.removesuffix(':to_governor')}:from_governor",
+        words=f"{role.words}, as the word that attends most to it",
+        sieve=replace(_links(role), among=COLUMNS),
+    )
+
+
+def _is_forth(role: Role) -> bool:
+    return _links(role).direction == FORTH
+
+
+def _links(role: Role) -> Links:
+    assert isinstance(role.sieve, Links)
+    return role.sieve
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,15 @@ over its words.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.corpus import Sentence
 from headroles.encoding import IntArray
-from headroles.roles.batch import Scope
+from headroles.roles.batch import Batch, Scope, placed_sentences
 from headroles.roles.candidates import WORDS, among_in
 from headroles.roles.key_sets import FindShared, Shared
 from headroles.roles.rows import BoolArray, FloatArray, divide
@@ -82,6 +83,17 @@ class WordSetPart(Part):
     def read(self, layer: Layer) -> Array:
         """Weighted sums of masses."""
         return (layer.masses_of(self.keys) * self.weights[:, None]).sum(-2) @ self.of_roles
+
+
+def sets_of_sentences(batch: Batch, find: Callable[[Sentence], Collection[int]]) -> list[Shared]:
+    """Every word of a sentence looks for those whose places in the sentence ``find`` gives."""
+    queries, keys = np.zeros((2, 2, batch.size, batch.width), dtype=bool)
+    for row, example in enumerate(batch.examples):
+        for segment, (before, sentence) in enumerate(placed_sentences(example)):
+            places = [before + place for place in find(sentence)]
+            keys[segment, row] = np.isin(batch.words[row], places)
+            queries[segment, row] = batch.segments[row] == segment
+    return [Shared(queries[segment], keys[segment]) for segment in (0, 1)]
 
 
 def _sizes(scope: Scope, keys: BoolArray) -> IntArray:

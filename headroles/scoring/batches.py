@@ -6,11 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.encoding import EncodedExample, pad
+from headroles.errors import ModelError
+from headroles.models import LoadedEncoder
 
 _LINEAR_WIDTH = 64
+_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
+
+
+def tokens_for(device: torch.device, asked: int | None) -> int:
+    """The most tokens of a batch: as many as are asked for, or what fits the device."""
+    return asked or _TOKENS.get(device.type, 4096)
 
 
 def batches_by_length(examples: Sequence[EncodedExample], batch_tokens: int) -> list[list[int]]:
@@ -44,3 +53,15 @@ def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, Tensor
     if all(ids is not None for ids in type_ids):
         inputs["token_type_ids"] = pad([ids for ids in type_ids if ids is not None], 0)
     return {name: torch.from_numpy(array) for name, array in inputs.items()}
+
+
+def refuse_not_finite(
+    read: NDArray[np.floating], examples: Sequence[EncodedExample], encoder: LoadedEncoder
+) -> None:
+    """Raise ModelError if what was ``read`` (examples, layers, ...) is not finite anywhere."""
+    if not np.isfinite(read).all():
+        row, layer = np.argwhere(~np.isfinite(read))[0, :2]
+        raise ModelError(
+            f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
+            f"run the model in float32 (it ran in {encoder.model.dtype})"
+        )

@@ -20,7 +20,7 @@ from headroles.errors import ModelError
 from headroles.memory import HeldMemory
 from headroles.models import AttentionReader, LoadedEncoder
 from headroles.roles import OFFSETS, Batch, Plan, Role, Scope, Score, bounds_of, plan_roles
-from headroles.scoring.batches import batches_by_length, collate
+from headroles.scoring.batches import batches_by_length, collate, refuse_not_finite
 from headroles.scoring.blocks import Counts, ScoreBlock
 from headroles.scoring.layer import as_tensors, on_device, read_scores
 
@@ -173,12 +173,7 @@ class BlockScorer:
 
     def _values(self, batch: PlannedBatch, read: NDArray[np.float32]) -> NDArray[np.float32]:
         """Values (B, layers, heads, roles), NaN where an example or a head has none."""
-        if not np.isfinite(read).all():
-            row, layer = np.argwhere(~np.isfinite(read))[0, :2]
-            raise ModelError(
-                f"attention of layer {layer} is not finite for example {batch.examples[row].id!r}; "
-                f"run the model in float32 (it ran in {self._encoder.model.dtype})"
-            )
+        refuse_not_finite(read, batch.examples, self._encoder)
         for layer, head in self._reader.removed:
             read[:, layer, head] = np.nan
         columns = next(iter(batch.plans.values())).columns

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeVar
 
-from headroles.scoring.options import ScoreOptions
+from headroles.scoring.options import RunOptions
+
+Given = TypeVar("Given", bound=RunOptions)
 
 
 @contextmanager
-def shown_in_notebooks(options: ScoreOptions) -> Iterator[ScoreOptions]:
+def shown_in_notebooks(options: Given) -> Iterator[Given]:
     """``options`` with a bar for progress, if a notebook asks and nothing else is to show it."""
     if options.on_progress is not None or "ipykernel" not in sys.modules:
         yield options

@@ -20,7 +20,23 @@ OnProgress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoringOptions(RoleOptions):
+class PairingOptions(Options):
+    """What an example is."""
+
+    title: ClassVar[str] = "Roles"
+
+    pairing: Annotated[
+        str,
+        Option(
+            "Whether two adjacent sentences make an example.",
+            words="the pairing",
+            choices=PAIRINGS,
+        ),
+    ] = PAIRINGS[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions(PairingOptions, RoleOptions):
     """What is scored."""
 
     title: ClassVar[str] = "Roles"
@@ -47,14 +63,6 @@ class ScoringOptions(RoleOptions):
             choices=MEASURES,
         ),
     ] = WEIGHTS
-    pairing: Annotated[
-        str,
-        Option(
-            "Whether two adjacent sentences make an example.",
-            words="the pairing",
-            choices=PAIRINGS,
-        ),
-    ] = PAIRINGS[0]
 
     def check(self) -> None:
         """Published numbers are bias scores."""
@@ -112,8 +120,8 @@ class PartOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(ScoringOptions, ModelOptions):
-    """What is scored, and how the model is loaded and run."""
+class RunOptions(ModelOptions):
+    """How the model is loaded and run."""
 
     title: ClassVar[str] = "Model"
 
@@ -145,3 +153,10 @@ class ScoreOptions(ScoringOptions, ModelOptions):
             recorded=False,
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(ScoringOptions, RunOptions):
+    """What is scored, and how the model is loaded and run."""
+
+    title: ClassVar[str] = "Model"

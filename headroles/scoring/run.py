@@ -18,6 +18,7 @@ from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles
+from headroles.scoring.batches import tokens_for
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.scoring.notebooks import shown_in_notebooks
@@ -30,8 +31,6 @@ from headroles.scoring.scores import HeadScores, describe_scores
 from headroles.scoring.sharing import ALONE, Sharing
 from headroles.scoring.tables import ScoreWriter
 from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
-
-_BATCH_TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
 
 
 @takes(ScoreOptions)
@@ -135,7 +134,7 @@ class ScoringRun:
         self.score = SCORES[options.score]
         self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
         self.roles = choose_roles(options, self.relations, self.score, corpus)
-        self.batch_tokens = options.batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
+        self.batch_tokens = tokens_for(encoder.device, options.batch_tokens)
         self._windows = WindowScorer(
             ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types),
             BlockScorer(encoder, reader, self.roles, self.score, self.batch_tokens),

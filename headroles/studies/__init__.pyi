@@ -62,6 +62,9 @@ from .options import (
     ReplicateOptions as ReplicateOptions,
 )
 from .options import (
+    TokenOptions as TokenOptions,
+)
+from .options import (
     UntilOptions as UntilOptions,
 )
 from .planning import plan as plan
@@ -77,3 +80,6 @@ from .replication_tables import LayerCounts as LayerCounts
 from .replication_tables import Replication as Replication
 from .role_table import RoleTable as RoleTable
 from .stopping import Stopping as Stopping
+from .token_groups import TokenGroups as TokenGroups
+from .token_groups import measure_token_groups as measure_token_groups
+from .token_groups import token_groups as token_groups

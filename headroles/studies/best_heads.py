@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import Sample, t_interval
+from headroles.inference import Sample, t_interval, wilson_interval
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import OFFSETS
@@ -53,8 +53,8 @@ class BestHeads(Result):
     other ``half``, 1 or 2; each role has a row for each. ``mean`` is the share of hits of the head,
     a mean over ``n`` examples, and ``offset_mean`` that of the rule; ``gain`` is the mean
     difference. ``share_of_arcs`` counts every arc once, as published accuracies do. Intervals are
-    of means, robust to clusters, with limits kept within 0 and 1, and within -1 and 1 for gains;
-    NaN where there are fewer than two.
+    of means, robust to clusters, and NaN where there are fewer than two: Wilson's for shares
+    (`wilson_interval`), t's for gains, whose limits are kept within -1 and 1.
     """
 
     kind: ClassVar[str] = "best heads"
@@ -154,12 +154,10 @@ def _row(
     offset = int(shares[chosen].mean(axis=0).argmax())
     own = hits[reported, layer * scores.n_heads + head].astype(np.float64)
     rule, arcs = shares[reported, offset], scores.counts[reported, place]
-    sample = Sample.of(
-        np.column_stack([own, own - rule]), None if clusters is None else clusters[reported]
-    )
-    moments, interval = sample.moments, t_interval(sample, confidence=1 - alpha)
-    # No share lies outside 0 to 1, and no difference of two outside -1 to 1: nothing is lost.
-    low, high = (np.clip(limit, [0, -1], 1) for limit in (interval.ci_low, interval.ci_high))
+    units = None if clusters is None else clusters[reported]
+    hit, gain = (Sample.of(one[:, None], units) for one in (own, own - rule))
+    moments, of_hits = hit.moments, wilson_interval(hit, confidence=1 - alpha)
+    of_gains = t_interval(gain, confidence=1 - alpha)
     return {
         "role": role,
         "half": half,
@@ -168,14 +166,15 @@ def _row(
         "n": int(moments.n[0]),
         "n_clusters": int(moments.n_clusters[0]),
         "mean": moments.mean[0],
-        "ci_low": low[0],
-        "ci_high": high[0],
+        "ci_low": of_hits.ci_low[0],
+        "ci_high": of_hits.ci_high[0],
         "arcs": int(arcs.sum()),
         "share_of_arcs": np.average(own, weights=arcs),
         "offset": OFFSETS[offset],
         "offset_mean": rule.mean(),
         "offset_share_of_arcs": np.average(rule, weights=arcs),
-        "gain": moments.mean[1],
-        "gain_ci_low": low[1],
-        "gain_ci_high": high[1],
+        "gain": gain.moments.mean[0],
+        # no difference of two shares lies outside -1 to 1: nothing is lost
+        "gain_ci_low": np.maximum(of_gains.ci_low[0], -1),
+        "gain_ci_high": np.minimum(of_gains.ci_high[0], 1),
     }

@@ -230,6 +230,20 @@ class QuantitiesForm(OfScores):
     described: UnitForm
 
 
+class TokenGroupForm(UnitForm):
+    """What token groups are of."""
+
+    clustered_by: str
+    n_clusters: Count
+
+
+class TokensForm(msgspec.Struct):
+    """As a table of token groups says it."""
+
+    token_groups: TokenGroupForm
+    examples: Count
+
+
 class HeadForm(msgspec.Struct):
     """What examples are of."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -170,10 +171,18 @@ def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
     """
     if drawn_units(scores, options) == EXAMPLE:
         return None
-    documents, codes = np.unique(scores.documents, return_inverse=True)
-    if options.clusters == "document" and len(documents) < 2:
+    return clusters_in(scores.documents, options)
+
+
+def clusters_in(documents: Sequence[str], options: UnitOptions) -> IntArray | None:
+    """Cluster (examples,) of examples of these documents; None if they are independent.
+
+    Raises UsageError for examples of one document that are to be clustered by document.
+    """
+    names, codes = np.unique(np.asarray(documents), return_inverse=True)
+    if options.clusters == "document" and len(names) < 2:
         raise UsageError(ONE_DOCUMENT)
-    return codes if options.clusters != "none" and len(documents) > 1 else None
+    return codes if options.clusters != "none" and len(names) > 1 else None
 
 
 def scores_of(given: Any) -> HeadScores:

@@ -10,7 +10,8 @@ from headroles.errors import UsageError
 from headroles.options import Option, Options, fields_of, split_names
 from headroles.presets import PresetOptions
 from headroles.roles import SCORES
-from headroles.scoring import ScoreOptions
+from headroles.roles.frequencies import FrequencyOptions
+from headroles.scoring import PairingOptions, RunOptions, ScoreOptions
 from headroles.testing import (
     BETTING,
     BY_T,
@@ -18,6 +19,7 @@ from headroles.testing import (
     ResamplingOptions,
     T,
     TestOptions,
+    UnitOptions,
     check_max_t,
 )
 
@@ -240,6 +242,13 @@ class CompareOptions(ResamplingOptions, LevelOptions, ThresholdOptions):
     def tests(self) -> TestOptions:
         """The options of the tests of differences, and of roles."""
         return self.part(TestOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, RunOptions):
+    """What is read of tokens, and how."""
+
+    title: ClassVar[str] = "Roles"
 
 
 @dataclass(frozen=True, kw_only=True)

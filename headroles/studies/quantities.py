@@ -11,16 +11,16 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import Sample, t_interval
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.scoring import HeadScores
+from headroles.studies.estimates import ESTIMATES, estimates_of
 from headroles.studies.forms import QuantitiesForm
 from headroles.studies.heads import HeadColumns, clusters_of, roles_in
 from headroles.studies.stopped import warn_of_stopped
 from headroles.testing import UnitOptions
 
-COLUMNS = ("layer", "head", "role", "n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
+COLUMNS = ("layer", "head", "role", *ESTIMATES)
 _MOST = 3
 
 
@@ -82,18 +82,7 @@ def describe(scores: HeadScores, options: UnitOptions) -> Quantities:
             "these scores have nothing that describes heads; score again with "
             "--roles confidence,entropy,distance"
         )
-    sample = Sample.of(columns.values(scores), clusters_of(scores, options))
-    moments, interval = sample.moments, t_interval(sample, confidence=1 - options.alpha)
-    frame = pd.DataFrame(
-        {
-            **columns.labels,
-            "n": moments.n,
-            "n_clusters": moments.n_clusters,
-            "mean": moments.mean,
-            "sd": moments.sd,
-            "ci_low": interval.ci_low,
-            "ci_high": interval.ci_high,
-        }
-    )
+    estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)
+    frame = pd.DataFrame({**columns.labels, **estimates})
     own = {"score": scores.score.name, "described": options.record()}
-    return Quantities(frame[list(COLUMNS)], {**scores.provenance, **own})
+    return Quantities(frame, {**scores.provenance, **own})

@@ -23,6 +23,7 @@ from headroles.studies.removal import (
 )
 from headroles.studies.replication_tables import LayerCounts, Replication
 from headroles.studies.role_table import RoleTable
+from headroles.studies.token_groups import TokenGroups
 
 TABLES: tuple[type[Result], ...] = (
     RoleTable,
@@ -30,6 +31,7 @@ TABLES: tuple[type[Result], ...] = (
     PowerPlan,
     BestHeads,
     Quantities,
+    TokenGroups,
     Examples,
     Collaboration,
     Redundancy,

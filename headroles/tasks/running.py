@@ -100,7 +100,7 @@ class TaskRun:
         layer_outputs = LayerOutputs(self.sites)
 
         def compute(batch: Batch) -> Arrays:
-            own = replace(made, attention_mask=batch.inputs["attention_mask"], _values={})
+            own = replace(made, attention_mask=batch.inputs["attention_mask"])
             with torch.inference_mode():
                 with layer_outputs.kept():
                     whole = self._read(batch)

@@ -1,4 +1,4 @@
-"""The commands that look closer at heads: best, describe, examples; and what is scored."""
+"""The commands that look closer at heads: best, describe, examples, tokens; what is scored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headroles import HeadScores, find_best_heads
+from headroles import HeadScores, find_best_heads, measure_token_groups, read_conllu
 from tests.cli.test_cli import run, run_well
 
 
@@ -45,6 +45,25 @@ def test_examples(hits: Path) -> None:
     told = json.loads(run_well("examples", hits, *asked, "--json").stdout)
     assert len(told["examples"]) == 3
     assert all("[" in row["text"] for row in told["examples"])
+
+
+def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tokens"
+    shown = run_well("tokens", bert_folder, treebank, "--out", out).stdout
+    assert all(group in shown for group in ("classifier", "separators", "punctuation", "other"))
+    exported = run_well("export", out, "--view", "summary").stdout
+    assert exported.startswith("group,tokens,weights,norms,layer_norms,length,norms_less_weights")
+    counts = tmp_path / "counts.tsv"
+    counts.write_text("cats\t3\nsleep\t9\n", encoding="utf-8")
+    asked = ("--frequencies", counts, "--pairing", "none", "--json")
+    told = json.loads(
+        run_well("tokens", bert_folder, treebank, "--out", out, *asked, "--overwrite").stdout
+    )
+    assert told["token_groups"]["n_clusters"] == 2
+    found = measure_token_groups(
+        str(bert_folder), read_conllu(treebank), frequencies=str(counts), pairing="none"
+    )
+    assert told["rows"][0]["mean"] == found.frame["mean"][0]
 
 
 def test_margins_beyond_offsets(hits: Path) -> None:

@@ -17,6 +17,7 @@ from headroles.models.gates import (
     gated,
 )
 from headroles.models.surgery import remove_heads, zero_heads
+from headroles.models.values import ValueReader
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
 from tests.models.test_surgery import INPUTS, SOME, make_rich, of_family, outputs
 
@@ -180,8 +181,9 @@ def test_uniform_by_hand() -> None:
     projection = sites.layers[0].value
     output = torch.zeros(1, 3, projection.linear.out_features).double()
     output[0, :, projection.rows[1, :2]] = torch.tensor([[1.0, 0], [0, 2], [3, 1]]).double()
-    ablation = Ablation("uniform", attention_mask=torch.ones(1, 3))
-    ablation.note(projection.linear, output)
+    values = ValueReader(sites.layers)
+    values.keep(projection.linear, None, output)
+    ablation = Ablation("uniform", attention_mask=torch.ones(1, 3), values=values)
     found = ablation.instead(sites, 0, output)
     assert found is not None
     assert found[0, 2, 1, :2].tolist() == pytest.approx([4 / 3, 1])

@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headroles.models.attention import open_reader
-from headroles.models.norms import ValueReader
+from headroles.models.attention import open_norms, open_reader
+from headroles.models.norms import NormReader
 from headroles.models.projections import LayerProjections, Projection
+from headroles.models.surgery import remove_heads
+from headroles.models.values import ValueReader
 from tests.models.families import CONFIGS, HEADS, make_model
 from tests.models.test_projections import INPUTS, LAYER, inputs_of, projections_of, weights_of
 
@@ -18,6 +20,19 @@ def norms_of(kind: str, model: nn.Module) -> Tensor:
     layers: list[Tensor] = []
     with open_reader(model, "norms") as reader:  # type: ignore[arg-type]
         reader.read(INPUTS, lambda layer, norms: layers.append(norms.clone()))
+    return layers[LAYER[kind]][0]
+
+
+def layer_norms_of(kind: str, model: nn.Module) -> Tensor:
+    """(query, key) of one layer."""
+    layers: list[Tensor] = []
+    with open_reader(model) as reader, open_norms(reader) as norms:  # type: ignore[arg-type]
+
+        def read(layer: int, weights: Tensor) -> None:
+            there = weights[:, list(reader.kept[layer])]
+            layers.append(norms.layer_norms(layer, there))
+
+        reader.read(INPUTS, read)
     return layers[LAYER[kind]][0]
 
 
@@ -40,9 +55,11 @@ def test_every_family(kind: str) -> None:
         given = weights[..., None] * vectors[:, None]  # (heads, query, key, hidden)
         total = given.sum((0, 2)) + (0 if found.output.bias is None else found.output.bias)
         torch.testing.assert_close(total, output, rtol=1e-4, atol=1e-4)
-        expected = given.norm(dim=-1)
+        expected, of_layer = given.norm(dim=-1), given.sum(0).norm(dim=-1)
         expected /= expected.sum(-1, keepdim=True)
+        of_layer /= of_layer.sum(-1, keepdim=True)
     torch.testing.assert_close(norms_of(kind, model), expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(layer_norms_of(kind, model), of_layer, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet", "albert"])
@@ -63,7 +80,8 @@ def test_hand_checked_example() -> None:
         output.weight.copy_(torch.tensor([[1.0, 2.0], [0.0, 1.0]]))
     rows = torch.arange(2)[:, None]
     own = Projection(value, rows)
-    reader = ValueReader([LayerProjections(own, own, own, output, rows)])
+    values = ValueReader([LayerProjections(own, own, own, output, rows)])
+    reader = NormReader(values)
     states = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]])
     weights = torch.tensor(
         [
@@ -72,14 +90,27 @@ def test_hand_checked_example() -> None:
         ]
     )[None]
     with torch.no_grad():
-        reader.keep(value, None, value(states))
+        values.keep(value, None, value(states))
         lengths, norms = reader.lengths(0)[0], reader.norms(0, weights)[0]
+        of_layer = reader.layer_norms(0, weights)[0]
     expected = torch.tensor([[1.5, 0.5, 1.5], [2.236068, 2.236068, 0.0]])
     torch.testing.assert_close(lengths, expected, rtol=1e-5, atol=1e-6)
     rows_of_first = torch.tensor([[1.05, 0.1, 0.15], [0.15, 0.4, 0.15], [0.45, 0.15, 0.6]])
     expected = rows_of_first / rows_of_first.sum(-1, keepdim=True)
     torch.testing.assert_close(norms[0], expected, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(norms[1, 0], torch.tensor([0.447214, 1.118034, 0]) / 1.565248)
+    expected = torch.tensor(
+        [[0.680074, 1.208305, 0.15], [1.209339, 0.824621, 0.15], [0.269258, 0.364005, 0.6]]
+    )
+    expected /= expected.sum(-1, keepdim=True)
+    torch.testing.assert_close(of_layer, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_layer_without_heads_takes_nothing() -> None:
+    model = make_model("bert")
+    remove_heads(model, [(LAYER["bert"], head) for head in range(HEADS)])
+    assert (norms_of("bert", model) == 0).all()
+    assert (layer_norms_of("bert", model) == 0).all()
 
 
 def test_a_head_that_hands_on_nothing_takes_nothing() -> None:

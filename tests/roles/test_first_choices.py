@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
+from headroles.errors import UsageError
 from headroles.roles import HIT, OFFSETS, Batch, Role, Scope, plan_roles
 from headroles.roles.offsets import Offsets
-from headroles.scoring.layer import as_tensors, read_scores
+from headroles.scoring.layer import as_tensors, first_largest, read_scores
 from tests.roles.examples import HAND_SEGMENTS, S, make_example, plan_of, roles_of, score_of
 
 # Voita et al. 2019: four tokens and the end of the sentence
@@ -72,6 +76,77 @@ class TestHandCheckedExamples:
         found = hits(attention, example)
         assert found["syntactic"] == 1
         assert found["syntactic:to_dependent"] == 1
+
+
+class TestColumns:
+    """Clark et al. 2019: the governor is the word that attends most to its dependent."""
+
+    # [CLS] w1 w2 w3 w4 [SEP]; governors 2, 3, root, 3, counted from 1
+    SIX = np.array(
+        [
+            [0.3, 0.1, 0.2, 0.1, 0.1, 0.2],
+            [0.1, 0.2, 0.4, 0.1, 0.1, 0.1],
+            [0.2, 0.1, 0.2, 0.3, 0.1, 0.1],
+            [0.1, 0.1, 0.5, 0.1, 0.1, 0.1],
+            [0.1, 0.1, 0.2, 0.4, 0.1, 0.1],
+            [0.5, 0.1, 0.1, 0.1, 0.1, 0.1],
+        ]
+    )[None, None]
+
+    def test_hand_checked_example(self) -> None:
+        """By rows 2, 3, 2, 3, and so 3 of the 3 arcs; by columns 2, 3, 4, 1, and so 2 of them."""
+        example = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0", 3: "r1"})
+        roles = roles_of("hit", columns=True)
+        found = score_of(self.SIX, [example], "hit", columns=True)[0, 0]
+        by_id = dict(zip([role.id for role in roles], found, strict=True))
+        assert by_id["syntactic"] == pytest.approx(1)
+        assert by_id["syntactic:from_governor"] == pytest.approx(2 / 3)
+        assert by_id["syntactic:r0:from_governor"] == pytest.approx(1)
+        assert by_id["syntactic:r1:from_governor"] == 0
+
+    def test_words_of_several_pieces(self) -> None:
+        """From a word the mean over its pieces: two of .3 and .2 are less than one of .28."""
+        attention = np.full((1, 1, 6, 6), 0.0)
+        attention[..., 0] = 1
+        attention[0, 0, [1, 2, 4], 3] = [0.3, 0.2, 0.28]
+        example = make_example([S, 0, 0, 0, 0, S], [-1, 0, 0, 1, 2, -1], [-1, 2, -1], {1: "r0"})
+        roles = [role.id for role in roles_of("hit", columns=True)]
+        found = score_of(attention, [example], "hit", columns=True)[0, 0]
+        assert found[roles.index("syntactic:r0:from_governor")] == 1
+
+    def test_the_rule_to_beat_is_that_of_rows(self) -> None:
+        example = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0"})
+        plan = plan_of([example], "hit", columns=True)
+        ids = [role.id for role in roles_of("hit", columns=True)]
+        rows, columns = (
+            plan.offset_shares[0, ids.index(f"syntactic:r0:{end}")]  # type: ignore[index]
+            for end in ("to_governor", "from_governor")
+        )
+        assert np.array_equal(rows, columns)
+
+    def test_are_asked_for_and_of_first_choices_only(self) -> None:
+        assert not any("from_governor" in role.id for role in roles_of("hit"))
+        with pytest.raises(UsageError, match=r"columns are for first choices; pass score='hit'"):
+            roles_of("excess", columns=True)
+
+
+@given(
+    arrays(np.float32, (3, 2, 5), elements=st.sampled_from([0, 1e-45, 0.1, 0.25, 0.25, 1])),
+    arrays(np.bool_, (3, 1, 5)),
+)
+def test_first_largest_is_argmax(rows: NDArray[np.float32], barred: NDArray[np.bool_]) -> None:
+    weights = torch.from_numpy(rows)
+    assert torch.equal(first_largest(weights), weights.argmax(-1))
+    masked = weights.masked_fill(torch.from_numpy(barred), -1)
+    assert torch.equal(first_largest(weights, torch.from_numpy(barred)), masked.argmax(-1))
+
+
+def test_choices_among_what_is_not_finite_are_no_scores() -> None:
+    attention = FOUR.copy()
+    attention[0, 0, 1] = np.nan
+    found = hits(attention, make_example(FOUR_SEGMENTS, None, [1, 2, -1, 2], {0: "r0"}))
+    assert np.isnan(found["local"])
+    assert np.isnan(found["syntactic"])
 
 
 def test_pieces_add_up_and_queries_are_averaged() -> None:

@@ -16,9 +16,10 @@ from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.roles import SCORES, Batch, Role, RoleOptions, Scope, choose_roles, plan_roles
+from headroles.roles.frequencies import read_frequencies
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
-from headroles.roles.rare import Rarest, read_frequencies
+from headroles.roles.rare import Rarest
 from headroles.scoring.layer import as_tensors, read_scores
 from tests.reference import Asked, reference_scores, reference_word_set
 from tests.roles.examples import HAND_SEGMENTS, examples, make_example, random_attention, tokens_of
@@ -150,10 +151,10 @@ def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:
 class TestRare:
     def test_rarest_word(self) -> None:
         sentence = replace(ANN, words=("the", "Old", "old", "cat"))
-        assert Rarest({"the": 9, "old": 2, "cat": 3}).rarest(sentence) is None  # all are frequent
+        assert Rarest({"the": 9, "old": 2, "cat": 3}).rarest(sentence) == ()  # all are frequent
         many = {f"w{k}": 100 for k in range(500)}
-        assert Rarest({"the": 9, "old": 2, "cat": 3} | many).rarest(sentence) == 1
-        assert Rarest({"the": 9, "old": 2} | many).rarest(sentence) == 3
+        assert Rarest({"the": 9, "old": 2, "cat": 3} | many).rarest(sentence) == (1,)
+        assert Rarest({"the": 9, "old": 2} | many).rarest(sentence) == (3,)
 
     def test_frequencies_of_a_file(self, tmp_path: Path) -> None:
         file = tmp_path / "counts.tsv"

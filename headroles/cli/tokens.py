@@ -1,0 +1,35 @@
+"""``headroles tokens``: weights and norms that go to tokens of each kind."""
+
+from __future__ import annotations
+
+from headroles.cli.app import app
+from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
+from headroles.cli.flags import FolderOptions, command
+from headroles.cli.keeping import fill, with_progress
+from headroles.corpus import CorpusOptions
+from headroles.studies import TokenOptions
+
+
+@command(app)
+def tokens(
+    model: ModelArgument,
+    corpus: CorpusArgument,
+    out: Out,
+    reading: CorpusOptions,
+    options: TokenOptions,
+    output: FolderOptions,
+) -> None:
+    """Compare weights and norms that go to each kind of token.
+
+    Norms are weights times the lengths of what heads hand on from a token (Kobayashi et al. 2020).
+    """
+    from headroles.corpus import open_corpus
+    from headroles.studies import TokenGroups, token_groups
+
+    source = open_corpus(corpus, reading)
+    fill(
+        out,
+        TokenGroups,
+        output,
+        lambda: with_progress("reading", token_groups, model, source, options=options),
+    )

@@ -1,0 +1,58 @@
+"""How often words are used: in the corpus, or by a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from headroles.corpus import Sentence, read_lines
+from headroles.errors import CorpusError
+from headroles.options import Option, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyOptions(Options):
+    """Where word frequencies come from."""
+
+    title: ClassVar[str] = "Roles"
+
+    frequencies: Annotated[
+        str | None,
+        Option(
+            "File of word frequencies, for rare words: a word, a tab and its count in each line.",
+            more="None counts the words of the corpus itself. Words that the file does not have "
+            "are the rarest; upper and lower case are the same.",
+            convert=str,
+        ),
+    ] = None
+
+
+def count_words(options: FrequencyOptions, sentences: Iterable[Sentence]) -> Counter[str]:
+    """Counts by word, as `fold` gives it: of the file, or of the sentences.
+
+    Raises CorpusError for a file that cannot be read.
+    """
+    if options.frequencies is not None:
+        return read_frequencies(Path(options.frequencies))
+    return Counter(fold(word) for sentence in sentences for word in sentence.words)
+
+
+def fold(word: str) -> str:
+    """The word as frequencies know it."""
+    return word.casefold()
+
+
+def read_frequencies(file: Path) -> Counter[str]:
+    """Counts by word. Raises CorpusError that names the file and the line."""
+    counts: Counter[str] = Counter()
+    for number, line in enumerate(read_lines(file), start=1):
+        word, _, count = line.rpartition("\t")
+        if not word or not count.strip().isdecimal():
+            raise CorpusError(
+                f"{file}, line {number}: {line!r} is no word, tab and count; correct the line"
+            )
+        counts[fold(word)] += int(count)
+    return counts

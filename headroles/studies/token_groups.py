@@ -1,0 +1,218 @@
+"""Model and corpus -> TokenGroups: weights and norms that go to tokens of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.corpus import Corpus, as_corpus, prepared
+from headroles.errors import CorpusError, UsageError
+from headroles.formats import to_records
+from headroles.models import Model, load_encoder
+from headroles.options import takes
+from headroles.provenance import new_provenance
+from headroles.results import Grid, Result, Shown, Warned
+from headroles.roles.frequencies import count_words
+from headroles.scoring import shown_in_notebooks, warnings_of_run
+from headroles.studies.estimates import ESTIMATES, estimates_of
+from headroles.studies.forms import TokensForm
+from headroles.studies.heads import ONE_DOCUMENT, clusters_in
+from headroles.studies.options import TokenOptions
+from headroles.studies.token_reading import (
+    DIFFERENCE,
+    GROUPS,
+    LAYER_NORMS,
+    LENGTH,
+    NORMS,
+    OTHER,
+    PER_TOKEN,
+    QUANTITIES,
+    TOKENS,
+    WEIGHTS,
+    WITH_FREQUENCY,
+    TokenReading,
+)
+
+COLUMNS = ("layer", "group", "quantity", *ESTIMATES)
+ALL_LAYERS = "all"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TokenGroups(Result):
+    """What heads take from tokens of each kind, by weights and by norms (Kobayashi et al. 2020).
+
+    ``frame`` has a row for each ``layer`` (a text, ``"all"`` for the mean over layers), ``group``
+    and ``quantity``. Groups are ``classifier``, ``separators``, ``punctuation`` and ``other``
+    tokens. Of each:
+
+    * ``tokens``: its share of the tokens, which is what uniform attention would give it;
+    * ``weights``: its share of a row of attention weights, the mean over rows and heads;
+    * ``norms``: the same of norms of single heads, each row divided by its sum;
+    * ``layer_norms``: the same of norms of what all heads of the layer take together;
+    * ``norms_less_weights``: their difference;
+    * ``length``: the mean of ||f(x)|| over its tokens and heads, in units of hidden states.
+
+    ``weights_by_frequency`` and so on are Spearman's rank correlations, over the words of an
+    example, between the frequency of a word and what its pieces get on average; of ``words``, all
+    of them, and of ``other`` ones, without punctuation.
+
+    ``mean`` is over the ``n`` examples that have the group: shares of groups that some examples
+    lack need not add up to 1. Intervals are robust to clusters, and NaN where there are fewer than
+    two. Layers without heads have no values.
+    """
+
+    kind: ClassVar[str] = "token groups"
+    form: ClassVar[type[msgspec.Struct]] = TokensForm
+    stem: ClassVar[str] = "token_groups"
+    cure: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")
+
+    def summary(self) -> pd.DataFrame:
+        """Means over layers: a row for each group, a column for each quantity."""
+        own = self.frame[self.frame["layer"] == ALL_LAYERS]
+        table = own.pivot_table(index="group", columns="quantity", values="mean", dropna=False)
+        return table.loc[list(GROUPS), [TOKENS, *PER_TOKEN, DIFFERENCE]]
+
+    def layers(self) -> pd.DataFrame:
+        """Means by layer: a row for each group and quantity, a column for each layer and all."""
+        index = ["group", "quantity"]
+        table = self.frame.pivot_table(
+            index=index, columns="layer", values="mean", sort=False, dropna=False
+        )
+        return table.reset_index()
+
+    def shown(self) -> Iterator[Shown]:
+        """Shares of all layers together, and by layer; correlations with frequency."""
+        asked = self.provenance["token_groups"]
+        documents = f" in {asked['n_clusters']} documents" * (asked["clustered_by"] != "none")
+        yield (
+            "shares of rows that go to tokens of each kind, means over layers, heads and "
+            f"{self.provenance['examples']} examples{documents}, {1 - asked['alpha']:.0%} intervals"
+        )
+        yield self._shares()
+        yield "by layer: shares of weights and of norms, and mean length ||f(x)||"
+        yield self._by_layer(
+            [(group, name) for group in GROUPS for name in (WEIGHTS, NORMS, LENGTH)]
+        )
+        yield (
+            "rank correlations with word frequency over the words of an example, without "
+            "punctuation: below 0 where frequent words get less"
+        )
+        yield self._by_layer([(OTHER, f"{name}{WITH_FREQUENCY}") for name in PER_TOKEN])
+        for group in (one for one in GROUPS if not self._rows[ALL_LAYERS, one, TOKENS].n):
+            yield Warned(f"no example has tokens of the group {group}")
+        yield from map(Warned, warnings_of_run(self.provenance))
+
+    def _shares(self) -> Grid:
+        names = (WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS)
+        rows = []
+        for group in GROUPS:
+            found = [self._rows[ALL_LAYERS, group, name] for name in (*names, TOKENS, LENGTH)]
+            *shares, tokens, length = found
+            cells = [cell for one in shares for cell in (_short(one.mean), _range(one))]
+            rows.append((group, _short(tokens.mean), *cells, _short(length.mean)))
+        titles = [title for name in names for title in (name.replace("_", " "), "interval")]
+        return Grid(("group", "tokens", *titles, "||f||"), tuple(rows))
+
+    def _by_layer(self, chosen: list[tuple[str, str]]) -> Grid:
+        layers = list(dict.fromkeys(self.frame["layer"]))
+        rows = [
+            (
+                f"{group} {name.removesuffix(WITH_FREQUENCY).replace('_', ' ')}",
+                *(_short(self._rows[layer, group, name].mean) for layer in layers),
+                _range(self._rows[ALL_LAYERS, group, name]),
+            )
+            for group, name in chosen
+        ]
+        return Grid(("", *layers, "interval of all"), tuple(rows))
+
+    @cached_property
+    def _rows(self) -> dict[tuple[str, str, str], Any]:
+        """Rows by layer, group and quantity."""
+        names = zip(*(self.frame[name] for name in COLUMNS[:3]), strict=True)
+        return dict(zip(names, self.frame.itertuples(), strict=True))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {"token_groups": self.provenance["token_groups"], "rows": to_records(self.frame)}
+
+
+@takes(TokenOptions)
+def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) -> TokenGroups:
+    """What heads take from classifier tokens, separators, punctuation and other tokens.
+
+    By attention weights, and by norms: weights times the lengths ||f(x)|| of what heads hand on
+    from a token, of each head by itself and of all heads of a layer together (Kobayashi et al.
+    2020). Punctuation is what has the part of speech PUNCT, or, where parts of speech are missing,
+    words made of punctuation characters.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode.
+        corpus: as `score_heads` takes it.
+        options: keyword arguments, described below.
+
+    Raises:
+        CorpusError: defective input, frequencies that cannot be read, or no example that fits.
+        ModelSupportError: a family whose value and output projections are not known.
+        ModelError, TokenizerError, UsageError: as `score_heads`.
+    """
+    return token_groups(model, corpus, options)
+
+
+def token_groups(model: Model, corpus: Corpus, options: TokenOptions) -> TokenGroups:
+    """`measure_token_groups` for callers that have their options together."""
+    with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
+        if options.clusters == "document" and ready.documents == 1:
+            raise UsageError(ONE_DOCUMENT)
+        counts = count_words(options, ready)
+        encoder = load_encoder(model, options)
+        reading = TokenReading(encoder, ready, counts, options)
+        values = reading.values()
+        described = ready.describe()
+    if not len(values):
+        left = "; ".join(f"{count} {reason}" for reason, count in reading.skipped.items())
+        raise CorpusError(f"no example could be read: {left or 'the corpus is empty'}")
+    clusters = clusters_in(reading.documents, options)
+    provenance = new_provenance(
+        model={**encoder.description, "family": reading.family},
+        corpus=described,
+        options=options.record(),
+    )
+    provenance |= {
+        "examples": len(values),
+        "skipped": dict(reading.skipped),
+        "pieces": reading.pieces,
+        "token_groups": {
+            "alpha": options.alpha,
+            "clustered_by": "none" if clusters is None else "document",
+            "n_clusters": len(values) if clusters is None else len(np.unique(clusters)),
+        },
+    }
+    return TokenGroups(_frame(values, clusters, options.alpha), provenance)
+
+
+def _frame(
+    values: NDArray[np.float32], clusters: NDArray[np.intp] | None, alpha: float
+) -> pd.DataFrame:
+    """The long table of ``values`` (examples, layers + 1, quantities)."""
+    layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
+    labels = [(layer, group, name) for layer in layers for group, name in QUANTITIES]
+    columns = dict(zip(("layer", "group", "quantity"), zip(*labels, strict=True), strict=True))
+    estimates = estimates_of(values.reshape(len(values), -1), clusters, alpha)
+    return pd.DataFrame({**columns, **estimates})
+
+
+def _short(number: float) -> str:
+    return "-" if np.isnan(number) else f"{number:.3f}"
+
+
+def _range(row: Any) -> str:
+    return "-" if np.isnan(row.ci_low) else f"{row.ci_low:.3f} to {row.ci_high:.3f}"

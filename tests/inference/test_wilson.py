@@ -1,0 +1,95 @@
+"""Wilson intervals against statsmodels, the equation that they solve, and what they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.optimize import brentq
+from statsmodels.stats.proportion import proportion_confint
+
+from headroles.errors import StatisticsError
+from headroles.inference import Sample, wilson_interval
+
+
+def test_are_wilsons_for_many_independent_hits() -> None:
+    hits = np.zeros((20_000, 2))
+    hits[:13_000, 0] = hits[:150, 1] = 1
+    found = wilson_interval(hits, confidence=0.9)
+    for column, count in enumerate((13_000, 150)):
+        low, high = proportion_confint(count, 20_000, alpha=0.1, method="wilson")
+        assert found.ci_low[column] == pytest.approx(low, rel=1e-4)
+        assert found.ci_high[column] == pytest.approx(high, rel=1e-4)
+
+
+def test_limits_solve_the_equation(clusters: NDArray[np.str_]) -> None:
+    """|m - p| = t sqrt(p (1 - p) / n), with the error of clusters in n."""
+    shares = np.random.default_rng(0).beta(0.4, 0.2, (40, 3))
+    sample = Sample.of(shares, clusters)
+    found, moments = wilson_interval(sample), sample.moments
+    for column in range(3):
+        m, error, df = (
+            float(own[column]) for own in (moments.mean, moments.standard_error, moments.df)
+        )
+        n, t = m * (1 - m) / error**2, stats.t.ppf(0.975, df)
+
+        def gap(p: float, m: float = m, n: float = n, t: float = t) -> float:
+            return (m - p) ** 2 - t**2 * p * (1 - p) / n
+
+        assert found.ci_low[column] == pytest.approx(brentq(gap, 0, m))
+        assert found.ci_high[column] == pytest.approx(brentq(gap, m, 1))
+
+
+def test_nothing_but_hits_is_one_of_so_many_clusters() -> None:
+    """By t, the interval of five hits in five would be a point."""
+    found = wilson_interval(np.array([[1.0, 0.0, 0.5]] * 10), clusters=np.repeat(range(5), 2))
+    t = stats.t.ppf(0.975, 4)
+    assert found.ci_low[0] == pytest.approx(1 / (1 + t**2 / 5))
+    assert (found.ci_high[0], found.ci_low[1]) == (1, 0)
+    assert found.ci_high[1] == pytest.approx(1 - found.ci_low[0])
+    assert (found.ci_low[2], found.ci_high[2]) == (0.5, 0.5)
+
+
+def test_rounding_is_no_other_share() -> None:
+    found = wilson_interval(np.array([[1.0], [1 - 6e-8], [1 + 1.2e-7]] * 4, dtype=np.float32))
+    exact = wilson_interval(np.ones((12, 1)))
+    assert found.ci_low[0] == pytest.approx(exact.ci_low[0], rel=1e-3)
+    assert found.ci_high[0] == pytest.approx(1)
+
+
+def test_limits_never_leave_what_shares_can_be() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        shares = rng.beta(8, 0.3, (int(rng.integers(2, 6)), 4))
+        found = wilson_interval(shares, confidence=0.999)
+        assert (found.ci_low >= 0).all()
+        assert (found.ci_low <= shares.mean(axis=0)).all()
+        assert (shares.mean(axis=0) <= found.ci_high).all()
+        assert (found.ci_high <= 1).all()
+
+
+def test_hold_the_share_as_often_as_they_say() -> None:
+    """Clusters of unequal shares: of 400 samples, 95% hold the mean, give or take 3 errors."""
+    rng, held, mean = np.random.default_rng(2), [], 9 / 10
+    codes = np.repeat(np.arange(12), 4)
+    for _ in range(400):
+        own = rng.beta(9, 1, 12)[codes]
+        found = wilson_interval((rng.random((48, 1)) < own[:, None]) * 1.0, clusters=codes)
+        held.append(found.ci_low[0] <= mean <= found.ci_high[0])
+    assert abs(np.mean(held) - 0.95) < 3 * np.sqrt(0.95 * 0.05 / 400)
+
+
+def test_untestable_columns(hopeless: NDArray[np.float64]) -> None:
+    found = wilson_interval(np.abs(hopeless) / 10)
+    assert np.isnan(found.ci_low[:2]).all()
+    assert found.ci_low[2] == found.ci_high[2] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("bad", [1.2, -0.1])
+def test_other_values_are_refused(bad: float) -> None:
+    values: Any = [[0.5], [bad]]
+    with pytest.raises(StatisticsError, match="values must lie between 0 and 1"):
+        wilson_interval(values)
