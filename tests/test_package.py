@@ -64,11 +64,12 @@ def test_public_names() -> None:
     names = (
         "Ablations BestHeads Classification Collaboration CollaborativeModel Examples Gated "
         "HeadRolesError HeadScores Importance LayerCounts PowerPlan Pruned Quantities "
-        "Redundancy Replication Role RoleImportance RoleShifts RoleTable Sentence ablate_heads "
-        "assign_roles classify_heads collaborate_heads compare_roles compare_roles_in_task "
-        "demo_model describe_heads find_best_heads find_examples find_importance gate_heads "
-        "load_model make_corpus plan_examples prune_heads read_conllu read_pairs read_text "
-        "replicate_roles report_redundancy sample_treebank score_heads"
+        "Redundancy Replication Role RoleImportance RoleShifts RoleTable Sentence WordAttention "
+        "ablate_heads assign_roles classify_heads collaborate_heads compare_roles "
+        "compare_roles_in_task demo_model describe_heads find_best_heads find_examples "
+        "find_importance gate_heads load_model make_corpus plan_examples prune_heads "
+        "read_attention read_conllu read_pairs read_text replicate_roles report_redundancy "
+        "sample_treebank score_heads"
     )
     assert sorted(headroles.__all__) == names.split()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +125,7 @@ def _strongest(folder: Path, table: RoleTable) -> Section:
             f"{row['role']}: head {row['layer']}-{row['head']}",
             f"Looks at {words.get(row['role'], row['role'])}. Mean {_with_interval(row)}, "
             f"threshold {row['threshold']:.3g}, {row['n']} examples.",
-            tuple(_marked(one)) if one is not None else (),
+            _marked(one) if one is not None else (),
         )
         for row, one in zip(rows, found, strict=True)
     )
@@ -151,18 +150,12 @@ def _sentences(
         return [None] * len(rows), (f"The sentences cannot be shown: {error}.",)
 
 
-def _marked(examples: Examples) -> Iterator[tuple[str, tuple[tuple[bool, str], ...]]]:
-    """Each example as its score and parts; words in brackets are of the sieve."""
-    for row in examples.frame.to_dict("records"):
-        parts = [
-            (is_marked, " ".join(word[1:-1] if is_marked else word for word in words))
-            for is_marked, words in groupby(str(row["text"]).split(" "), _is_marked)
-        ]
-        yield f"{row['score']:.3g}", tuple(parts)
-
-
-def _is_marked(word: str) -> bool:
-    return len(word) > 2 and word.startswith("[") and word.endswith("]")
+def _marked(examples: Examples) -> tuple[tuple[str, tuple[tuple[bool, str], ...]], ...]:
+    """Each example as its score and parts, of which some are of the sieve."""
+    scores = examples.frame["score"]
+    return tuple(
+        (f"{score:.3g}", one.parts) for score, one in zip(scores, examples.marked, strict=True)
+    )
 
 
 def _cautions(table: RoleTable) -> Iterator[str]:

@@ -1,3 +1,6 @@
+from .attention import WordAttention as WordAttention
+from .attention import attention as attention
+from .attention import read_attention as read_attention
 from .best_heads import (
     BestHeads as BestHeads,
 )
@@ -32,6 +35,9 @@ from .examples import (
     Examples as Examples,
 )
 from .examples import (
+    MarkedExample as MarkedExample,
+)
+from .examples import (
     examples as examples,
 )
 from .examples import (
@@ -42,6 +48,9 @@ from .examples import (
 )
 from .options import (
     AssignOptions as AssignOptions,
+)
+from .options import (
+    AttentionOptions as AttentionOptions,
 )
 from .options import (
     ClassifyOptions as ClassifyOptions,

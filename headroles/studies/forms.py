@@ -223,6 +223,7 @@ class HeadForm(msgspec.Struct):
     role: str
     n: int
     weakest: bool
+    example: str | None = None
 
 
 class ExamplesForm(OfScores):
