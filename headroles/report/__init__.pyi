@@ -1,3 +1,6 @@
+from .attention import draw_arcs as draw_arcs
+from .attention import draw_attention as draw_attention
+from .attention import draw_matrix as draw_matrix
 from .changes import draw_changed_heads as draw_changed_heads
 from .changes import draw_changes as draw_changes
 from .changes import draw_trajectory as draw_trajectory
@@ -11,3 +14,4 @@ from .maps import draw_role as draw_role
 from .maps import draw_roles as draw_roles
 from .pages import make_report as make_report
 from .pages import write_report as write_report
+from .saving import save_figure as save_figure

@@ -163,7 +163,7 @@ def grid_of(frame: pd.DataFrame, values: pd.Series[float]) -> NDArray[np.float64
     return grid
 
 
-def draw_grid(ax: Axes, grid: NDArray[np.float64]) -> QuadMesh:
+def draw_grid(ax: Axes, grid: NDArray[Any], scale: str = SCALE) -> QuadMesh:
     """Cells with the first row on top, whose scale begins at 0 unless there is less."""
     found = grid[~np.isnan(grid)]
     low, high = (min(0.0, found.min()), found.max()) if len(found) else (0.0, 1.0)
@@ -172,7 +172,7 @@ def draw_grid(ax: Axes, grid: NDArray[np.float64]) -> QuadMesh:
         np.arange(across + 1) - 0.5,  # cells lie around whole numbers, as marks and labels do
         np.arange(down + 1) - 0.5,
         np.ma.masked_invalid(grid),
-        cmap=SCALE,
+        cmap=scale,
         vmin=low,
         vmax=high if high > low else low + 1,
         edgecolors="white",
