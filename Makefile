@@ -11,13 +11,16 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-browser lint clean
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks
+
+test-browser: $(VENV)/.browser
+	$(BIN)/python -m pytest -rs tests/browser
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -36,6 +39,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/.demo
 	$(INSTALL) -e '.[dev]'
+	touch $@
+
+$(VENV)/.browser: $(VENV)/.test
+	$(INSTALL) -e '.[browser]'
 	touch $@
 
 clean:
