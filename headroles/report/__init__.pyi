@@ -14,4 +14,9 @@ from .maps import draw_role as draw_role
 from .maps import draw_roles as draw_roles
 from .pages import make_report as make_report
 from .pages import write_report as write_report
+from .replicates import draw_layer_counts as draw_layer_counts
+from .replicates import draw_replication as draw_replication
 from .saving import save_figure as save_figure
+from .worth import draw_ablations as draw_ablations
+from .worth import draw_importance as draw_importance
+from .worth import draw_role_importance as draw_role_importance

@@ -12,6 +12,12 @@ from headroles.report.page import Page
 PAGES = {
     "role table": "role_page:role_page",
     "comparison": "comparison_page:comparison_page",
+    "plan": "study_pages:plan_page",
+    "replication": "study_pages:replication_page",
+    "layer counts": "study_pages:layer_counts_page",
+    "importance": "study_pages:importance_page",
+    "ablations": "study_pages:ablations_page",
+    "role importance": "study_pages:role_importance_page",
 }
 """For a kind of result the function that makes its page from a folder, which is loaded when it is
 needed. In a folder of several kinds the first one here tells what the page is about."""
