@@ -20,6 +20,7 @@ from headroles.options import takes
 from headroles.roles import Batch, Role, sieve_cells
 from headroles.scoring import HeadScores
 from headroles.scoring.batches import collate
+from headroles.scoring.layer import on_device
 from headroles.studies.examples import choose_examples
 from headroles.studies.options import AttentionOptions
 from headroles.studies.rereading import read_again
@@ -174,7 +175,8 @@ def _read(
                 if number == layer:
                     held.append(weights[0, place].float().cpu().numpy().copy())
 
-            reader.read(collate([one], encoder.device, encoder.tokenizer.pad_token_id or 0), take)
+            inputs = collate([one], encoder.tokenizer.pad_token_id or 0)
+            reader.read(on_device(inputs, encoder.device), take)
             yield held[0], reader.reaches[layer]
 
 
