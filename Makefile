@@ -13,13 +13,16 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test test-browser lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
 
 test: $(VENV)/.test lint
 	$(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks
+
+test-browser: $(VENV)/.browser
+	$(BIN)/python -m pytest -rs tests/browser
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -45,6 +48,10 @@ $(VENV)/.test: $(VENV)/.demo
 
 $(VENV)/.docs: $(VENV)/.demo
 	$(INSTALL) -e '.[docs]'
+	touch $@
+
+$(VENV)/.browser: $(VENV)/.test
+	$(INSTALL) -e '.[browser]'
 	touch $@
 
 clean:

@@ -23,6 +23,7 @@ from .studies import Replication as Replication
 from .studies import RoleShifts as RoleShifts
 from .studies import RoleTable as RoleTable
 from .studies import TokenGroups as TokenGroups
+from .studies import WordAttention as WordAttention
 from .studies import assign_roles as assign_roles
 from .studies import classify_heads as classify_heads
 from .studies import collaborate_heads as collaborate_heads
@@ -32,6 +33,7 @@ from .studies import find_best_heads as find_best_heads
 from .studies import find_examples as find_examples
 from .studies import measure_token_groups as measure_token_groups
 from .studies import plan_examples as plan_examples
+from .studies import read_attention as read_attention
 from .studies import replicate_roles as replicate_roles
 from .studies import report_redundancy as report_redundancy
 from .studies.removal import Ablations as Ablations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import AblateOptions
 
@@ -15,7 +15,7 @@ def ablate(
     task: TaskArgument,
     out: Out,
     options: AblateOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
 ) -> None:
     """Test what MODEL loses in TASK without heads.
 

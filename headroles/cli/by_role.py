@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill, with_progress
 from headroles.studies.removal import RoleImportanceOptions
 
@@ -15,7 +15,7 @@ def by_role(
     task: TaskArgument,
     out: Out,
     options: RoleImportanceOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
 ) -> None:
     """Test whether heads with a role matter more.
 

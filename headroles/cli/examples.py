@@ -2,28 +2,85 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ScoredArgument
-from headroles.cli.flags import OutputOptions, command
-from headroles.cli.keeping import show
-from headroles.studies import ExampleOptions
+from headroles.cli.flags import FolderOptions, command, given_flags
+from headroles.cli.keeping import OptionalOut, keep_or_show, refuse_idle_overwrite
+from headroles.errors import UsageError
+from headroles.models.options import ModelOptions
+from headroles.studies import AttentionOptions, ExampleOptions
+
+if TYPE_CHECKING:
+    from headroles.scoring import HeadScores
 
 
 @command(app)
 def examples(
+    context: typer.Context,
     scored: ScoredArgument,
     layer: Annotated[int, typer.Option("--layer", help="Layer, from 0.")],
     head: Annotated[int, typer.Option("--head", help="Head, from 0.")],
     role: Annotated[str, typer.Option("--role", help="Id of the role.")],
-    options: ExampleOptions,
-    output: OutputOptions,
+    options: AttentionOptions,
+    output: FolderOptions,
+    out: OptionalOut = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            metavar="FILE",
+            help="Draw the attention in the first of them into this .svg, .pdf or .png.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
 ) -> None:
-    """Show the sentences behind the scores of a head."""
+    """Show the sentences behind the scores of a head.
+
+    With --figure also its attention between the words of the first one, read from the model again.
+    """
+    from headroles.report.saving import check_figure_file
     from headroles.scoring import HeadScores
     from headroles.studies import examples as examples_of
 
-    show(examples_of(HeadScores.load(scored), (layer, head), role, options), output)
+    refuse_idle_overwrite(out, output, "examples")
+    if figure is not None:
+        check_figure_file(figure)
+    elif idle := given_flags(context, ModelOptions) + ["--model"] * (options.model is not None):
+        raise UsageError(
+            f"no model is read without a figure: leave out {', '.join(idle)}, or draw one with "
+            "--figure FILE"
+        )
+    scores = HeadScores.load(scored)
+    found = examples_of(scores, (layer, head), role, options.part(ExampleOptions))
+    keep_or_show(found, out, output)
+    if figure is not None:
+        _draw(scores, (layer, head), role, options, figure)
+        if not output.json:
+            console.say(f"figure: {figure}")
+
+
+def _draw(
+    scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions, file: Path
+) -> None:
+    """Draw the attention in the first example, and say what could not be drawn."""
+    from dataclasses import replace
+
+    from headroles.report import draw_attention, save_figure
+    from headroles.studies import attention
+
+    with console.working("reading attention"):
+        found = attention(scores, head, role, replace(options, n=1))
+        if not found:
+            raise UsageError(f"no example has a score of head {head[0]}-{head[1]} for {role}")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            save_figure(draw_attention(found[0]), file)
+    for one in told:
+        console.warn(str(one.message))

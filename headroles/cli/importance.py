@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import ImportanceOptions
 
@@ -15,7 +15,7 @@ def importance(
     task: TaskArgument,
     out: Out,
     options: ImportanceOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
 ) -> None:
     """Tell how much the loss of TASK depends on each head.
 

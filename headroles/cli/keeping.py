@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from headroles.cli import console
+from headroles.cli.flags import ReportedOptions
 from headroles.errors import UsageError
 from headroles.interrupts import told_when_interrupted
 
@@ -31,9 +32,13 @@ OptionalOut = Annotated[
 
 
 def refuse_idle_overwrite(out: Path | None, output: FolderOptions, what: str) -> None:
-    """Raise UsageError for ``--overwrite`` without a folder: to ask before the work."""
-    if output.overwrite and out is None:
+    """Raise UsageError for what only a folder can have, without one: to ask before the work."""
+    if out is not None:
+        return
+    if output.overwrite:
         raise UsageError(f"there is nothing to replace: name a folder for the {what} with --out")
+    if isinstance(output, ReportedOptions) and output.report:
+        raise UsageError(f"the page stands beside its {what}: name a folder for it with --out")
 
 
 def show(result: Result, output: OutputOptions) -> None:
@@ -50,7 +55,7 @@ def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> Non
         show(result, output)
         return
     result.save(out, output.overwrite)
-    console.finish(out, output.json, result.facts(), result.shown())
+    _finish(result, out, output)
 
 
 @contextmanager
@@ -96,7 +101,15 @@ def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[]
     with new_folder(out, [kind], output.overwrite) as folder:
         result = work()
         write_together(folder, [result])
-    console.finish(out, output.json, result.facts(), result.shown())
+    _finish(result, out, output)
+
+
+def _finish(result: Result, out: Path, output: FolderOptions) -> None:
+    """Print what was done, and write the page about it where that can be asked for."""
+    if isinstance(output, ReportedOptions):
+        console.finish_with_report(out, output, result.facts(), result.shown())
+    else:
+        console.finish(out, output.json, result.facts(), result.shown())
 
 
 def fill_resumably(
@@ -124,7 +137,7 @@ def fill_resumably(
             result = with_progress(what, study, *subjects, options=asked, unit="batches")
         write_together(folder, [result])
         parts.drop()
-    console.finish(out, output.json, result.facts(), result.shown())
+    _finish(result, out, output)
 
 
 @contextmanager

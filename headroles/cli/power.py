@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ScoredArgument
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import OptionalOut, keep_or_show, refuse_idle_overwrite
 from headroles.studies import PlanOptions
 
@@ -13,7 +13,7 @@ from headroles.studies import PlanOptions
 def power(
     scored: ScoredArgument,
     options: PlanOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
     out: OptionalOut = None,
 ) -> None:
     """Tell how many examples it takes to decide each role. The scores in DIR are the pilot."""

@@ -9,7 +9,7 @@ import typer
 
 from headroles.cli.app import app
 from headroles.cli.arguments import Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill
 from headroles.studies import ReplicateOptions
 
@@ -25,7 +25,7 @@ def replicate(
     ],
     out: Out,
     options: ReplicateOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
 ) -> None:
     """Test in how many of several corpora heads have a role."""
     from headroles.scoring import HeadScores

@@ -7,7 +7,7 @@ from headroles.corpus.examples import PAIRINGS, Example, make_examples
 from headroles.corpus.files import read_lines
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.opening import as_corpus, open_corpus
-from headroles.corpus.options import CorpusOptions
+from headroles.corpus.options import GIVEN, CorpusOptions
 from headroles.corpus.places import Places
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
 from headroles.corpus.sentence import MISSING, ROOT, Sentence
@@ -16,6 +16,7 @@ from headroles.corpus.text import read_pairs, read_text
 
 __all__ = [
     "DEFAULT_RELATIONS",
+    "GIVEN",
     "MISSING",
     "NEWDOC",
     "PAIRINGS",

@@ -66,7 +66,8 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                     raise outcome
         reader.end()
 
-    source = {"format": "conllu", **found.source, "documents_by": options.documents}
+    named = {"documents_by": options.documents, "ids_by": options.ids}
+    source = {"format": "conllu", **found.source, **named}
     return Corpus(source=source, read=read)
 
 

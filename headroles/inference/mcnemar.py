@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 
 def mcnemar_test(right: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
@@ -20,6 +19,8 @@ def mcnemar_test(right: ArrayLike, reference: ArrayLike) -> NDArray[np.float64]:
     >>> mcnemar_test([[True], [True], [True], [False]], [[False], [False], [False], [False]])
     array([0.25])
     """
+    from scipy import stats  # half a second to import
+
     one, other = np.broadcast_arrays(np.asarray(right, bool), np.asarray(reference, bool))
     gained, lost = (one & ~other).sum(0), (other & ~one).sum(0)
     fewer, total = np.minimum(gained, lost), gained + lost

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from headroles.inference._columns import (
     DEGENERATE,
@@ -91,6 +90,8 @@ def t_interval(
     Untestable columns have NaN for limits, degenerate ones their mean. Raises StatisticsError for
     what `Sample.of` refuses, and for a confidence outside (0, 1).
     """
+    from scipy import stats  # half a second to import
+
     check_share(confidence, "confidence")
     sample = Sample.of(values, clusters, ddof)
     moments, result = sample.moments, open_intervals(sample)
@@ -103,6 +104,8 @@ def t_interval(
 
 def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> FloatArray:
     """p-values of t statistics on ``df`` degrees of freedom."""
+    from scipy import stats  # half a second to import
+
     if alternative == "two-sided":
         return np.asarray(2 * stats.t.sf(np.abs(statistic), df))
     return np.asarray(stats.t.sf(statistic if alternative == "greater" else -statistic, df))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from headroles.errors import StatisticsError
 from headroles.inference._columns import OK, FloatArray, check_share
@@ -51,6 +50,8 @@ def power_of(
     >>> round(float(power_of(28, 0.5, 0.05, cluster_size=4)), 4)
     0.7544
     """
+    from scipy import stats  # half a second to import
+
     size, effect, level, design, per_cluster = _side_by_side(
         n, effect_size, alpha, design_effect, cluster_size
     )
@@ -148,6 +149,8 @@ def smallest_n(
 
     The arguments are those of ``power_of`` and broadcast; effects must be above 0.
     """
+    from scipy import stats  # half a second to import
+
     effect, level, design, per_cluster = _side_by_side(
         effect_size, alpha, design_effect, cluster_size
     )

@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from headroles.inference._columns import (
     OK,
@@ -89,6 +88,8 @@ def wilcoxon_signed_rank(
 
 def _ranks(differences: FloatArray) -> FloatArray:
     """Ranks of the distances (examples, tests), 0 for distances of 0, which are not ranked."""
+    from scipy import stats  # half a second to import
+
     distances = np.where(differences == 0, np.nan, np.abs(differences))
     return np.nan_to_num(stats.rankdata(distances, axis=0, nan_policy="omit"))
 
@@ -109,6 +110,8 @@ def _p_values(differences: FloatArray, ranks: FloatArray, alternative: Alternati
 
 
 def _by_scipy(differences: FloatArray, exact: bool, alternative: Alternative) -> FloatArray:
+    from scipy import stats  # half a second to import
+
     method: Literal["exact", "asymptotic"] = "exact" if exact else "asymptotic"
     result = stats.wilcoxon(
         differences, alternative=alternative, method=method, axis=0, keepdims=True

@@ -1,3 +1,6 @@
+from .attention import draw_arcs as draw_arcs
+from .attention import draw_attention as draw_attention
+from .attention import draw_matrix as draw_matrix
 from .changes import draw_changed_heads as draw_changed_heads
 from .changes import draw_changes as draw_changes
 from .changes import draw_trajectory as draw_trajectory
@@ -11,3 +14,9 @@ from .maps import draw_role as draw_role
 from .maps import draw_roles as draw_roles
 from .pages import make_report as make_report
 from .pages import write_report as write_report
+from .replicates import draw_layer_counts as draw_layer_counts
+from .replicates import draw_replication as draw_replication
+from .saving import save_figure as save_figure
+from .worth import draw_ablations as draw_ablations
+from .worth import draw_importance as draw_importance
+from .worth import draw_role_importance as draw_role_importance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from headroles.report.changes import draw_changed_heads, draw_changes, draw_trajectory
 from headroles.report.page import Page, Picture, Section, Table
@@ -14,8 +15,12 @@ from headroles.studies.comparison import RoleShifts
 N_ROLES = 3
 
 
-def comparison_page(shifts: RoleShifts) -> Page:
-    """The page of a comparison of two score sets or more."""
+def comparison_page(folder: Path) -> Page:
+    """The page of the comparison of two score sets or more in a folder.
+
+    Raises StorageError for results that cannot be read.
+    """
+    shifts = RoleShifts.load(folder)
     sections = [
         _pictures(shifts),
         Section("Roles, layers and heads", tables=tuple(_tables(shifts))),
@@ -46,8 +51,9 @@ def _answer(shifts: RoleShifts) -> Iterator[str]:
     moved = shifts.moved(1).to_dict("records")
     if moved and moved[-1]["effect_size"] > 0:
         last = moved[-1]
+        up_to = f", up to {shifts.checkpoints[-1]}," if len(shifts.checkpoints) > 1 else ""
         yield (
-            f"The head that moved most, up to {shifts.checkpoints[-1]}, is "
+            f"The head that moved most{up_to} is "
             f"{last['layer']}-{last['head']}: most in {last['role']}, "
             f"by {last['role_difference']:+.3g}."
         )
@@ -57,14 +63,14 @@ def _pictures(shifts: RoleShifts) -> Section:
     last = shifts.checkpoints[-1]
     pictures = [
         Picture(
-            figure_of(draw_changed_heads(shifts)),
+            (figure_of(draw_changed_heads(shifts)),),
             f"In how many roles each head changed, from before to {last}.",
         )
     ]
     for role in _most_changed(shifts):
         pictures.append(
             Picture(
-                figure_of(draw_changes(shifts, role)),
+                (figure_of(draw_changes(shifts, role)),),
                 f"{role}: from the mean score before to that of {last}, of the heads that moved "
                 "most; the dotted line is the threshold.",
             )
@@ -72,7 +78,8 @@ def _pictures(shifts: RoleShifts) -> Section:
         if len(shifts.checkpoints) > 1:
             pictures.append(
                 Picture(
-                    figure_of(draw_trajectory(shifts, role)), f"{role}: mean scores by checkpoint."
+                    (figure_of(draw_trajectory(shifts, role)),),
+                    f"{role}: mean scores by checkpoint.",
                 )
             )
     return Section("All heads", pictures=tuple(pictures))

@@ -72,13 +72,7 @@ def draw_scores(
     Without ``threshold``, that of the role. Raises UsageError for a head or role that the scores do
     not have, and where no example has a score.
     """
-    values = scores.column(role)
-    if not (0 <= layer < scores.n_layers and 0 <= head < scores.n_heads):
-        raise UsageError(
-            f"the head is {layer}-{head}; layers are 0 to {scores.n_layers - 1}, "
-            f"heads 0 to {scores.n_heads - 1}"
-        )
-    own = values[:, layer * scores.n_heads + head]
+    own = scores.of_head((layer, head), role)
     own = own[~np.isnan(own)].astype(np.float64)
     if not len(own):
         raise UsageError(f"no example has a score of head {layer}-{head} for {role}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ MOST_ROLES = 16
 _MARKS: dict[str, dict[str, Any]] = {
     "yes, certified": {"marker": "o", "facecolor": "black", "edgecolor": "white"},
     "yes": {"marker": "o", "facecolor": "white", "edgecolor": "black"},
-    UNDECIDED: {"marker": "$?$", "facecolor": "white", "edgecolor": "black"},
+    UNDECIDED: {"marker": "$?$", "facecolor": "white", "edgecolor": "black", "linewidth": 0.2},
     UNTESTABLE: {"marker": "x", "color": "black"},
 }
 
@@ -74,21 +74,45 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     layers, heads = _sizes(table.frame)
     across = min(len(chosen), 4 if heads <= 12 else 3)
     down = -(-len(chosen) // across)
-    figure = Figure(
-        figsize=(3.1 * across, (0.8 + 2.6 * layers / heads) * down), layout="constrained"
-    )
-    places = figure.subplots(down, across, squeeze=False).ravel()
+    width, height = 3.1 * across, (0.8 + 2.6 * layers / heads) * down
+    # Places in inches: a layout that is found by drawing takes as long as the drawing itself.
+    figure = Figure(figsize=(width, height + 0.4))
+    grid = {
+        "left": 0.5 / width,
+        "right": 1 - 0.1 / width,
+        "bottom": 0.5 / (height + 0.4),
+        "top": 1 - 0.5 / (height + 0.4),
+        "wspace": 0.1,
+        "hspace": 0.55 / (height / down - 0.55),
+    }
+    places = figure.subplots(down, across, squeeze=False, gridspec_kw=grid).ravel()
     for k, (ax, role) in enumerate(zip(places, chosen, strict=False)):
-        _draw_map(table, role, ax, mark_size=min(14, 170 / heads))
-        largest = table.frame.loc[table.frame["role"] == role, "mean"].max()
-        ax.set_title(f"{plain(role, 40)}\nlargest mean {largest:.2g}", fontsize=8)
+        _draw_small_map(table, role, ax)
         has_below, has_left = k + across < len(chosen), k % across > 0
         ax.tick_params(labelsize=6, labelbottom=not has_below, labelleft=not has_left)
     for ax in places[len(chosen) :]:
         ax.remove()
-    figure.supxlabel("head", fontsize=9)
-    figure.supylabel("layer", fontsize=9)
+    figure.supxlabel("head", fontsize=9, y=0.1 / height)
+    figure.supylabel("layer", fontsize=9, x=0.1 / width)
     return figure
+
+
+def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
+    """The small maps of `draw_roles`, a figure each: to stand in rows as long as a page is wide."""
+    from matplotlib.figure import Figure
+
+    layers, heads = _sizes(table.frame)
+    width, height = 3.1, 1.0 + 2.6 * layers / heads
+    for role in roles:
+        figure = Figure(figsize=(width, height))
+        across = {"left": 0.35 / width, "right": 1 - 0.05 / width}
+        down = {"bottom": 0.35 / height, "top": 1 - 0.45 / height}
+        ax = figure.subplots(gridspec_kw={**across, **down})
+        _draw_small_map(table, role, ax)
+        ax.tick_params(labelsize=7)
+        ax.set_xlabel("head", fontsize=7, labelpad=1)
+        ax.set_ylabel("layer", fontsize=7, labelpad=1)
+        yield figure
 
 
 def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
@@ -135,6 +159,13 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def _draw_small_map(table: RoleTable, role: str, ax: Axes) -> None:
+    heads = _sizes(table.frame)[1]
+    _draw_map(table, role, ax, mark_size=min(14, 170 / heads))
+    largest = table.frame.loc[table.frame["role"] == role, "mean"].max()
+    ax.set_title(f"{plain(role, 40)}\nlargest mean {largest:.2g}", fontsize=8)
+
+
 def _draw_map(table: RoleTable, role: str, ax: Axes, mark_size: float) -> QuadMesh:
     if role not in table.roles:
         raise UsageError(not_among("role", role, table.roles))
@@ -145,7 +176,9 @@ def _draw_map(table: RoleTable, role: str, ax: Axes, mark_size: float) -> QuadMe
     for answer, look in _MARKS.items():
         own = rows[shown == answer]
         if len(own):
-            ax.scatter(own["head"], own["layer"], s=mark_size, linewidth=0.8, label=answer, **look)
+            size = mark_size * (3 if answer == UNDECIDED else 1)  # the sign has thin lines
+            drawn = {"linewidth": 0.8, "s": size, "label": answer, **look}
+            ax.scatter(own["head"], own["layer"], **drawn)
     return mesh
 
 
@@ -163,7 +196,7 @@ def grid_of(frame: pd.DataFrame, values: pd.Series[float]) -> NDArray[np.float64
     return grid
 
 
-def draw_grid(ax: Axes, grid: NDArray[np.float64]) -> QuadMesh:
+def draw_grid(ax: Axes, grid: NDArray[Any], scale: str = SCALE) -> QuadMesh:
     """Cells with the first row on top, whose scale begins at 0 unless there is less."""
     found = grid[~np.isnan(grid)]
     low, high = (min(0.0, found.min()), found.max()) if len(found) else (0.0, 1.0)
@@ -172,7 +205,7 @@ def draw_grid(ax: Axes, grid: NDArray[np.float64]) -> QuadMesh:
         np.arange(across + 1) - 0.5,  # cells lie around whole numbers, as marks and labels do
         np.arange(down + 1) - 0.5,
         np.ma.masked_invalid(grid),
-        cmap=SCALE,
+        cmap=scale,
         vmin=low,
         vmax=high if high > low else low + 1,
         edgecolors="white",

@@ -26,11 +26,14 @@ for (const table of document.querySelectorAll("table")) {
   if (body.rows.length < 10) continue;
   const label = document.createElement("label");
   const field = document.createElement("input");
+  const found = document.createElement("output");
   field.type = "search";
-  label.append("Rows with ", field);
+  label.append("Rows with ", field, " ", found);
   table.parentElement.before(label);
   field.addEventListener("input", () => {
     const wanted = field.value.toLowerCase();
     for (const row of body.rows) row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    const shown = [...body.rows].filter((row) => !row.hidden).length;
+    found.textContent = wanted ? `${shown} of ${body.rows.length} rows` : "";
   });
 }

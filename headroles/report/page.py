@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from headroles.results import Grid
 
 
+_LONG = 28  # characters
+
+
 @dataclass(frozen=True)
 class Picture:
-    """A figure, and what it shows in words."""
+    """Figures side by side, as many as there is room for, and what they show in words."""
 
-    figure: Figure
+    figures: tuple[Figure, ...]
     caption: str
 
 
@@ -31,6 +34,15 @@ class Table:
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def texts(self) -> frozenset[int]:
+        """Columns that hold sentences, and no numbers or names: they may break into lines."""
+        return frozenset(
+            place
+            for place in range(1, len(self.columns))
+            if any(len(row[place]) > _LONG for row in self.rows)
+        )
 
     @classmethod
     def of(cls, grid: Grid, caption: str) -> Table:
@@ -99,12 +111,21 @@ class Page:
             pictures = [
                 {
                     "caption": one.caption,
-                    "svg": Markup(to_svg(one.figure, f"f{k}-{n}", one.caption)),  # noqa: S704
+                    "drawings": [
+                        Markup(to_svg(figure, f"f{k}-{n}-{m}", _told(figure, one)))  # noqa: S704
+                        for m, figure in enumerate(one.figures)
+                    ],
                 }
                 for n, one in enumerate(section.pictures)
             ]
             sections.append({**vars(section), "pictures": pictures})
         return {"title": self.title, "answer": self.answer, "sections": sections}
+
+
+def _told(figure: Figure, picture: Picture) -> str:
+    """What is read out in the place of a figure: its title if it is one of several."""
+    titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
+    return picture.caption if len(picture.figures) == 1 or not titles else titles[0]
 
 
 _PARTS = ("html", "css", "js")

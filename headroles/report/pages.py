@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
 
 from headroles import storage
-from headroles.report.comparison_page import comparison_page
-from headroles.report.role_page import role_page
-from headroles.report.run_facts import made_how
-from headroles.results import Grid, Result, Warned
-from headroles.studies.comparison import RoleShifts
-from headroles.studies.role_table import RoleTable
+from headroles.report.page import Page
 
-if TYPE_CHECKING:
-    from headroles.report.page import Page
-
+PAGES = {
+    "role table": "role_page:role_page",
+    "comparison": "comparison_page:comparison_page",
+    "plan": "study_pages:plan_page",
+    "replication": "study_pages:replication_page",
+    "layer counts": "study_pages:layer_counts_page",
+    "importance": "study_pages:importance_page",
+    "ablations": "study_pages:ablations_page",
+    "role importance": "study_pages:role_importance_page",
+}
+"""For a kind of result the function that makes its page from a folder, which is loaded when it is
+needed. In a folder of several kinds the first one here tells what the page is about."""
 REPORT_FILE = "report.html"
 """What the page is called in the folder of its results, if nobody says otherwise."""
 
@@ -28,13 +33,14 @@ def make_report(folder: str | Path) -> Page:
     folder = Path(folder)
     storage.finish_swap(folder)
     held = storage.kinds_in(folder)
-    if RoleTable.kind in held:
-        return role_page(folder)
-    if RoleShifts.kind in held:
-        return comparison_page(RoleShifts.load(folder))
+    for kind, place in PAGES.items():
+        if kind in held:
+            make: Callable[[Path], Page] = resolve_name(f"{__package__}.{place}")
+            return make(folder)
+    from headroles.report.plain_page import plain_page
     from headroles.studies.stored import load_table  # which loads torch for some kinds
 
-    return _plain_page(load_table(folder))
+    return plain_page(load_table(folder))
 
 
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
@@ -47,19 +53,3 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     text = make_report(folder).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file
-
-
-def _plain_page(table: Result) -> Page:
-    """The page of a kind of result that has no page of its own: what it shows."""
-    from headroles.report.page import Page, Section
-    from headroles.report.page import Table as PageTable
-
-    shown = list(table.shown())
-    sentences = tuple(one.strip() for one in shown if isinstance(one, str))
-    grids = [one for one in shown if isinstance(one, Grid)]
-    cautions = tuple(one.text for one in shown if isinstance(one, Warned))
-    tables = tuple(PageTable.of(grid, table.kind) for grid in grids)
-    sections = [Section("Tables", tables=tables)]
-    if cautions:
-        sections.append(Section("What to be careful about", cautions=cautions))
-    return Page(table.kind, sentences, (*sections, made_how(table.provenance)))

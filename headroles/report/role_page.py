@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headroles import storage
 from headroles.errors import CorpusError, HeadRolesError
-from headroles.inference import YES
-from headroles.report.maps import draw_heads, draw_roles, strongest_roles
+from headroles.inference import NO, UNDECIDED, UNTESTABLE, YES
+from headroles.report.maps import draw_heads, draw_maps, strongest_roles
 from headroles.report.page import Group, Page, Picture, Section, Table
 from headroles.report.run_facts import made_how, model_name
 from headroles.report.style import figure_of
@@ -81,10 +80,10 @@ def _pictures(table: RoleTable) -> Section:
         "All heads",
         pictures=(
             Picture(
-                figure_of(draw_heads(table)), "How many roles each head has, by layer and head."
+                (figure_of(draw_heads(table)),), "How many roles each head has, by layer and head."
             ),
             Picture(
-                draw_roles(table, shown),
+                tuple(draw_maps(table, shown)),
                 f"Mean scores for {which}. Each map has its own scale. A full circle: the head "
                 "has the role, certified; an open one: it has it; ?: undecided; a cross: "
                 "untestable; no mark: it does not have it.",
@@ -98,12 +97,14 @@ def _roles(table: RoleTable) -> Section:
     answers, certified = table.answers(), table.certified()
     best = {row["role"]: row for row in _best(table, table.roles)}
     sizes = table.frame.groupby("role")[["n", "n_clusters"]].max()
+    # A column of a table this wide has to say something.
+    shown = [name for name in (NO, UNDECIDED, UNTESTABLE) if answers[name].any()]
     rows = tuple(
         (
             role,
-            str(answers.loc[role, "yes"]),
-            str(certified.loc[role, "yes"]),
-            *(str(answers.loc[role, name]) for name in ("no", "undecided", "untestable")),
+            str(answers.loc[role, YES]),
+            str(certified.loc[role, YES]),
+            *(str(answers.loc[role, name]) for name in shown),
             f"{best[role]['layer']}-{best[role]['head']}" if role in best else "",
             _with_interval(best[role]) if role in best else "",
             *map(str, sizes.loc[role]),
@@ -111,7 +112,8 @@ def _roles(table: RoleTable) -> Section:
         )
         for role in table.roles
     )
-    names = ("role", "heads with it", "certified", "without", "undecided", "untestable")
+    named = ("without" if name == NO else name for name in shown)
+    names = ("role", "heads with it", "certified", *named)
     others = ("strongest", "mean and interval", "examples", "clusters", "looks at")
     caption = "Each role, how many heads have it, and the strongest of them."
     return Section("Roles", tables=(Table(caption, names + others, rows),))
@@ -126,7 +128,7 @@ def _strongest(folder: Path, table: RoleTable) -> Section:
             f"{row['role']}: head {row['layer']}-{row['head']}",
             f"Looks at {words.get(row['role'], row['role'])}. Mean {_with_interval(row)}, "
             f"threshold {row['threshold']:.3g}, {row['n']} examples.",
-            tuple(_marked(one)) if one is not None else (),
+            _marked(one) if one is not None else (),
         )
         for row, one in zip(rows, found, strict=True)
     )
@@ -151,18 +153,12 @@ def _sentences(
         return [None] * len(rows), (f"The sentences cannot be shown: {error}.",)
 
 
-def _marked(examples: Examples) -> Iterator[tuple[str, tuple[tuple[bool, str], ...]]]:
-    """Each example as its score and parts; words in brackets are of the sieve."""
-    for row in examples.frame.to_dict("records"):
-        parts = [
-            (is_marked, " ".join(word[1:-1] if is_marked else word for word in words))
-            for is_marked, words in groupby(str(row["text"]).split(" "), _is_marked)
-        ]
-        yield f"{row['score']:.3g}", tuple(parts)
-
-
-def _is_marked(word: str) -> bool:
-    return len(word) > 2 and word.startswith("[") and word.endswith("]")
+def _marked(examples: Examples) -> tuple[tuple[str, tuple[tuple[bool, str], ...]], ...]:
+    """Each example as its score and parts, of which some are of the sieve."""
+    scores = examples.frame["score"]
+    return tuple(
+        (f"{score:.3g}", one.parts) for score, one in zip(scores, examples.marked, strict=True)
+    )
 
 
 def _cautions(table: RoleTable) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
+import warnings
 from typing import TYPE_CHECKING
 
 from headroles.wording import printable, shortened
@@ -51,18 +52,28 @@ def score_label(provenance: dict[str, object]) -> str:
     return f"mean {name} score"
 
 
-def to_svg(figure: Figure, name: str, description: str) -> str:
-    """The figure as an ``<svg>`` element of a page, its text kept as text.
+def svg_of(figure: Figure, salt: str) -> str:
+    """The figure as an SVG document whose text is text; the same figure gives the same document.
 
-    ``name`` sets its ids apart from those of other figures of the page; ``description`` is what is
-    read out in its place. The same figure gives the same text.
+    ``salt`` makes its ids differ from those of others.
     """
     import matplotlib as mpl
 
     page = io.StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}), warnings.catch_warnings():
+        # Whoever shows the text brings the fonts for it.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         figure.savefig(page, format="svg", metadata={"Date": None})
-    drawn = page.getvalue()
+    return page.getvalue()
+
+
+def to_svg(figure: Figure, name: str, description: str) -> str:
+    """The figure as an ``<svg>`` element of a page, its text kept as text.
+
+    ``name`` sets its ids apart from those of other figures of the page; ``description`` is what is
+    read out in its place.
+    """
+    drawn = svg_of(figure, name)
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawn, flags=re.DOTALL)
     drawn = re.sub(r"<[^>]+>", lambda tag: _with_own_ids(tag[0], name), drawn)

@@ -8,7 +8,7 @@ from headroles.roles.batch import Batch, Scope
 from headroles.roles.candidates import EVERY, WORDS, Candidates
 from headroles.roles.choice import RoleOptions, choose_roles
 from headroles.roles.fixed_offsets import OFFSETS
-from headroles.roles.marking import marked_words
+from headroles.roles.marking import marked_words, sieve_cells
 from headroles.roles.plan import Plan, bounds_of, plan_roles
 from headroles.roles.relations import absent_defaults, choose_relations
 from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
@@ -38,4 +38,5 @@ __all__ = [
     "choose_roles",
     "marked_words",
     "plan_roles",
+    "sieve_cells",
 ]

@@ -1,13 +1,16 @@
-"""Which words of an example a role is about, for people who read it."""
+"""Which words and tokens of an example a role is about, for people who look at it."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from headroles.encoding import IntArray
 from headroles.roles.batch import Batch
 from headroles.roles.key_sets import SharedSieve
 from headroles.roles.links import FORTH, Links
+from headroles.roles.offsets import Offsets
 from headroles.roles.role import Role
+from headroles.roles.rows import BoolArray
 from headroles.roles.word_sets import WordSets
 
 
@@ -19,13 +22,38 @@ def marked_words(role: Role, batch: Batch) -> tuple[set[int], list[tuple[int, in
     """
     words = batch.words[0]
     if isinstance(role.sieve, Links):
-        table = batch.of(role.sieve.find)
-        chosen = np.isin(table.labels, list(role.sieve.labels))
-        ends = [words[own[chosen, 0]].tolist() for own in (table.first, table.second)]
-        queries, keys = ends if role.sieve.direction == FORTH else ends[::-1]
+        queries, keys = (words[ends[:, 0]].tolist() for ends in _ends(role.sieve, batch))
         return set(keys), list(zip(queries, keys, strict=True))
     if isinstance(role.sieve, SharedSieve | WordSets):
         sets = [shared.keys[0] for shared in batch.of(role.sieve.find)]
         found = words[np.any(sets, axis=0)]
         return set(found[found >= 0].tolist()), []
     return set(), []
+
+
+def sieve_cells(role: Role, batch: Batch) -> BoolArray:
+    """(N, N) of a batch of one example: whether query i looks for key j.
+
+    Of a contrast they are those of its role, without what it is compared with; of quantities that
+    only describe heads there are none.
+    """
+    cells = np.zeros((batch.width, batch.width), dtype=bool)
+    sieve = role.sieve
+    if isinstance(sieve, Links):
+        for query, key in zip(*_ends(sieve, batch), strict=True):
+            cells[slice(query[0], query.sum()), slice(key[0], key.sum())] = True
+    elif isinstance(sieve, SharedSieve | WordSets):
+        for queries, keys in batch.of(sieve.find):
+            cells |= queries[0][:, None] & keys[0]
+    elif isinstance(sieve, Offsets):
+        for offset in sieve.offsets:
+            cells |= np.eye(batch.width, k=offset, dtype=bool)
+    return cells
+
+
+def _ends(sieve: Links, batch: Batch) -> tuple[IntArray, IntArray]:
+    """First piece and number of pieces (L, 2) of the words that look, and of those looked for."""
+    table = batch.of(sieve.find)
+    chosen = np.isin(table.labels, list(sieve.labels))
+    first, second = table.first[chosen], table.second[chosen]
+    return (first, second) if sieve.direction == FORTH else (second, first)

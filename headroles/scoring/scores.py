@@ -163,6 +163,16 @@ class HeadScores(Stored):
             raise UsageError(not_among("role", role, self.role_ids))
         return self.values[..., self.role_ids.index(role)].reshape(self.n_examples, -1)
 
+    def of_head(self, head: tuple[int, int], role: str) -> NDArray[np.float32]:
+        """The scores (examples,) of one head, as (layer, head), for a role.
+
+        Raises UsageError for a head that there is not, and a role that was not scored.
+        """
+        for what, place, n in zip(("layer", "head"), head, self.values.shape[1:3], strict=True):
+            if not 0 <= place < n:
+                raise UsageError(f"the {what} is {place}; it must be 0 to {n - 1}")
+        return self.column(role)[:, head[0] * self.n_heads + head[1]]
+
     def record(self) -> dict[str, Any]:
         """The provenance, and what it takes to read the scores back."""
         own = describe_scores(self.roles, self.score, self.n_layers, self.n_heads)

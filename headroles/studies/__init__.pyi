@@ -1,6 +1,9 @@
 from .assignment import assign as assign
 from .assignment import assign_roles as assign_roles
 from .assignment_in_blocks import assign_in_blocks as assign_in_blocks
+from .attention import WordAttention as WordAttention
+from .attention import attention as attention
+from .attention import read_attention as read_attention
 from .best_heads import (
     BestHeads as BestHeads,
 )
@@ -35,6 +38,9 @@ from .examples import (
     Examples as Examples,
 )
 from .examples import (
+    MarkedExample as MarkedExample,
+)
+from .examples import (
     examples as examples,
 )
 from .examples import (
@@ -45,6 +51,9 @@ from .examples import (
 )
 from .options import (
     AssignOptions as AssignOptions,
+)
+from .options import (
+    AttentionOptions as AttentionOptions,
 )
 from .options import (
     ClassifyOptions as ClassifyOptions,

@@ -3,26 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from headroles.corpus import NEWDOC, Example, make_examples, prepared, read_conllu
+from headroles import storage
+from headroles.corpus import Example
 from headroles.encoding import SPECIAL, EncodedExample
-from headroles.errors import CorpusError, UsageError
+from headroles.errors import StorageError, UsageError
 from headroles.formats import to_records
-from headroles.options import fields_of, takes
+from headroles.options import takes
 from headroles.results import Result, Shown
-from headroles.roles import Batch, Role, RoleOptions, choose_roles, marked_words
+from headroles.roles import Batch, Role, marked_words
 from headroles.scoring import HeadScores
 from headroles.studies.forms import ExamplesForm
 from headroles.studies.options import ExampleOptions
+from headroles.studies.rereading import read_again
+from headroles.wording import shortened
 
 COLUMNS = ("example", "document", "score", "count", "text", "words")
+WORDS_FILE = "sentences-words.json"
+
+
+@dataclass(frozen=True)
+class MarkedExample:
+    """The words of an example, and those that a role is about, numbered from 0.
+
+    ``keys`` are the words in its sieve, in ascending order; ``pairs`` are (query, key): which word
+    looks for which. Both are empty where the sieve is one of places, or of special tokens.
+    """
+
+    words: tuple[str, ...]
+    keys: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def parts(self) -> tuple[tuple[bool, str], ...]:
+        """The sentence in parts, whose words are in the sieve or not."""
+        places = groupby(range(len(self.words)), set(self.keys).__contains__)
+        return tuple(
+            (is_key, " ".join(self.words[place] for place in part)) for is_key, part in places
+        )
+
+    @property
+    def text(self) -> str:
+        """The sentence with the words of the sieve in brackets."""
+        keys = set(self.keys)
+        return " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(self.words))
+
+    @property
+    def arrows(self) -> str:
+        """The pairs as text."""
+        return ", ".join(f"{self.words[one]} -> {self.words[other]}" for one, other in self.pairs)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -30,8 +68,11 @@ class Examples(Result):
     """Examples of a head and a role, the strongest or the weakest first, one row each.
 
     ``count`` is the number of arcs, words or tokens behind the ``score``. In ``text`` the words of
-    the sieve stand in brackets; ``words`` tells for pairs of words which look for which.
+    the sieve stand in brackets; ``words`` tells for pairs of words which look for which. ``marked``
+    has the same of every row as numbers of words.
     """
+
+    marked: tuple[MarkedExample, ...] = ()
 
     kind: ClassVar[str] = "examples"
     form: ClassVar[type[msgspec.Struct]] = ExamplesForm
@@ -41,19 +82,36 @@ class Examples(Result):
 
     def shown(self) -> Iterator[Shown]:
         """Each example with its score."""
-        asked = self.provenance["examples_of"]
+        asked, score = self.provenance["examples_of"], self.provenance["score"]
         order = "smallest" if asked["weakest"] else "largest"
-        yield (
-            f"head {asked['layer']}-{asked['head']}, {asked['role']}: "
-            f"the {order} {self.provenance['score']} scores"
-        )
+        scores = f"a {score} score" if asked.get("example") else f"the {order} {score} scores"
+        yield f"head {asked['layer']}-{asked['head']}, {asked['role']}: {scores}"
         for row in self.frame.to_dict("records"):
             pairs = f"\n          {row['words']}" if row["words"] else ""
             yield f"{row['score']:8.3f}  {row['text']}  ({row['example']}){pairs}"
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
-        return {"of": self.provenance["examples_of"], "examples": to_records(self.frame)}
+        """The same for scripts, with words and their numbers apart."""
+        records = zip(to_records(self.frame), self.marked, strict=True)
+        examples = [{**record, "marked": asdict(marked)} for record, marked in records]
+        return {"of": self.provenance["examples_of"], "examples": examples}
+
+    def write_files(self, folder: Path) -> list[str]:
+        """The table, and the words with their marks."""
+        names = super().write_files(folder)
+        storage.write_json(folder / WORDS_FILE, {"examples": [asdict(one) for one in self.marked]})
+        return [*names, WORDS_FILE]
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Examples:
+        """The table, and the words with their marks."""
+        table = super().read_files(folder, provenance)
+        file = folder / WORDS_FILE
+        try:
+            found = storage.read_json(file)["examples"]
+            return cls(table.frame, provenance, msgspec.convert(found, tuple[MarkedExample, ...]))
+        except (KeyError, msgspec.ValidationError) as error:
+            raise StorageError(f"{file} is not what headroles wrote ({error!r})") from error
 
 
 @takes(ExampleOptions)
@@ -88,17 +146,31 @@ def examples_of_heads(
     scores: HeadScores, asked: Sequence[tuple[tuple[int, int], str]], options: ExampleOptions
 ) -> list[Examples]:
     """`examples` of several heads and roles, for which the treebank is read once."""
-    chosen = [_choose(_column(scores, head, role), options) for head, role in asked]
-    wanted = {scores.ids[row] for rows in chosen for row in rows}
-    found, sieves = _read_again(scores, wanted)
+    chosen = [choose_examples(scores, head, role, options) for head, role in asked]
+    found, sieves = read_again(scores, {scores.ids[row] for rows in chosen for row in rows})
     return [
         _examples_of(scores, head, role, rows, found, sieves[role], options)
         for (head, role), rows in zip(asked, chosen, strict=True)
     ]
 
 
-def _choose(values: Any, options: ExampleOptions) -> Any:
-    """The examples with the largest or smallest values, by their place."""
+def choose_examples(
+    scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
+) -> NDArray[np.int64]:
+    """Places of the examples that were asked for, among all of ``scores``.
+
+    Raises UsageError for a head or role that the scores do not have, and an example without score.
+    """
+    values = scores.of_head(head, role)
+    if options.example is not None:
+        found = [k for k, name in enumerate(scores.ids) if name == options.example]
+        if not found or np.isnan(values[found[0]]):
+            raise UsageError(
+                f"head {head[0]}-{head[1]} has no score of {role} in an example "
+                f"{shortened(options.example)!r}; it must be one of column example of: headroles "
+                "examples"
+            )
+        return np.array(found)
     there = np.flatnonzero(~np.isnan(values))
     order = there[np.argsort(values[there] if options.weakest else -values[there], kind="stable")]
     return order[: options.n]
@@ -108,74 +180,36 @@ def _examples_of(
     scores: HeadScores,
     head: tuple[int, int],
     role: str,
-    chosen: Any,
+    chosen: NDArray[np.int64],
     found: dict[str, Example],
     sieve_of: Role,
     options: ExampleOptions,
 ) -> Examples:
     """The ``chosen`` examples, with the words of the sieve marked."""
-    values = _column(scores, head, role)
-    rows = []
-    for row in chosen:
-        text, words = _mark(found[scores.ids[row]], sieve_of)
-        rows.append(
-            {
-                "example": scores.ids[row],
-                "document": scores.documents[row],
-                "score": float(values[row]),
-                "count": int(scores.counts[row, scores.role_ids.index(role)]),
-                "text": text,
-                "words": words,
-            }
-        )
+    values, place = scores.of_head(head, role), scores.role_ids.index(role)
+    marked = tuple(_mark(found[scores.ids[row]], sieve_of) for row in chosen)
+    rows = [
+        {
+            "example": scores.ids[row],
+            "document": scores.documents[row],
+            "score": float(values[row]),
+            "count": int(scores.counts[row, place]),
+            "text": words.text,
+            "words": words.arrows,
+        }
+        for row, words in zip(chosen, marked, strict=True)
+    ]
     asked = {"layer": head[0], "head": head[1], "role": role, **options.record()}
     own = {"score": scores.score.name, "examples_of": asked}
-    return Examples(pd.DataFrame(rows, columns=list(COLUMNS)), {**scores.provenance, **own})
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return Examples(frame, {**scores.provenance, **own}, marked)
 
 
-def _column(scores: HeadScores, head: tuple[int, int], role: str) -> Any:
-    for what, place, n in zip(("layer", "head"), head, scores.values.shape[1:3], strict=True):
-        if not 0 <= place < n:
-            raise UsageError(f"the {what} is {place}; it must be 0 to {n - 1}")
-    if role not in scores.role_ids:
-        raise UsageError(f"the role is {role!r}; it must be one of {', '.join(scores.role_ids)}")
-    return scores.values[:, head[0], head[1], scores.role_ids.index(role)]
-
-
-def _read_again(scores: HeadScores, ids: set[str]) -> tuple[dict[str, Example], dict[str, Role]]:
-    """The examples of these ids, and the roles with their sieves, by id."""
-    corpus, recorded = (scores.provenance.get(name, {}) for name in ("corpus", "options"))
-    if corpus.get("format") != "conllu":
-        raise UsageError(
-            "the sentences are read again from the treebank that was scored, and these scores are "
-            "of parsed text or made by hand; score a treebank"
-        )
-    own = {one.name for one in fields_of(RoleOptions)}
-    options = RoleOptions(**{name: value for name, value in recorded.items() if name in own})
-    source = read_conllu(
-        [Path(file) for file in corpus["files"]],
-        on_bad_sentence="skip",
-        documents=corpus.get("documents_by", NEWDOC),
-    )
-    with prepared(source) as ready:
-        if ready.digest != corpus["digest"]:
-            raise CorpusError(
-                f"{', '.join(corpus['files'])} is not what was scored: its sentences differ; "
-                "score again"
-            )
-        made = make_examples(ready, recorded.get("pairing", "adjacent"))
-        found = {example.id: example for example in made if example.id in ids}
-        relations = tuple(recorded.get("relations") or ())
-        roles = choose_roles(options, relations, scores.score, ready)
-    return found, {role.id: role for role in roles}
-
-
-def _mark(example: Example, role: Role) -> tuple[str, str]:
-    """The text with the words of the sieve in brackets, and its pairs of words."""
-    words = [word for sentence in example.sentences for word in sentence.words]
+def _mark(example: Example, role: Role) -> MarkedExample:
+    """The words of an example, and those that the role is about."""
+    words = tuple(word for sentence in example.sentences for word in sentence.words)
     keys, pairs = marked_words(role, Batch([_word_by_word(example)]))
-    text = " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(words))
-    return text, ", ".join(f"{words[one]} -> {words[other]}" for one, other in pairs)
+    return MarkedExample(words, tuple(sorted(keys)), tuple(pairs))
 
 
 def _word_by_word(example: Example) -> EncodedExample:

@@ -252,6 +252,7 @@ class HeadForm(msgspec.Struct):
     role: str
     n: int
     weakest: bool
+    example: str | None = None
 
 
 class ExamplesForm(OfScores):

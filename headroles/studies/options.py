@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from headroles.errors import UsageError
+from headroles.models.options import ModelOptions
 from headroles.options import Option, Options, fields_of, split_names
 from headroles.presets import PresetOptions
 from headroles.roles import SCORES
@@ -259,3 +260,29 @@ class ExampleOptions(Options):
 
     n: Annotated[int, Option("Number of examples.", least=1)] = 10
     weakest: Annotated[bool, Option("Those with the smallest scores, and not the largest.")] = False
+    example: Annotated[
+        str | None, Option("The example with this id, whatever its score, and no other.")
+    ] = None
+
+    def check(self) -> None:
+        """One example is neither among the strongest nor the weakest."""
+        super().check()
+        if self.example is not None and self.weakest:
+            raise UsageError("example (--example) names the one to show; leave --weakest out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions(ExampleOptions, ModelOptions):
+    """Which examples, and the model whose attention in them is read."""
+
+    title: ClassVar[str] = "Model"
+
+    model: Annotated[
+        Any,
+        Option(
+            "Model that was scored, if it is not where it was then.",
+            more="A folder, a hub id or, from Python, a loaded model in evaluation mode.",
+            convert=lambda given: given,
+            recorded=False,
+        ),
+    ] = None

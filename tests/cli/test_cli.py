@@ -568,7 +568,8 @@ class TestPower:
     def test_can_be_saved(self, classified: Path, out: Path) -> None:
         shown = run_well("power", classified, "--out", out).stdout
         assert names(out) == {"plan.csv", "plan.parquet", "run.json"}
-        assert shown == run_well("power", classified).stdout + f"written to {out}\n"
+        told = f"written to {out}\nto see it: headroles report {out}\n"
+        assert shown == run_well("power", classified).stdout + told
         plan = PowerPlan.load(out)
         assert plan.provenance["plan"] == plan_examples(HeadScores.load(classified)).plan
         assert run_well("export", out).stdout_bytes == (out / "plan.csv").read_bytes()

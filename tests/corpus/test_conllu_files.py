@@ -60,6 +60,7 @@ def test_one_file_by_path_or_name(treebank: Path, as_text: bool) -> None:
         "format": "conllu",
         "files": [str(treebank)],
         "documents_by": "newdoc",
+        "ids_by": "given",
     }
 
 

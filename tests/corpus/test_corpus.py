@@ -47,6 +47,7 @@ def test_counts(treebank: Path) -> None:
             "format": "conllu",
             "files": [str(treebank)],
             "documents_by": "newdoc",
+            "ids_by": "given",
             "scheme": "ud",
             "digest": corpus.digest,
             "sentences": 5,

@@ -151,7 +151,7 @@ def test_what_is_not_there_is_refused(
         draw_role(table, "locl")
     with pytest.raises(UsageError, match="no means of head 7-0"):
         draw_head(table, 7, 0)
-    with pytest.raises(UsageError, match="the head is 0-3"):
+    with pytest.raises(UsageError, match="the head is 3; it must be 0 to 2"):
         draw_scores(scores, 0, 3, "local")
     with pytest.raises(UsageError, match="no intervals for syntactic"):
         draw_error(table, "syntactic")

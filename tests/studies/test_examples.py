@@ -47,12 +47,36 @@ def test_arcs_are_marked(scores: HeadScores) -> None:
     assert find_examples(scores, (0, 0), "delimiter", n=1).frame["words"].tolist() == [""]
 
 
+def test_marks_are_numbers_of_words(scores: HeadScores) -> None:
+    found = find_examples(scores, (0, 0), ROLE, example="a-1+a-2")
+    (marked,) = found.marked
+    assert (marked.keys, marked.pairs) == ((5,), ((6, 5),))
+    assert marked.parts == ((False, "Cats sleep . Old dogs"), (True, "eat"), (False, "bones"))
+    assert found.facts()["examples"][0]["marked"]["keys"] == (5,)
+
+
+def test_a_word_in_brackets_is_not_marked(bert_folder: Path, treebank: Path) -> None:
+    treebank.write_text(treebank.read_text().replace("Cats", "[Cats]"))
+    scores = score_heads(bert_folder, read_conllu(treebank), beyond_offset=False)
+    (marked,) = find_examples(scores, (0, 0), ROLE, example="a-1+a-2").marked
+    assert marked.parts[0] == (False, "[Cats] sleep . Old dogs")
+
+
+def test_one_example_by_its_id(scores: HeadScores) -> None:
+    found = find_examples(scores, (0, 0), "local", example="a-3")
+    assert found.frame["example"].tolist() == ["a-3"]
+    assert "head 0-0, local: a bias score" in repr(found)
+    with pytest.raises(UsageError, match="no score of local in an example 'a-4'"):
+        find_examples(scores, (0, 0), "local", example="a-4")
+
+
 def test_are_stored_and_shown(scores: HeadScores, tmp_path: Path) -> None:
     found = find_examples(scores, (0, 0), ROLE, n=1)
     found.save(tmp_path / "out")
     loaded = load_table(tmp_path / "out")
     assert isinstance(loaded, Examples)
-    assert loaded.frame.equals(found.frame)
+    assert loaded == found
+    assert loaded.marked == found.marked
     assert "head 0-0, syntactic:obj:to_governor: the largest bias scores" in repr(found)
     assert found.facts()["of"]["role"] == ROLE
 
@@ -62,7 +86,7 @@ def test_are_stored_and_shown(scores: HeadScores, tmp_path: Path) -> None:
     [
         ((3, 0), "local", "the layer is 3; it must be 0 to 2"),
         ((0, -1), "local", "the head is -1; it must be 0 to 3"),
-        ((0, 0), "locl", "the role is 'locl'; it must be one of local, delimiter"),
+        ((0, 0), "locl", "there is no role 'locl'; did you mean 'local'"),
     ],
 )
 def test_what_there_is_not(scores: HeadScores, head: Any, role: str, message: str) -> None:

@@ -1,0 +1,67 @@
+"""In how many corpora, checkpoints or seeds heads have their roles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headroles.errors import UsageError
+from headroles.report.maps import draw_grid, grid_of, write_numbers
+from headroles.report.style import new_axes, plain
+from headroles.studies.heads import roles_in
+from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from headroles.studies import LayerCounts, Replication
+
+
+def draw_replication(
+    replication: Replication, role: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Layers x heads: in at least how many score sets each head was shown to have a role.
+
+    Without ``role``, the number of roles that a head was shown to have in all sets. Raises
+    UsageError for a role that the table does not have.
+    """
+    heads, sets = replication.heads(), len(replication.asked["names"])
+    if role is None:
+        found = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
+        title, label = f"roles in all {sets} {replication.asked['over']}", "number of roles"
+    else:
+        _check(role, replication.frame)
+        found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
+        title, label = plain(role), f"{replication.asked['over']} (of {sets})"
+    counts = grid_of(heads, found.astype(float))
+    ax = new_axes(ax, 2.2 + 0.42 * counts.shape[1], 1.1 + 0.36 * counts.shape[0])
+    mesh = draw_grid(ax, counts)
+    if role is not None:
+        mesh.set_clim(0, sets)
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+    write_numbers(ax, counts)
+    ax.set(title=title, xlabel="head", ylabel="layer")
+    return ax
+
+
+def draw_layer_counts(counts: LayerCounts, role: str, ax: Axes | None = None) -> Axes:
+    """Heads with a role by layer: the mean over score sets, with the fewest and the most.
+
+    Raises UsageError for a role that the table does not have.
+    """
+    _check(role, counts.frame)
+    summary = counts.summary()
+    rows = summary[summary["role"] == role]
+    ax = new_axes(ax, 6, 3.2)
+    apart = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])
+    ax.bar(rows["layer"], rows["mean"], color="0.75", yerr=apart, capsize=4)
+    ax.set_xticks(rows["layer"])
+    ax.set(xlabel="layer", ylabel="heads: mean, fewest and most", title=plain(role))
+    return ax
+
+
+def _check(role: str, frame: pd.DataFrame) -> None:
+    if role not in (known := [str(one) for one in roles_in(frame)]):
+        raise UsageError(not_among("role", role, known))

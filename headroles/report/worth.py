@@ -1,0 +1,115 @@
+"""What heads are worth to a task: importance, losses without them, and heads with a role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headroles.errors import UsageError
+from headroles.report.maps import draw_grid
+from headroles.report.style import DARK, THRESHOLD, new_axes, plain
+from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from headroles.studies.removal import Ablations, Importance, RoleImportance
+
+STRONGEST = 10
+"""Heads whose rank a map of importance tells."""
+_DIVERGING = "PuOr_r"  # both ends dark, and told apart by the colour-blind
+_MARKS = {"worse": ("black", "o"), "better": ("black", "v")}
+
+
+def draw_importance(
+    importance: Importance, estimator: str = "absolute", ax: Axes | None = None
+) -> Axes:
+    """Layers x heads: the importance of each head, with the ranks of the most important ones.
+
+    Raises UsageError for an estimator that the table does not have.
+    """
+    known = list(dict.fromkeys(importance.frame["estimator"]))
+    if estimator not in known:
+        raise UsageError(not_among("estimator", estimator, known))
+    values, ranks = importance.of(estimator), importance.of(estimator, "rank")
+    ax = _map_of(values, f"importance ({estimator})", ax)
+    light = 0.45 * np.nanmax(values)
+    for layer, head in np.argwhere(ranks <= STRONGEST):
+        ink = "black" if values[layer, head] > light else "white"
+        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": ink}
+        ax.text(head, layer, f"{ranks[layer, head]:.0f}", **place)
+    ax.set_title(f"importance of heads; numbers: the {STRONGEST} most important", fontsize=10)
+    return ax
+
+
+def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
+    """Layers x heads: the change of the loss without each head alone.
+
+    A circle is a head without which the loss was shown to be worse, a triangle one without which it
+    was shown to be better. Raises UsageError where no single head was removed.
+    """
+    rows = ablations.frame[ablations.frame["set"] == "single"]
+    if not len(rows):
+        raise UsageError("no head was removed by itself; the map needs the set single")
+    changes = ablations.rises()
+    ax = _map_of(changes, "change of the loss", ax, is_signed=True)
+    for answer, (color, marker) in _MARKS.items():
+        own = rows[rows["answer"] == answer]
+        if len(own):
+            look: dict[str, Any] = {
+                "facecolor": "white",
+                "edgecolor": color,
+                "marker": marker,
+                "s": 30,
+            }
+            ax.scatter(own["head"], own["layer"], linewidth=0.8, label=answer, **look)
+    ax.set_title("loss without each head", fontsize=10)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(
+            facecolor="0.75", fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.2)
+        )
+    return ax
+
+
+def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes:
+    """For each role the loss without all heads that have it, less that without as many others.
+
+    Means with their intervals; full points are those of roles whose difference is significant.
+    """
+    frame = result.frame
+    ax = new_axes(ax, 7, 1.3 + 0.26 * len(frame))
+    places = np.arange(len(frame))
+    is_found = (frame["p_removed_adjusted"] <= result.provenance["compared"]["alpha"]).to_numpy()
+    ax.hlines(places, frame["ci_low"], frame["ci_high"], color="0.5")
+    for chosen, color, label in ((is_found, DARK, "significant"), (~is_found, "white", "not")):
+        own = frame[chosen]
+        if len(own):
+            look: dict[str, Any] = {
+                "color": color,
+                "markeredgecolor": DARK,
+                "marker": "o",
+                "linestyle": "none",
+            }
+            ax.plot(own["removed_difference"], places[chosen], label=label, **look)
+    ax.axvline(0, color=THRESHOLD, linestyle="dotted")
+    ax.set_yticks(places, [f"{plain(row.role)} ({row.heads})" for row in frame.itertuples()])
+    ax.set(ylim=(len(frame) - 0.5, -0.5), xlabel="loss without its heads, less without others")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def _map_of(
+    values: NDArray[np.float64], label: str, ax: Axes | None, is_signed: bool = False
+) -> Axes:
+    """A map of layers x heads with its scale, which has 0 in its middle if values have signs."""
+    layers, heads = values.shape
+    ax = new_axes(ax, max(4.5, 2.2 + 0.42 * heads), 1.5 + 0.36 * layers)
+    mesh = draw_grid(ax, values, _DIVERGING) if is_signed else draw_grid(ax, values)
+    if is_signed:
+        reach = float(np.nanmax(np.abs(values))) or 1.0
+        mesh.set_clim(-reach, reach)
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+    ax.set(xlabel="head", ylabel="layer")
+    return ax

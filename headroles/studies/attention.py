@@ -1,0 +1,208 @@
+"""The attention of one head between the words of examples, read from the model again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headroles.corpus import Example
+from headroles.encoding import EncodedExample, ExampleEncoder
+from headroles.errors import ModelError
+from headroles.models import WEIGHTS, LoadedEncoder, Model, load_encoder, open_reader
+from headroles.models.options import ModelOptions
+from headroles.options import takes
+from headroles.roles import Batch, Role, sieve_cells
+from headroles.scoring import HeadScores
+from headroles.scoring.batches import collate
+from headroles.scoring.layer import on_device
+from headroles.studies.examples import choose_examples
+from headroles.studies.options import AttentionOptions
+from headroles.studies.rereading import read_again
+
+FloatArray = NDArray[np.float32]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class WordAttention:
+    """How a head attends in an example: between U words and special tokens, in their order.
+
+    ``weights`` (U, U): attention to a word is the sum over its pieces, attention from a word the
+    mean over its pieces, so that rows sum to 1. ``sieve`` (U, U) says which words each word would
+    look at if the head had the ``role``: wherever any of its pieces would look at any of theirs.
+    ``words`` (U,) are numbers of the words in the example, -1 for special tokens; words that the
+    tokenizer makes nothing of are left out. ``labels`` (U,) are the texts of both. ``score`` is
+    what the head scores in this example, by the kind of score called ``score_name``. ``measure`` is
+    what was read: weights, or norms in their place.
+    """
+
+    example: str
+    layer: int
+    head: int
+    role: str
+    score: float
+    score_name: str
+    measure: str
+    labels: tuple[str, ...]
+    words: NDArray[np.int64]
+    weights: FloatArray
+    sieve: BoolArray
+
+    def __len__(self) -> int:
+        """U."""
+        return len(self.labels)
+
+
+@takes(AttentionOptions)
+def read_attention(
+    scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions
+) -> list[WordAttention]:
+    """The attention of a head, as (layer, head), in the examples that `find_examples` finds.
+
+    The words are read again from the treebank that was scored and the attention from the model, the
+    one that the provenance of the scores names unless another place is given. Both are compared
+    with what was scored, by digest.
+
+    Args:
+        scores: from `score_heads`, of a treebank.
+        head: layer and head, from 0.
+        role: its id.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: a head or role that the scores do not have, or scores of parsed text.
+        CorpusError: the treebank is not there any more, or is another one now.
+        ModelError: the model is not there any more, or is another one now, or its tokenizer is.
+    """
+    return attention(scores, head, role, options)
+
+
+def attention(
+    scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions
+) -> list[WordAttention]:
+    """`read_attention` for callers that have their options together."""
+    chosen = choose_examples(scores, head, role, options)
+    found, roles = read_again(scores, {scores.ids[row] for row in chosen})
+    encoder = _load_again(scores, options)
+    encoded = _encode_again(scores, chosen, found, encoder)
+    measure = str(scores.provenance["options"].get("measure", WEIGHTS))
+    layer, n = head
+    common: dict[str, Any] = {
+        "layer": layer,
+        "head": n,
+        "role": role,
+        "score_name": scores.score.name,
+        "measure": measure,
+    }
+    values = scores.of_head(head, role)
+    read = _read(encoder, encoded, head, measure)
+    return [
+        WordAttention(
+            example=one.id,
+            score=float(values[row]),
+            **_between_words(one, weights, roles[role], reach, encoder),
+            **common,
+        )
+        for row, one, (weights, reach) in zip(chosen, encoded, read, strict=True)
+    ]
+
+
+def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
+    """The model that was scored. Raises ModelError for another one."""
+    recorded = scores.provenance["model"]
+    cure = "name the model that was scored with model (--model)"
+    model: Model = options.model
+    if model is None:
+        model, options = recorded["model"], _as_scored(recorded, options)
+    try:
+        encoder = load_encoder(model, options)
+    except ModelError as error:
+        raise ModelError(f"{error}; or {cure}") from error
+    if encoder.description["weights_sha256"] != recorded["weights_sha256"]:
+        raise ModelError(
+            f"{encoder.description['model']} is not the model that was scored: its weights differ "
+            f"(scored: {recorded['model']} in {recorded['dtype']}, now in "
+            f"{encoder.description['dtype']}); {cure}, or score again"
+        )
+    return encoder
+
+
+def _as_scored(recorded: dict[str, Any], options: AttentionOptions) -> AttentionOptions:
+    """The options with what the model was loaded with, where nothing else is asked for."""
+    usual = ModelOptions()
+    given = {
+        name: recorded.get(name) or getattr(usual, name)
+        for name in ("dtype", "revision", "tokenizer")
+        if getattr(options, name) == getattr(usual, name)
+    }
+    return replace(options, **given)
+
+
+def _encode_again(
+    scores: HeadScores,
+    chosen: NDArray[np.int64],
+    found: dict[str, Example],
+    encoder: LoadedEncoder,
+) -> list[EncodedExample]:
+    """The ``chosen`` examples in word pieces. Raises ModelError for others than were scored."""
+    pieces = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
+    encoded = pieces.encode([found[scores.ids[row]] for row in chosen], Counter())
+    digests = [scores.digests[row] for row in chosen] if scores.digests else []
+    if len(encoded) != len(chosen) or (digests and digests != [one.digest for one in encoded]):
+        raise ModelError(
+            f"the tokenizer of {encoder.description['model']} makes other pieces of the words than "
+            "were scored; name that one with tokenizer (--tokenizer), or score again"
+        )
+    return encoded
+
+
+def _read(
+    encoder: LoadedEncoder, encoded: list[EncodedExample], head: tuple[int, int], measure: str
+) -> Iterator[tuple[FloatArray, int | None]]:
+    """Of each example the weights (N, N) of the head, and how far its layer reaches."""
+    layer, place = head
+    with open_reader(encoder.model, measure) as reader:
+        for one in encoded:
+            held: list[FloatArray] = []
+
+            def take(number: int, weights: Tensor, held: list[FloatArray] = held) -> None:
+                if number == layer:
+                    held.append(weights[0, place].float().cpu().numpy().copy())
+
+            inputs = collate([one], encoder.tokenizer.pad_token_id or 0)
+            reader.read(on_device(inputs, encoder.device), take)
+            yield held[0], reader.reaches[layer]
+
+
+def _between_words(
+    example: EncodedExample,
+    weights: FloatArray,
+    role: Role,
+    reach: int | None,
+    encoder: LoadedEncoder,
+) -> dict[str, Any]:
+    """What `WordAttention` says of the words, from weights (N, N) between pieces."""
+    cells = sieve_cells(role, Batch([example]))
+    if reach is not None:
+        place = np.arange(len(example))
+        cells &= np.abs(place[:, None] - place) <= reach
+    words = example.words
+    first = (words < 0) | (np.diff(words, prepend=-1) != 0)
+    pieces = np.eye(int(first.sum()), dtype=np.float32)[np.cumsum(first) - 1]  # (N, U)
+    texts = [word for sentence in example.sentences for word in sentence.words]
+    special = encoder.tokenizer.convert_ids_to_tokens(example.input_ids[first].tolist())
+    return {
+        "words": words[first],
+        "labels": tuple(
+            texts[word] if word >= 0 else str(token)
+            for word, token in zip(words[first], special, strict=True)
+        ),
+        "weights": (pieces / pieces.sum(axis=0)).T @ weights @ pieces,
+        "sieve": pieces.T @ cells @ pieces > 0,
+    }

@@ -1,0 +1,134 @@
+"""Reports in a real browser: what readers see, can do, and are spared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import EVIL
+
+WIDTHS = (400, 1400)
+Open = Callable[..., Any]
+
+
+def test_nothing_fails_and_nothing_is_loaded(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    assert page.said == []
+    assert page.loaded == [report.as_uri()]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_is_as_wide_as_the_window(open_page: Open, report: Path, width: int) -> None:
+    page = open_page(report, width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = page.eval_on_selector_all(
+        "table", "all => all.filter(one => one.scrollWidth > one.parentElement.clientWidth).length"
+    )
+    assert wide == 0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_is_accessible(open_page: Open, report: Path, width: int) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = open_page(report, width)
+    page.locator("th button").first.click()
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["impact"], one["nodes"][0]["html"][:200]) for one in found] == []
+
+
+def test_words_that_look_like_tags_are_words(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    assert page.dialogs == []
+    assert page.locator("script").count() == 1
+    assert EVIL in page.locator("main").inner_text()
+
+
+def test_marks_are_those_of_the_role(open_page: Open, reports: dict[str, Path]) -> None:
+    marked = open_page(reports["roles"]).locator("mark").all_inner_texts()
+    assert f"[{EVIL}]" in " ".join(marked)
+
+
+def numbers(page: Any, column: int) -> list[float]:
+    cells = page.locator(f"table >> nth=0 >> tbody tr td:nth-child({column})").all_inner_texts()
+    return [float(cell) for cell in cells]
+
+
+def test_tables_are_sorted(open_page: Open, reports: dict[str, Path]) -> None:
+    page = open_page(reports["roles"])
+    before = numbers(page, 2)
+    assert before != sorted(before, reverse=True)
+    button = page.get_by_role("button", name="heads with it")
+    head = page.get_by_role("columnheader", name="heads with it")
+    for order, is_reversed in (("descending", True), ("ascending", False)):
+        button.click()
+        assert numbers(page, 2) == sorted(before, reverse=is_reversed)
+        assert head.get_attribute("aria-sort") == order
+    page.get_by_role("button", name="role", exact=True).click()
+    assert head.get_attribute("aria-sort") is None
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_are_filtered(open_page: Open, reports: dict[str, Path], width: int) -> None:
+    page = open_page(reports["roles"], width)
+    rows = page.locator("table >> nth=0 >> tbody tr")
+    all_rows = rows.count()
+    field = page.get_by_role("searchbox").first
+    field.fill("NSUBJ")
+    shown = rows.locator("visible=true").all_inner_texts()
+    assert 0 < len(shown) < all_rows
+    assert all("nsubj" in text for text in shown)
+    assert page.get_by_role("status").first.inner_text() == f"{len(shown)} of {all_rows} rows"
+    field.fill("")
+    assert rows.locator("visible=true").count() == all_rows
+
+
+def test_all_can_be_done_by_keyboard(open_page: Open, reports: dict[str, Path]) -> None:
+    page = open_page(reports["roles"])
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.tagName"))
+        if page.evaluate("document.activeElement.textContent") == "heads with it":
+            break
+    assert {"INPUT", "BUTTON"} <= reached
+    is_seen = "getComputedStyle(document.activeElement).outlineStyle !== 'none'"
+    assert page.evaluate(is_seen)
+    page.keyboard.press("Enter")
+    assert numbers(page, 2) == sorted(numbers(page, 2), reverse=True)
+    assert page.evaluate("document.activeElement.textContent") == "heads with it"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_is_read_without_scripts(open_page: Open, report: Path, width: int) -> None:
+    page = open_page(report, width, java_script_enabled=False)
+    assert page.get_by_role("button").count() == 0
+    assert page.get_by_role("searchbox").count() == 0
+    for name in ("h1", ".answer", "svg", "tbody tr", "dl"):
+        assert page.locator(name).first.is_visible()
+    with_scripts = open_page(report, width)
+    for name in ("h1", "h2", "h3", ".answer", "tbody td", "li", "dd", "figcaption"):
+        texts = page.locator(name).all_text_contents()
+        assert texts == with_scripts.locator(name).all_text_contents()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_tables_stay_tables_for_those_who_listen(
+    open_page: Open, reports: dict[str, Path], width: int
+) -> None:
+    page = open_page(reports["roles"], width)
+    table = page.get_by_role("table").first
+    assert table.get_by_role("columnheader").count() >= 9
+    n_rows = page.locator("table >> nth=0 >> tbody tr").count()
+    assert table.get_by_role("rowheader").count() == n_rows
+
+
+def test_it_fits_on_paper(open_page: Open, report: Path) -> None:
+    page = open_page(report, 794)  # A4 at 96 dots per inch
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 794
+    assert not page.locator("label").first.is_visible()
+    assert page.pdf(format="A4").startswith(b"%PDF")

@@ -1,0 +1,177 @@
+"""Attention as arcs and matrix, and figures in files."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+from headroles import WordAttention
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.report import draw_arcs, draw_attention, draw_matrix, save_figure, saving
+
+ROLE = "syntactic:obj:to_governor"
+CHINESE = "\u4e2d\u56fd"
+
+
+@pytest.fixture
+def attention() -> WordAttention:
+    """Words 0 to 2 between special tokens; word 1 is to look at word 2, and word 2 at word 0."""
+    weights = np.array(
+        [
+            [0.96, 0.01, 0.01, 0.01, 0.01],
+            [0.2, 0.2, 0.2, 0.2, 0.2],
+            [0.05, 0.05, 0.05, 0.8, 0.05],
+            [0.04, 0.06, 0.0, 0.4, 0.5],
+            [0.02, 0.02, 0.02, 0.92, 0.02],
+        ],
+        dtype=np.float32,
+    )
+    sieve = np.zeros((5, 5), dtype=bool)
+    sieve[2, 3] = sieve[3, 1] = True
+    labels = ("[CLS]", "<script>", "\u05e9\u05dc\u05d5\u05dd", "$x$", "[SEP]")
+    words = np.array([-1, 0, 1, 2, -1])
+    return WordAttention("a-1", 2, 3, ROLE, 7.5, "bias", "weights", labels, words, weights, sieve)
+
+
+def test_arcs_lead_where_attention_goes(attention: WordAttention) -> None:
+    ax = draw_arcs(attention)
+    drawn = {
+        str(lines.get_gid()): sorted(
+            (round(float(path.vertices[0, 1])), round(float(path.vertices[-1, 1])))
+            for path in lines.get_paths()
+        )
+        for lines in ax.collections
+        if hasattr(lines, "get_segments")
+    }
+    assert drawn == {
+        "sieve": [(2, 3)],
+        "missed": [(3, 1)],
+        "elsewhere": [(1, 0), (1, 2), (1, 3), (1, 4), (3, 4), (4, 3)],
+    }
+
+
+def test_arcs_to_words_before_are_on_the_left(attention: WordAttention) -> None:
+    for lines in (one for one in draw_arcs(attention).collections if hasattr(one, "get_segments")):
+        for path in lines.get_paths():
+            (_, start), (_, end) = path.vertices[[0, -1]]
+            assert np.all(path.vertices[:, 0] * (end - start) > 0)
+
+
+def test_dots_are_words_that_look_at_themselves(attention: WordAttention) -> None:
+    dots = [one for one in draw_arcs(attention).collections if not hasattr(one, "get_segments")]
+    places = sorted(float(y) for one in dots for _, y in np.asarray(one.get_offsets()))
+    assert places == [0, 1, 3]
+
+
+def test_the_matrix_has_all_numbers_and_a_line_around_the_sieve(attention: WordAttention) -> None:
+    ax = draw_matrix(attention)
+    cells, border = ax.collections
+    assert np.asarray(cells.get_array()) == pytest.approx(attention.weights)
+    ends = {tuple(map(tuple, segment)) for segment in border.get_segments()}
+    assert ((2.5, 1.5), (2.5, 2.5)) in ends
+    assert ((2.5, 1.5), (3.5, 1.5)) in ends
+    assert len(ends) == 8
+    assert [text.get_text() for text in ax.get_yticklabels()][3] == r"\$x\$"
+
+
+def test_the_figure_grows_with_the_sentence(attention: WordAttention) -> None:
+    n = 150
+    long = replace(
+        attention,
+        labels=tuple(f"word{k}" for k in range(n)),
+        words=np.arange(n),
+        weights=np.full((n, n), 1 / n, dtype=np.float32),
+        sieve=np.eye(n, dtype=bool),
+    )
+    small, large = (draw_attention(one).get_size_inches() for one in (attention, long))
+    assert large[1] / n > 0.13
+    assert np.all(large > small)
+
+
+def test_svg_has_the_words_as_text_and_nothing_that_runs(
+    attention: WordAttention, tmp_path: Path
+) -> None:
+    chinese = replace(attention, labels=(*attention.labels[:3], CHINESE, "[SEP]"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = save_figure(draw_attention(chinese), tmp_path / "a.svg").read_text("utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert CHINESE in text
+    assert attention.labels[2] in text
+    assert all(one.startswith(("#", "data:")) for one in re.findall(r'href="([^"]*)"', text))
+    again = save_figure(draw_attention(chinese), tmp_path / "b.svg").read_text("utf-8")
+    assert again == text
+
+
+@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.PDF", b"%PDF")])
+def test_characters_without_a_font_are_spelled_and_told(
+    name: str, start: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "_characters_of", lambda file: frozenset("\u05dea$"))
+    drawn: list[str] = []
+    save = Figure.savefig
+    monkeypatch.setattr(
+        Figure,
+        "savefig",
+        lambda self, *args, **kwargs: (
+            drawn.extend(text.get_text() for text in self.texts),
+            save(self, *args, **kwargs),
+        ),
+    )
+    figure = Figure()
+    text = figure.text(0, 0, f"a{CHINESE}\u05de\n")
+    with pytest.warns(UserWarning, match=f"no font of this machine has {' '.join(CHINESE)};"):
+        file = save_figure(figure, tmp_path / name)
+    assert file.read_bytes().startswith(start)
+    assert drawn == ["a\\u4e2d\\u56fd\u05de\n"]
+    assert text.get_text() == f"a{CHINESE}\u05de\n"
+
+
+def test_fonts_are_found_for_what_the_usual_one_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = font_manager.findfont(font_manager.FontProperties())
+    other = next(
+        one
+        for one in font_manager.fontManager.ttflist
+        if one.fname != usual and "DejaVu" in one.name
+    )
+    monkeypatch.setattr(
+        saving,
+        "_characters_of",
+        lambda file: frozenset(CHINESE if file == other.fname else "abc"),
+    )
+    assert saving._fonts_for({*"ab", *CHINESE, "\u05de"}) == ([other.name], {"\u05de"})
+
+
+def test_a_figure_of_another_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"the figure is 'a.jpg'; its name must end in .svg"):
+        save_figure(Figure(), tmp_path / "a.jpg")
+
+
+def run(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_the_command_draws(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    out, file = tmp_path / "out", tmp_path / "a.svg"
+    run("score", bert_folder, treebank, "--out", out)
+    asked = ["examples", out, "--layer", 0, "--head", 1, "--role", ROLE]
+    shown = run(*asked, "--figure", file, "--out", tmp_path / "kept")
+    assert shown.rstrip().endswith(f"figure: {file}")
+    assert "bones" in file.read_text("utf-8")
+    assert (tmp_path / "kept" / "sentences.csv").is_file()
+    done = CliRunner().invoke(app, [*map(str, asked), "--device", "cpu"])
+    assert (done.exit_code, "leave out --device" in done.output) == (2, True)
+    done = CliRunner().invoke(app, [*map(str, asked), "--figure", "a.txt"])
+    assert (done.exit_code, "must end in .svg" in done.output) == (2, True)

@@ -1,0 +1,190 @@
+"""Figures and pages of the later studies show the numbers of their results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from headroles import (
+    Ablations,
+    HeadScores,
+    Importance,
+    LayerCounts,
+    Replication,
+    RoleImportance,
+    ablate_heads,
+    classify_heads,
+    compare_roles_in_task,
+    find_importance,
+    plan_examples,
+    read_conllu,
+    replicate_roles,
+)
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.report import (
+    draw_ablations,
+    draw_importance,
+    draw_layer_counts,
+    draw_replication,
+    draw_role_importance,
+    make_report,
+)
+from tests.tasks.conftest import classifier, labelled  # noqa: F401
+
+
+def cells(ax: object) -> np.ndarray:
+    return np.asarray(ax.collections[0].get_array())  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def importance(classifier: Path, labelled: Path) -> Importance:  # noqa: F811
+    return find_importance(classifier, labelled)
+
+
+@pytest.fixture(scope="module")
+def ablations(classifier: Path, labelled: Path) -> Ablations:  # noqa: F811
+    return ablate_heads(classifier, labelled)
+
+
+@pytest.fixture(scope="module")
+def role_importance(
+    classifier: Path,  # noqa: F811
+    labelled: Path,  # noqa: F811
+    sample: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> RoleImportance:
+    roles = tmp_path_factory.mktemp("roles") / "roles"
+    classify_heads(classifier, read_conllu(sample), threshold=1.0).save(roles)
+    return compare_roles_in_task(
+        classifier, labelled, roles_from=str(roles), draws=2, permutations=99
+    )
+
+
+@pytest.fixture
+def bounded(scores: HeadScores) -> HeadScores:
+    limits = np.broadcast_to(np.array([-9, 15], dtype=np.float32), (40, 3, 2))
+    return replace(scores, bounds=limits)
+
+
+@pytest.fixture
+def replication(bounded: HeadScores) -> Replication:
+    other = replace(bounded, digests=tuple(f"other-{one}" for one in bounded.digests))
+    found = replicate_roles([bounded, other], ["one", "two"], threshold=0)
+    assert isinstance(found, Replication)
+    return found
+
+
+def test_importance(importance: Importance, tmp_path: Path) -> None:
+    ax = draw_importance(importance, "taylor")
+    assert cells(ax) == pytest.approx(importance.of("taylor"))
+    ranks = importance.of("taylor", "rank")
+    shown = {tuple(int(x) for x in one.get_position()[::-1]): one.get_text() for one in ax.texts}
+    assert shown == {place: f"{n:.0f}" for place, n in np.ndenumerate(ranks) if n <= 10}
+    with pytest.raises(UsageError, match="no estimator 'tailor'; did you mean 'taylor'"):
+        draw_importance(importance, "tailor")
+    page = make_report(importance.save(tmp_path / "importance"))
+    rows = importance.frame[importance.frame["estimator"] == "absolute"]
+    first = rows.nsmallest(1, "rank").iloc[0]
+    assert (
+        f"is {first['layer']:.0f}-{first['head']:.0f}: {first['importance']:.3g}" in page.answer[0]
+    )
+    assert page.to_html().count("<svg") == 4
+
+
+def test_ablations(ablations: Ablations, tmp_path: Path) -> None:
+    ax = draw_ablations(ablations)
+    assert cells(ax) == pytest.approx(ablations.rises())
+    low, high = ax.collections[0].get_clim()
+    assert -low == high == pytest.approx(np.abs(ablations.rises()).max())
+    page = make_report(ablations.save(tmp_path / "ablations"))
+    counts = ablations.frame["answer"].value_counts()
+    assert f"{counts.get('worse', 0)} were shown to make the loss worse" in page.answer[0]
+    worst = ablations.frame.loc[ablations.frame["loss_change"].idxmax()]
+    assert f"without {worst['removed']}: by {worst['loss_change']:.3g}" in page.answer[1]
+    without_single = replace(ablations, frame=ablations.frame[ablations.frame["set"] != "single"])
+    with pytest.raises(UsageError, match="no head was removed by itself"):
+        draw_ablations(without_single)
+
+
+def test_answers_of_ablations_are_marked(ablations: Ablations) -> None:
+    frame = ablations.frame.copy()
+    frame["answer"] = "undecided"
+    single = frame.index[frame["set"] == "single"]
+    frame.loc[single[:2], "answer"] = ["worse", "better"]
+    ax = draw_ablations(replace(ablations, frame=frame))
+    marked = {one.get_label(): np.asarray(one.get_offsets()).tolist() for one in ax.collections[1:]}
+    places = frame.loc[single[:2], ["head", "layer"]].to_numpy().tolist()
+    assert marked == {"worse": [places[0]], "better": [places[1]]}
+
+
+def test_importance_of_roles(role_importance: RoleImportance, tmp_path: Path) -> None:
+    frame = role_importance.frame.copy()
+    frame["p_removed_adjusted"] = np.where(np.arange(len(frame)) == 0, 0.01, 0.5)
+    frame["removed_difference"] = 0.25
+    ax = draw_role_importance(replace(role_importance, frame=frame))
+    found, others = ax.lines[:2]
+    assert (found.get_label(), len(found.get_xdata())) == ("significant", 1)
+    assert (others.get_label(), len(others.get_xdata())) == ("not", len(frame) - 1)
+    bars = [bar for bar in ax.collections[0].get_segments() if bar.ndim == 2]
+    limits = frame[["ci_low", "ci_high"]].dropna().to_numpy()
+    assert np.array([bar[:, 0] for bar in bars]) == pytest.approx(limits)
+    assert len(limits) > 1
+    page = make_report(role_importance.save(tmp_path / "by-role"))
+    assert f"of {len(frame)} roles" in page.answer[0]
+
+
+def test_replication(replication: Replication, tmp_path: Path) -> None:
+    heads = replication.heads()
+    own = heads[heads["role"] == "local"].sort_values(["layer", "head"])["at_least"]
+    assert own.max() == 2
+    assert cells(draw_replication(replication, "local")).ravel().tolist() == own.tolist()
+    in_all = (heads["at_least"] == 2).groupby([heads["layer"], heads["head"]]).sum()
+    assert cells(draw_replication(replication)).ravel().tolist() == in_all.tolist()
+    with pytest.raises(UsageError, match="no role 'locl'"):
+        draw_replication(replication, "locl")
+    page = make_report(replication.save(tmp_path / "replication"))
+    assert f"{int((heads['at_least'] == 2).sum())} in all of them" in page.answer[0]
+
+
+def test_layer_counts(bounded: HeadScores, tmp_path: Path) -> None:
+    counts = replicate_roles([bounded, bounded], ["one", "two"], over="seeds")
+    assert isinstance(counts, LayerCounts)
+    bars = draw_layer_counts(counts, "local").patches
+    summary = counts.summary()
+    expected = summary[summary["role"] == "local"]["mean"].tolist()
+    assert [bar.get_height() for bar in bars] == expected
+    assert make_report(counts.save(tmp_path / "counts")).answer[0].startswith("The role that most")
+
+
+def test_a_plan(scores: HeadScores, tmp_path: Path) -> None:
+    plan = plan_examples(scores)
+    needed = np.sort(plan.frame["corpus_examples"].dropna())
+    page = make_report(plan.save(tmp_path / "plan"))
+    assert f"take {needed[int(np.ceil(0.9 * len(needed))) - 1]:,.0f} examples" in page.answer[0]
+    assert page.to_html().count("<svg") == 1
+
+
+def test_commands_of_studies_write_pages(
+    bounded: HeadScores,
+    classifier: Path,  # noqa: F811
+    labelled: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    folder = bounded.save(tmp_path / "scores")
+    asked = {
+        "power": [folder],
+        "importance": [classifier, labelled],
+    }
+    for name, arguments in asked.items():
+        out = tmp_path / name
+        done = CliRunner().invoke(app, [name, *map(str, arguments), "--out", str(out), "--report"])
+        assert done.exit_code == 0, done.output
+        assert f"report: {out / 'report.html'}" in done.output
+        assert (out / "report.html").is_file()
+    done = CliRunner().invoke(app, ["power", str(folder), "--report"])
+    assert (done.exit_code, "with --out" in done.output) == (2, True)
