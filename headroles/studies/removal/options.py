@@ -10,6 +10,7 @@ from headroles.errors import UsageError
 from headroles.models.ablations import ABLATIONS, ZERO
 from headroles.options import Option, Options, split_names
 from headroles.scoring import OnProgress
+from headroles.studies.removal.tuning_options import TuningOptions
 from headroles.tasks import TaskOptions
 from headroles.testing import LevelOptions, TestOptions
 
@@ -122,7 +123,7 @@ class SelectionOptions(RoleOptions, RankingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruneOptions(SelectionOptions, RunOptions):
+class PruneOptions(SelectionOptions, TuningOptions, RunOptions):
     """How a model is pruned."""
 
     title: ClassVar[str] = "Heads"
