@@ -3,14 +3,15 @@
 python -m benchmarks.removal --model DIR --task FILE [--examples 64] [--rounds 5] [--threads 1]
 
 A row for each job, its time divided by that of a forward pass over the same batches, inputs ready:
-the median over the rounds, and its first and last quartile. ``runs`` is how many forward passes it
-would take to do the same without gates or layers that are used again. In a round each job comes
+the median over the rounds, and its first and last quartile. ``runs`` is how many forward passes the
+same would take if layers below the head that is removed were run again each time. In a round each job comes
 between two forward passes, with which it is compared, so that a machine that slows down slows both.
 
 importance      derivatives of every example's loss by all gates
 ablate          the loss without each single head
 re-estimated    a quarter of the heads removed in 5 steps, each with importances of its own
-gates           as many updates of learnt gates as there are batches
+gates           updates of learnt gates, as many as there are batches, three at least; and the loss of
+                what they leave
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ def jobs_of(run: TaskRun) -> dict[str, tuple[str, Callable[[], object]]]:
             "",
             lambda: choose_heads("reestimated", len(heads) // 4, heads, pruning, run),
         ),
-        "gates": ("", lambda: learn_gates(run, heads, gates, 0, lambda: None)),
+        f"gates, {gates.updates} updates": (
+            "",
+            lambda: learn_gates(run, heads, gates, 0, lambda: None),
+        ),
     }
 
 
