@@ -50,6 +50,7 @@ TITLES = (
     "Corpus",
     "Task",
     "Heads",
+    "Fine-tuning",
     "Roles",
     "Tests",
     "Comparison",

@@ -53,7 +53,7 @@ CLASSIFIER, SEPARATORS = "delimiter:cls", "delimiter:sep"
 PUBLISHED_ROLES = ("local", "delimiter", "block", "syntactic")
 SHOWN_ROLES = ("local", CLASSIFIER, SEPARATORS, "block", "syntactic", "syntactic:to_dependent")
 
-Labelled: TypeAlias = tuple[str, int]
+Labelled: TypeAlias = tuple[str | tuple[str, str], int]
 Labels: TypeAlias = NDArray[np.int64]
 
 
@@ -75,9 +75,10 @@ MEASURES: dict[str, Callable[[Labels, Labels], float]] = {
 
 @dataclass(frozen=True)
 class Task:
-    """Sentences with labels 0 and 1, and which of ``MEASURES`` tells how well they are told.
+    """Sentences or pairs with labels 0 and 1, and which of ``MEASURES`` tells how well it is done.
 
-    ``epochs`` is how often training goes through its sentences.
+    ``epochs`` is how often training goes through its sentences; ``balanced`` whether it takes as
+    many of either label.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Task:
     epochs: float
     train: Sequence[Labelled]
     dev: Sequence[Labelled]
+    balanced: bool = True
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,8 @@ def train(model: Path, task: Task, seed: int, recipe: Recipe, folder: Path) -> d
     set_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(model)
     network = AutoModelForSequenceClassification.from_pretrained(model, num_labels=2)
-    chosen = choose_balanced(task.train, recipe.sentences)
+    choose = choose_balanced if task.balanced else choose_first
+    chosen = choose(task.train, recipe.sentences)
     steps = int(np.ceil(len(chosen) / recipe.batch_size) * task.epochs)
     trainer = Trainer(
         model=network,
@@ -282,14 +285,23 @@ def choose_balanced(sentences: Sequence[Labelled], n: int) -> list[Labelled]:
     return [*halves[0], *halves[1]]
 
 
+def choose_first(sentences: Sequence[Labelled], n: int) -> list[Labelled]:
+    """The first ``n`` of the sentences."""
+    return list(sentences[:n])
+
+
 def encode(
     sentences: Sequence[Labelled], tokenizer: PreTrainedTokenizerBase, max_tokens: int
 ) -> Any:
     """Sentences as a dataset for the Trainer, cut where they are too long."""
     return [
-        {**tokenizer(text, truncation=True, max_length=max_tokens), "labels": label}
-        for text, label in sentences
+        {**tokenizer(*own, truncation=True, max_length=max_tokens), "labels": label}
+        for own, label in ((_texts(text), label) for text, label in sentences)
     ]
+
+
+def _texts(text: str | tuple[str, str]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else text
 
 
 def tables_of(scores: Mapping[str, HeadScores]) -> dict[str, pd.DataFrame]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -28,9 +29,12 @@ def prune(
 ) -> None:
     """Remove heads from MODEL and write what is left.
 
-    The folder is a model for every command, in which heads keep their numbers.
+    What is left may be fine-tuned before. The folder is a model for every command, in which heads
+    keep their numbers.
     """
     from headroles.studies.removal import prune as prune_heads
 
-    result = prune_heads(model, out, options, task, test, output.overwrite)
+    with console.progress_bar("fine-tuning") as on_progress:
+        asked = replace(options, on_progress=on_progress)
+        result = prune_heads(model, out, asked, task, test, output.overwrite)
     console.finish(out, output.json, result.facts(), iter(result.shown()))

@@ -13,9 +13,9 @@ from headroles.report.replicates import draw_layer_counts, draw_replication
 from headroles.report.run_facts import model_name
 from headroles.report.style import figure_of
 from headroles.report.worth import draw_ablations, draw_importance, draw_role_importance
-from headroles.studies.planning import PowerPlan
+from headroles.studies.power_plan import PowerPlan
 from headroles.studies.removal import Ablations, Importance, RoleImportance
-from headroles.studies.replication import LayerCounts, Replication
+from headroles.studies.replication_tables import LayerCounts, Replication
 
 _MOST_MAPS = 4
 

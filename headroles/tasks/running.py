@@ -197,17 +197,21 @@ class TaskRun:
 
     def losses_of(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """(batch,) each: the loss of every example, and what the model says of it."""
-        logits: Tensor = self.encoder.model(**batch.inputs).logits.float()
+        return self.losses_from(self.encoder.model(**batch.inputs).logits, batch.targets)
+
+    def losses_from(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of what the model put out for a batch with these targets."""
+        logits = logits.float()
         if self.objective == REGRESSION:
             said = logits.squeeze(-1)
-            return (said - batch.targets) ** 2, said
+            return (said - targets) ** 2, said
         if self.objective == CLASSIFICATION:
-            losses = torch.nn.functional.cross_entropy(logits, batch.targets, reduction="none")
+            losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
             return losses, logits.argmax(-1)
         losses = torch.nn.functional.cross_entropy(
-            logits.transpose(1, 2), batch.targets, reduction="none", ignore_index=IGNORED
+            logits.transpose(1, 2), targets, reduction="none", ignore_index=IGNORED
         )
-        masked = (batch.targets != IGNORED).sum(1)
+        masked = (targets != IGNORED).sum(1)
         return losses.sum(1) / masked, torch.full_like(losses[:, 0], torch.nan)
 
 

@@ -19,7 +19,7 @@ from headroles.models.gates import (
 from headroles.models.surgery import remove_heads, zero_heads
 from headroles.models.values import ValueReader
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
-from tests.models.test_surgery import INPUTS, SOME, make_rich, of_family, outputs
+from tests.models.test_surgery import A_LAYER, INPUTS, SOME, make_rich, of_family, outputs
 
 MASK = INPUTS["attention_mask"]
 # Attention is not equal where queries are 0, as positions have a say of their own.
@@ -50,12 +50,18 @@ class TestEveryFamily:
             assert torch.equal(outputs(model), before)
         assert torch.equal(outputs(model), before)
 
-    def test_closed_gates_are_heads_at_zero(self, kind: str) -> None:
-        heads = of_family(kind, SOME)
-        model, zeroed = make_rich(kind), make_rich(kind)
+    @pytest.mark.parametrize("heads", [SOME, SOME + A_LAYER])
+    def test_closed_gates_are_heads_at_zero_and_heads_removed(
+        self, kind: str, heads: list[tuple[int, int]]
+    ) -> None:
+        heads = of_family(kind, heads)
+        model, zeroed, removed = make_rich(kind), make_rich(kind), make_rich(kind)
         zero_heads(zeroed, heads)
+        remove_heads(removed, heads)
         with gated(HeadSites.of(model), closed(heads)):
-            torch.testing.assert_close(outputs(model), outputs(zeroed), rtol=0, atol=1e-8)
+            masked = outputs(model)
+        torch.testing.assert_close(masked, outputs(zeroed), rtol=0, atol=1e-8)
+        torch.testing.assert_close(masked, outputs(removed), rtol=0, atol=1e-5)
 
     def test_a_pruned_model_is_gated_by_the_same_numbers(self, kind: str) -> None:
         gone, then = of_family(kind, [(0, 0), (1, 2)]), of_family(kind, [(1, 3)])

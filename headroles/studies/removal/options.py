@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 from headroles.errors import UsageError
 from headroles.options import Option, Options, split_names
 from headroles.scoring import OnProgress
+from headroles.studies.removal.tuning_options import TuningOptions
 from headroles.tasks import Parts, TaskOptions
 from headroles.testing import MAX_T
 
@@ -159,7 +160,7 @@ class SelectionOptions(RoleOptions, RankingOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruneOptions(SelectionOptions, TestSetOptions):
+class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
     """How a model is pruned."""
 
     title: ClassVar[str] = "Heads"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,14 @@ from headroles.models import LoadedEncoder, load_config, load_encoder
 from headroles.models.kept_heads import Head
 from headroles.models.pruned import write_model
 from headroles.models.surgery import heads_of, remove_heads
+from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
 from headroles.results import Grid, Shown
 from headroles.storage import result_folder
 from headroles.studies.removal.options import PruneOptions
 from headroles.studies.removal.orders import choose_heads
+from headroles.studies.removal.tuning import Tuning, fine_tune, measure_under
 from headroles.tasks import TaskOptions, TaskRun, open_run
 
 
@@ -28,7 +30,7 @@ class Pruned:
     """What became of a model: heads ``removed`` and ``kept``, weights and what was measured.
 
     ``before`` and ``after`` are the mean loss and the metrics of the examples it was measured on;
-    empty without any.
+    empty without any. ``tuning`` is what fine-tuning came to, None without.
     """
 
     folder: Path
@@ -38,6 +40,7 @@ class Pruned:
     parameters: tuple[int, int]
     before: dict[str, float]
     after: dict[str, float]
+    tuning: Tuning | None = None
 
     def shown(self) -> list[Shown]:
         """What became of it, for people."""
@@ -50,13 +53,21 @@ class Pruned:
             Grid(("layer", *map(str, layers)), (("heads kept", *counts),)),
         ]
         if self.before:
-            columns = ("", *self.before)
-            rows = (
-                ("before", *(f"{value:.4f}" for value in self.before.values())),
-                ("after", *(f"{value:.4f}" for value in self.after.values())),
-            )
-            parts.append(Grid(columns, rows))
-        return parts
+            rows = [
+                (name, *(f"{value:.4f}" for value in measured.values()))
+                for name, measured in self._measured()
+                if measured
+            ]
+            parts.append(Grid(("", *self.before), tuple(rows)))
+        return [*parts, *(self.tuning.shown() if self.tuning else ())]
+
+    def _measured(self) -> Iterator[tuple[str, dict[str, float]]]:
+        """What was measured, in the order of what was done."""
+        yield "before", self.before
+        if self.tuning is not None:
+            yield "before, fine-tuned", self.tuning.whole
+            yield "after, not fine-tuned", self.tuning.masked
+        yield "after", self.after
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
@@ -67,6 +78,7 @@ class Pruned:
             "parameters": {"before": self.parameters[0], "after": self.parameters[1]},
             "before": self.before,
             "after": self.after,
+            **({"fine_tuning": self.tuning.facts()} if self.tuning else {}),
         }
 
 
@@ -94,8 +106,12 @@ def prune_heads(
         overwrite: whether ``out`` may hold files.
         options: keyword arguments, described below.
 
+    With ``fine_tune_on`` the model is fine-tuned while the heads that go are masked, and then loses
+    them.
+
     Raises:
-        UsageError: an order without what it needs, or more heads than may go.
+        UsageError: an order without what it needs, or more heads than may go; fine-tuning without
+            accelerate.
         ModelError, CorpusError, StorageError: as `find_importance` and `load_model`.
     """
     return prune(model, out, options, task, test, overwrite)
@@ -123,19 +139,23 @@ def _prune(
 ) -> Pruned:
     """`prune` into a folder that is claimed."""
     run = open_run(model, task, options) if task is not None else None
-    measured = _measured(model, test, options.of_test(), run)
-    opened = measured or run
+    measured = _over(model, test, options.of_test(), run)
+    tuned = _tuned(model, options, measured or run)
+    opened = measured or run or tuned
     encoder = opened.encoder if opened else _load(model, options)
     heads = heads_of(encoder.model)
     removed = choose_heads(options.order, _n_removed(len(heads), options), heads, options, run)
+    before = measure_whole(measured)
+    tuning = fine_tune(tuned, measured, removed, options) if tuned is not None else None
     return write_without(
         encoder,
         removed,
         folder,
         options,
         order=options.order,
-        before=measure_whole(measured),
+        before=before,
         measured=measured,
+        tuning=tuning,
         zeroed=options.written_as == "zeroed",
     )
 
@@ -150,6 +170,7 @@ def write_without(
     before: dict[str, float],
     measured: TaskRun | None,
     zeroed: bool = False,
+    tuning: Tuning | None = None,
     notes: dict[str, Any] | None = None,
 ) -> Pruned:
     """Write a model without heads into a folder, with ``notes`` about it, and measure it again."""
@@ -165,6 +186,7 @@ def write_without(
         "model": encoder.description,
         "options": options.record(),
         "removed": [list(head) for head in removed],
+        **({"fine_tuning": tuning.facts()} if tuning else {}),
         **(notes or {}),
     }
     put_to_zero = removed if zeroed else []
@@ -178,21 +200,31 @@ def write_without(
         (n_before, sum(parameter.numel() for parameter in network.parameters())),
         before,
         measure_whole(measured),
+        tuning,
     )
 
 
-def _measured(
-    model: str | Path, test: str | Path | None, options: PruneOptions, run: TaskRun | None
+def _over(
+    model: str | Path, file: str | Path | None, options: TaskOptions, run: TaskRun | None
 ) -> TaskRun | None:
-    """The examples to measure on, over the model that a run has loaded already if there is one."""
-    if test is None:
+    """The examples of a file, over the model that a run has loaded already if there is one."""
+    if file is None:
         return None
-    return open_run(model, test, options) if run is None else run.over(test, options)
+    return open_run(model, file, options) if run is None else run.over(file, options)
+
+
+def _tuned(model: str | Path, options: PruneOptions, run: TaskRun | None) -> TaskRun | None:
+    """The examples to fine-tune on, None if that was not asked for."""
+    if options.fine_tune_on is None:
+        return None
+    check_trainer()
+    asked = replace(options, examples=options.fine_tune_examples)
+    return _over(model, options.fine_tune_on, asked, run)
 
 
 def measure_whole(run: TaskRun | None) -> dict[str, float]:
     """The mean loss and the metrics of a model as it is; empty without examples."""
-    return {} if run is None else run.measure(run.outcomes(torch.ones(1, *run.shape)))
+    return {} if run is None else measure_under(run, torch.ones(run.shape))
 
 
 def _n_removed(n_heads: int, options: PruneOptions) -> int:

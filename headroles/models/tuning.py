@@ -1,0 +1,155 @@
+"""Weights trained further, by the Trainer of transformers, and the weights of every head."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+from transformers.utils.import_utils import is_accelerate_available
+
+from headroles.errors import ModelError, UsageError
+from headroles.models.gates import HeadSites
+from headroles.models.kept_heads import Head
+from headroles.models.quiet import quiet_transformers
+
+Batch: TypeAlias = tuple[Mapping[str, Tensor], Tensor]
+"""The inputs of a model, and the targets that its loss is computed with."""
+LossOf: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""From what a model puts out (logits) and targets to the loss of a batch."""
+
+_WARM_UP = 0.1
+
+
+@dataclass(frozen=True)
+class TuningRecipe:
+    """How weights are trained: AdamW, a rate that rises over a tenth of the updates, then falls."""
+
+    epochs: float
+    learning_rate: float
+    seed: int
+
+
+def check_trainer() -> None:
+    """Raise UsageError where the Trainer cannot run."""
+    if not is_accelerate_available():
+        raise UsageError(
+            "fine-tuning needs accelerate, which is not installed or too old; get it with: "
+            "pip install 'headroles[tuning]'"
+        )
+
+
+def n_updates_of(recipe: TuningRecipe, n_batches: int) -> int:
+    """How many updates `train_weights` makes."""
+    return math.ceil(recipe.epochs * n_batches)
+
+
+def weights_of_heads(sites: HeadSites) -> dict[Head, Tensor]:
+    """All weights of every head that a model has, in a row: queries, keys, values and outputs.
+
+    Keys and values that several heads share are taken to be of each of them. Queries and keys of
+    low rank, which are no maps of a head, are left out.
+    """
+    found: dict[Head, Tensor] = {}
+    for number, layer in enumerate(sites.layers):
+        n_heads = len(layer.heads)
+        if not n_heads:
+            continue
+        maps = (layer.query, layer.key, layer.value)
+        parts = [one.weight for one in maps if one is not None] + [layer.output_weight]
+        flat = [
+            part.detach().flatten(1).repeat_interleave(n_heads // len(part), 0) for part in parts
+        ]
+        rows = torch.cat(flat, dim=1)
+        found |= {(number, head): row for head, row in zip(layer.heads, rows, strict=True)}
+    return found
+
+
+def train_weights(
+    model: PreTrainedModel,
+    batches: Sequence[Batch],
+    loss_of: LossOf,
+    recipe: TuningRecipe,
+    on_update: Callable[[], None] = lambda: None,
+) -> None:
+    """Train all weights of ``model`` on ``batches``, which come in a new order every epoch.
+
+    Dropout is on meanwhile. The state of the program's random numbers is as before afterwards.
+
+    Raises:
+        UsageError: without accelerate.
+        ModelError: weights that are not finite afterwards.
+    """
+    check_trainer()
+    device = model.device
+    with TemporaryDirectory() as folder, quiet_transformers(), _random_state_kept():
+        _make_trainer(model, batches, loss_of, recipe, on_update, folder).train()
+    model.to(device)  # type: ignore[arg-type]
+    model.eval()  # type: ignore[no-untyped-call]
+    if not all(torch.isfinite(weights).all() for weights in model.parameters()):
+        raise ModelError(
+            "weights are not finite after fine-tuning; lower the learning rate "
+            f"({recipe.learning_rate:g}), and run the model in float32 (it ran in {model.dtype})"
+        )
+
+
+def _make_trainer(
+    model: PreTrainedModel,
+    batches: Sequence[Batch],
+    loss_of: LossOf,
+    recipe: TuningRecipe,
+    on_update: Callable[[], None],
+    folder: str,
+) -> Any:
+    from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+    class Updates(TrainerCallback):
+        def on_step_end(self, *given: Any, **named: Any) -> None:
+            on_update()
+
+    arguments = TrainingArguments(
+        output_dir=folder,
+        num_train_epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        per_device_train_batch_size=1,  # the items of the data set are batches
+        warmup_steps=int(_WARM_UP * n_updates_of(recipe, len(batches))),
+        seed=recipe.seed,
+        use_cpu=model.device.type == "cpu",
+        dataloader_pin_memory=False,
+        remove_unused_columns=False,
+        save_strategy="no",
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+    arguments._n_gpu = min(arguments.n_gpu, 1)  # hooks belong to this very model, not to copies
+    trainer = Trainer(
+        model=model,
+        args=arguments,
+        train_dataset=list(batches),
+        data_collator=lambda items: {**items[0][0], "labels": items[0][1]},
+        compute_loss_func=lambda outputs, targets, **_: loss_of(outputs.logits, targets),
+        callbacks=[Updates()],
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+@contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Within, seeds may be set; afterwards random numbers go on as if none had been."""
+    plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(plain)
+        np.random.set_state(legacy)  # noqa: NPY002

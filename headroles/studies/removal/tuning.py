@@ -1,0 +1,125 @@
+"""A model fine-tuned while some of its heads are masked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.models.gates import gated
+from headroles.models.kept_heads import Head
+from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights
+from headroles.results import Shown
+from headroles.studies.removal.compensation import Compensation, find_compensation, state_of
+from headroles.studies.removal.orders import present_heads, without
+from headroles.tasks import TaskRun
+
+if TYPE_CHECKING:
+    from headroles.studies.removal.options import PruneOptions
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What fine-tuning came to.
+
+    ``masked`` and ``whole`` are the mean loss and the metrics of the examples to measure on:
+    without the heads before any fine-tuning, and with all heads after the same fine-tuning. Empty
+    without such examples, ``whole`` also where ``compensation`` was not asked for.
+    """
+
+    examples: int
+    updates: int
+    batch_size: int
+    masked: dict[str, float]
+    whole: dict[str, float]
+    compensation: Compensation | None = None
+
+    def shown(self) -> Iterator[Shown]:
+        """How it was done, and which heads make up for others."""
+        yield (
+            f"fine-tuned on {self.examples} examples with the heads masked, {self.updates} updates "
+            f"of {self.batch_size}\n"
+        )
+        if self.compensation is not None:
+            yield from self.compensation.shown()
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts and for files."""
+        facts = {
+            "examples": self.examples,
+            "updates": self.updates,
+            "batch_size": self.batch_size,
+            "masked": self.masked,
+        }
+        if self.compensation is None:
+            return facts
+        return {**facts, "whole": self.whole, "compensation": to_records(self.compensation.frame)}
+
+
+def fine_tune(
+    run: TaskRun, measured: TaskRun | None, removed: Sequence[Head], options: PruneOptions
+) -> Tuning:
+    """Fine-tune the model of ``run`` on its examples while the heads of ``removed`` are masked.
+
+    They are still there afterwards, to be taken out: what is left then is what was fine-tuned.
+    With ``compensation`` the whole model was fine-tuned in the same way before, from the same
+    weights and seed; importances are compared on ``measured``, else on the examples of fine-tuning.
+
+    Raises UsageError without accelerate, and for compensation where no head is left; ModelError for
+    weights that are not finite.
+    """
+    if options.compensation and not set(present_heads(run)) - set(removed):
+        raise UsageError("no head is left that could make up for others; leave compensation out")
+    network = run.encoder.model
+    gates, all_open = without(removed, run.shape), torch.ones(run.shape)
+    recipe = TuningRecipe(options.epochs, options.learning_rate, options.seed)
+    n_updates = n_updates_of(recipe, len(run.batches))
+    tell = _counter(options, n_updates * (1 + options.compensation))
+    masked = measure_under(measured, gates)
+    whole: dict[str, float] = {}
+    found: Compensation | None = None
+    if options.compensation:
+        start, judged = deepcopy(network.state_dict()), measured or run
+        _train(run, all_open, recipe, tell)
+        whole, unmasked = measure_under(measured, all_open), state_of(judged, all_open)
+        network.load_state_dict(start)
+        _train(run, gates, recipe, tell)
+        found = find_compensation(unmasked, state_of(judged, gates), removed)
+    else:
+        _train(run, gates, recipe, tell)
+    return Tuning(len(run.task), n_updates, options.batch_size, masked, whole, found)
+
+
+def measure_under(run: TaskRun | None, gates: Tensor) -> dict[str, float]:
+    """The mean loss and the metrics under gates (layers, heads); empty without examples."""
+    return {} if run is None else run.measure(run.outcomes(gates[None]))
+
+
+def _train(run: TaskRun, gates: Tensor, recipe: TuningRecipe, tell: Callable[[], None]) -> None:
+    batches = [(batch.inputs, batch.targets) for batch in run.batches]
+    with gated(run.sites, gates):
+        train_weights(
+            run.encoder.model,
+            batches,
+            lambda logits, targets: run.losses_from(logits, targets)[0].mean(),
+            recipe,
+            tell,
+        )
+
+
+def _counter(options: PruneOptions, total: int) -> Callable[[], None]:
+    updates = count(1)
+
+    def tell() -> None:
+        done = next(updates)
+        if options.on_progress is not None:
+            options.on_progress(done, total)
+
+    return tell

@@ -1,0 +1,56 @@
+"""What can be asked of fine-tuning with heads masked: the options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from headroles.errors import UsageError
+from headroles.options import Option, Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningOptions(Options):
+    """How what is left of a model is fine-tuned."""
+
+    title: ClassVar[str] = "Fine-tuning"
+
+    fine_tune_on: Annotated[
+        str | None,
+        Option(
+            "Examples to fine-tune on, the heads that go masked, before the model is written.",
+            more="None leaves all weights as they are. Needs accelerate.",
+            words="the file to fine-tune on",
+            convert=str,
+        ),
+    ] = None
+    fine_tune_examples: Annotated[
+        int | None,
+        Option(
+            "Most of them to take, chosen at random; left out: all.",
+            words="the number of examples to fine-tune on",
+            least=2,
+        ),
+    ] = None
+    epochs: Annotated[
+        float, Option("How often fine-tuning goes through its examples.", above=0)
+    ] = 3.0
+    learning_rate: Annotated[
+        float,
+        Option("Highest learning rate of fine-tuning.", words="the learning rate", above=0),
+    ] = 2e-5
+    compensation: Annotated[
+        bool,
+        Option(
+            "Whether the whole model is fine-tuned too, to tell which heads make up for those gone."
+        ),
+    ] = False
+
+    def check(self) -> None:
+        """Compensation is a comparison of fine-tuned models."""
+        super().check()
+        if self.compensation and self.fine_tune_on is None:
+            raise UsageError(
+                "compensation compares fine-tuned models; name examples to fine-tune on "
+                "(--fine-tune-on FILE)"
+            )
