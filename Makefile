@@ -1,6 +1,8 @@
 # Two commands do everything on a machine with Python 3.11 and make:
 #   make demo    sets up, classifies the heads of a real encoder over the sample treebank
 #   make test    sets up, checks style, types and imports, runs all tests
+# and a third builds the documentation site, build/site/index.html:
+#   make docs
 #
 # On Linux, pip takes the CUDA build of torch unless told otherwise:
 #   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -11,7 +13,7 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
@@ -24,6 +26,9 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees -c docs . build/site
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headroles needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -38,5 +43,9 @@ $(VENV)/.test: $(VENV)/.demo
 	$(INSTALL) -e '.[dev]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.demo
+	$(INSTALL) -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) headroles-demo
+	rm -rf $(VENV) headroles-demo build docs/reference/functions.rst docs/reference/generated

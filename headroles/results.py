@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -87,6 +88,14 @@ class Stored(ABC):
     def load(cls, folder: str | Path) -> Self:
         """Read back what `save` wrote. Raises StorageError where that is not possible."""
         folder = Path(folder)
+        return cls.read_files(folder, cls.read_record(folder))
+
+    @classmethod
+    def read_record(cls, folder: Path) -> dict[str, Any]:
+        """What ``run.json`` says, if all files are there as they were written.
+
+        Raises StorageError if not, or if the folder holds no result of this kind.
+        """
         storage.finish_swap(folder)
         run = storage.read_run(folder)
         if cls.kind not in run.files:
@@ -96,7 +105,7 @@ class Stored(ABC):
             )
         storage.check_files(folder, run.files[cls.kind])
         storage.check_record(folder, run.provenance, cls.form)
-        return cls.read_files(folder, run.provenance)
+        return run.provenance
 
 
 def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:
@@ -271,7 +280,14 @@ class Result(Stored):
         return as_text(self.shown())
 
     def _repr_html_(self) -> str:
-        return as_html(self.shown())
+        return drawn(self) + as_html(self.shown())
+
+
+def drawn(result: Result) -> str:
+    """The figure of a result as HTML; nothing for kinds that have none."""
+    # By name: figures are made from results, and no result knows of them.
+    picture: str = importlib.import_module("headroles.report.displays").display(result)
+    return picture
 
 
 def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:

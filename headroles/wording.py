@@ -31,6 +31,12 @@ def shortened(text: object, most: int = _LONGEST_NAME) -> str:
     return f"{text[: most - 5 - end]} ... {text[len(text) - end :]}"
 
 
+def in_one_line(error: BaseException) -> str:
+    """What an error says, in one line, without the advice that follows an empty line."""
+    message = str(error).strip() or type(error).__name__
+    return " ".join(message.split("\n\n")[0].split())
+
+
 def listed(names: Sequence[object], most: int = 3) -> str:
     """Names with commas between them; dots for those beyond the first."""
     shown = (shortened(printable(name)) for name in names[:most])

@@ -154,3 +154,21 @@ def test_descriptions_have_titles_and_choices() -> None:
         "    toppings: What goes on it.",
         "    is_vegan: Whether.",
     ]
+
+
+@takes(Baking)
+def bake_for(guest: str, options: Baking, hour: int = 8) -> tuple[str, Baking, int]:
+    """Bake something for a guest."""
+    return guest, options, hour
+
+
+def test_options_may_stand_before_what_can_be_left_out() -> None:
+    assert bake_for("Ada", layers=3) == ("Ada", Baking(layers=3), 8)
+    assert bake_for("Ada", 9, heat=200) == bake_for("Ada", hour=9, heat=200)
+
+
+@pytest.mark.parametrize("name", [one for one in hr.__all__ if one.islower()])
+def test_public_functions_take_their_options_by_keyword(name: str) -> None:
+    """No function needs a group of options from its callers."""
+    group = inspect.signature(getattr(hr, name)).parameters.get("options")
+    assert group is None or group.default is None

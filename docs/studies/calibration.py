@@ -1,47 +1,48 @@
-"""Whether tests, corrections and intervals keep what they promise on the scores of real heads.
+"""Whether tests, corrections, intervals and plans keep what they promise on real scores.
 
-python -m docs.studies.calibration FILE.jsonl --scores DIR [--quick] [--workers N]   measure, print
-python -m docs.studies.calibration FILE.jsonl                                        print
+python -m docs.studies.calibration FILE.jsonl --scores DIR   measure, print
+python -m docs.studies.calibration FILE.jsonl                print
 
 DIR is what `headroles score` or `headroles classify` wrote. Its scores, a column per head and
-role, serve as the population: examples are drawn from it with replacement, all columns together,
-so that samples are as bounded, skewed, correlated and full of gaps as scores are. Every column is
-shifted to mean 0, and H0, mean <= 0 or mean >= 0, is true at its limit. Every column is divided
-by its deviation too, which changes no test and gives planted effects a unit.
+role, all of them, serve as the population: examples are drawn from it with replacement, all columns
+together, so that samples are as bounded, skewed, correlated and full of gaps as scores are. Every
+column is shifted to mean 0, and H0, mean <= 0 or mean >= 0, is true at its limit. Every column is
+divided by its deviation too, which changes no test and gives planted effects a unit.
 
 Samples are a number of examples, or whole documents drawn with replacement. "+ effect" adds to
 every value a random number that it shares with the other values of its document, of an
 intra-class correlation of 0.2: what much dependence would do, whatever there is in the corpus.
 The section "answers" leaves the means where they are and asks for the tool's answers, with the
-default thresholds: how many of the "yes" and "no" are wrong.
+default thresholds: how many of the "yes" and "no" are wrong. The section "planning" plans as
+`headroles power` does, by all scores and by pilots, and counts how many heads are decided with as
+many examples as were planned.
 
 A cell is a part of the replicates of one section and one kind of sample. Finished cells are
 lines of FILE.jsonl; a second start goes on with those that are missing. Each cell has a seed of
-its own, so figures depend on neither the order of the cells nor the number of workers.
+its own, so figures do not depend on the order of the cells.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import itertools
 import json
 import math
-import multiprocessing
-import os
 import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from headroles import HeadScores
+from docs.studies.calibration_tables import TABLES, Results, read_lines
+from headroles import HeadScores, plan_examples
 from headroles.inference import (
     OK,
     Alternative,
@@ -51,8 +52,7 @@ from headroles.inference import (
     bca_interval,
     bootstrap_t_interval,
     bootstrap_t_test,
-    power_of,
-    required_examples,
+    decide,
     sign_flip_test,
     simultaneous_intervals,
     step_down_max_t,
@@ -61,29 +61,26 @@ from headroles.inference import (
     wilcoxon_signed_rank,
 )
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.testing import TestOptions
+from headroles.testing import TestOptions, answer, find_p_values
 
 Array: TypeAlias = NDArray[np.float64]
-Clusters: TypeAlias = NDArray[np.intp] | None
+Rows: TypeAlias = NDArray[np.intp]
+Clusters: TypeAlias = Rows | None
 Measured: TypeAlias = dict[str, float | Array]
 """By name: one number of a replicate, or one per column (NaN: none), of which the mean counts."""
 
 ALPHA = 0.05
 SIDES: tuple[Alternative, ...] = ("greater", "less")
-CORRECTIONS = ("none", "bonferroni", "holm", "hochberg", "fdr_bh", "fdr_by", "fdr_tsbh")
-SKEWNESS_RULES = (25, 400)
-"""Values that a column should have, in squared skewnesses: Cochran's (1977) rule, and stricter."""
+CORRECTIONS = ("none", "bonferroni", "holm", "fdr_bh", "fdr_by", "fdr_tsbh")
 DISCOVERY = ("fdr_bh", "fdr_by", "fdr_tsbh", "holm")
+COCHRAN = 25
+"""Values that a column should have, in squared skewnesses."""
+LIMITS = (1, 2)
+"""Of the skewness in the sample, beyond which columns are left out of families."""
 SHIFTS = (2, 4, 6)
 """Planted effects, in standard errors of a mean of that many independent examples."""
-EFFECTS = (0.2, 0.5)
-"""Distances from the threshold, in deviations, that are planned for."""
-POWER = 0.8
-PILOT = 100
-CAP = 100_000
-"""Plans for more examples than this are counted, but not carried out."""
-QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
-SKEWNESS_BANDS = (-2, -0.5, 0.5, 2, 4, 8)
+PLANNED = (50, 100, 200, 400, 800, 1600)
+"""Sizes of corpora, in examples; heads planned for at least 4/5 of one are looked at in it."""
 SHARED = 0.2
 """Intra-class correlation of the planted effect."""
 
@@ -100,73 +97,98 @@ class Design:
 
 EXAMPLES = tuple(Design(f"{n} examples", n) for n in (20, 100, 1000))
 DOCUMENTS = tuple(Design(f"{n} documents", n, by_document=True) for n in (10, 20, 50, 300))
-PLANTED = tuple(Design(f"{n} documents + effect", n, True, planted=True) for n in (10, 20, 50))
-DESIGNS = EXAMPLES + DOCUMENTS + PLANTED
-SOME_DESIGNS = (*EXAMPLES, DOCUMENTS[1], DOCUMENTS[3], PLANTED[1])
+PLANTED = Design("20 documents + effect", 20, True, planted=True)
+PILOTS = (Design("100 examples", 100), Design("50 documents", 50, by_document=True))
+DESIGNS = (*EXAMPLES, *DOCUMENTS, PLANTED)
+SOME_DESIGNS = (*EXAMPLES, DOCUMENTS[1], DOCUMENTS[3], PLANTED)
 LARGE = 300
 """Samples of so many examples or documents get fewer replicates."""
 
 
 @dataclass(frozen=True)
 class Population:
-    """Scores (examples, tests) of mean 0 and deviation 1, NaN for missing.
+    """All scores that can be tested.
 
-    ``documents`` are the rows of each document. ``thresholds`` (tests,) are those that the tool
-    takes, moved and scaled as the columns were. ``digest`` tells this population from others.
+    ``documents`` are the rows of each document. ``digest`` tells this population from others.
     """
 
-    values: Array
-    documents: tuple[NDArray[np.intp], ...]
-    thresholds: Array
+    scores: HeadScores
+    documents: tuple[Rows, ...]
     digest: str
 
     @classmethod
-    def load(cls, folder: Path, n_columns: int) -> Population:
-        """From a folder of scores, columns chosen evenly in the order of their skewness."""
+    def load(cls, folder: Path) -> Population:
+        """From a folder of scores."""
         scores = HeadScores.load(folder)
-        tested = hypotheses_of(scores, HeadColumns.of(scores), TestOptions())
-        values, limits = tested.sample.values, tested.threshold
-        usable = Sample.of(values).moments.status == OK
-        read = values.tobytes() + limits.tobytes()
-        values, thresholds = values[:, usable].astype(np.float64), limits[usable]
-        mean, deviation = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-        values, thresholds = (values - mean) / deviation, (thresholds - mean) / deviation
-        by_skewness = np.argsort(np.nanmean(values**3, axis=0))
-        n_chosen = min(n_columns, len(by_skewness))
-        places = (np.arange(n_chosen) + 0.5) * len(by_skewness) / n_chosen
-        chosen = np.sort(by_skewness[places.astype(int)])
         labels = np.asarray(scores.documents)
-        # The digest is of what was read: what is computed from it may differ in the last digit.
         return cls(
-            values[:, chosen],
+            scores,
             tuple(np.flatnonzero(labels == name) for name in np.unique(labels)),
-            thresholds[chosen],
-            hashlib.sha256(read).hexdigest()[:16],
+            hashlib.sha256(scores.values.tobytes()).hexdigest()[:16],
         )
+
+    @cached_property
+    def _scaled(self) -> tuple[Array, Array]:
+        """Values (examples, tests) of mean 0 and deviation 1, and thresholds (tests,) as moved."""
+        tested = hypotheses_of(self.scores, HeadColumns.of(self.scores), TestOptions())
+        usable = tested.sample.moments.status == OK
+        values, limits = tested.sample.values[:, usable].astype(np.float64), tested.threshold
+        mean, deviation = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+        return (values - mean) / deviation, (limits[usable] - mean) / deviation
+
+    @property
+    def values(self) -> Array:
+        """(examples, tests), NaN for missing."""
+        return self._scaled[0]
+
+    @property
+    def thresholds(self) -> Array:
+        """Those that the tool takes (tests,), moved and scaled as the columns were."""
+        return self._scaled[1]
 
     @property
     def n_tests(self) -> int:
         """Number of columns."""
         return int(self.values.shape[1])
 
-    def codes(self) -> NDArray[np.intp]:
+    @property
+    def codes(self) -> Rows:
         """Number of the document of each example (examples,)."""
         codes = np.empty(len(self.values), dtype=np.intp)
         for number, rows in enumerate(self.documents):
             codes[rows] = number
         return codes
 
-    def draw(self, design: Design, rng: np.random.Generator) -> tuple[Array, Clusters]:
-        """A sample, and the clusters of its examples if it was drawn by document."""
+    def rows(self, design: Design, rng: np.random.Generator) -> tuple[Rows, Clusters]:
+        """Examples that are drawn, and their clusters if they are drawn by document."""
         if not design.by_document:
-            return self.values[rng.integers(0, len(self.values), design.size)], None
+            return rng.integers(0, len(self.scores.values), design.size), None
         # A document that is drawn twice is two clusters.
         drawn = [self.documents[k] for k in rng.integers(0, len(self.documents), design.size)]
-        clusters = np.repeat(np.arange(design.size), [len(rows) for rows in drawn])
-        values = self.values[np.concatenate(drawn)]
-        if design.planted:
+        return np.concatenate(drawn), np.repeat(np.arange(design.size), [len(d) for d in drawn])
+
+    def draw(self, design: Design, rng: np.random.Generator) -> tuple[Array, Clusters]:
+        """A sample of the scaled values, and the clusters of its examples if there are any."""
+        rows, clusters = self.rows(design, rng)
+        values = self.values[rows]
+        if design.planted and clusters is not None:
             values = values + _document_effect(design.size, self.n_tests, rng)[clusters]
         return values, clusters
+
+    def draw_scores(self, design: Design, rng: np.random.Generator) -> HeadScores:
+        """The same of scores as they are; without clusters all examples are of one document."""
+        rows, clusters = self.rows(design, rng)
+        scores = self.scores
+        return replace(
+            scores,
+            ids=tuple(map(str, range(len(rows)))),
+            documents=tuple(map(str, np.zeros_like(rows) if clusters is None else clusters)),
+            lengths=scores.lengths[rows],
+            values=scores.values[rows],
+            counts=scores.counts[rows],
+            digests=(),
+            bounds=None,
+        )
 
 
 def _document_effect(n_documents: int, n_tests: int, rng: np.random.Generator) -> Array:
@@ -180,8 +202,9 @@ def _document_effect(n_documents: int, n_tests: int, rng: np.random.Generator) -
 
 def describe(population: Population, design: Design, rng: np.random.Generator) -> Measured:
     """The population itself: skewness, gaps, and how alike the examples of a document are."""
-    values, codes = population.values, population.codes()
-    plain, clustered = Sample.of(values).moments, Sample.of(values, codes).moments
+    values = population.values
+    plain = Sample.of(values).moments
+    clustered = Sample.of(values, population.codes).moments
     return {
         "tests": float(population.n_tests),
         "examples": float(len(values)),
@@ -189,59 +212,29 @@ def describe(population: Population, design: Design, rng: np.random.Generator) -
         "skewness": np.nanmean(values**3, axis=0),
         "kurtosis": np.nanmean(values**4, axis=0),
         "share missing": np.isnan(values).mean(axis=0),
-        "intra-class correlation": _intra_class_correlation(values, codes),
         "design effect": (clustered.standard_error / plain.standard_error) ** 2,
     }
-
-
-def _intra_class_correlation(values: Array, codes: NDArray[np.intp]) -> Array:
-    """One-way analysis of variance, clusters of different sizes, per column (tests,)."""
-    found = []
-    for column in values.T:
-        there = ~np.isnan(column)
-        x, labels = column[there], np.unique(codes[there], return_inverse=True)[1]
-        sizes = np.bincount(labels)
-        n, k = len(x), len(sizes)
-        means = np.bincount(labels, x) / sizes
-        between = (sizes * (means - x.mean()) ** 2).sum() / (k - 1)
-        within = ((x - means[labels]) ** 2).sum() / (n - k)
-        typical = (n - (sizes**2).sum() / n) / (k - 1)
-        found.append((between - within) / (between + (typical - 1) * within))
-    return np.array(found)
 
 
 def level(population: Population, design: Design, rng: np.random.Generator) -> Measured:
     """Wrong rejections of each test by itself."""
     values, clusters = population.draw(design, rng)
-    found: Measured = {}
-    for side in SIDES:
-        for name, p in _all_tests(values, clusters, side, 999, rng):
-            found[f"{name}/{side}/{ALPHA}"] = _rejected(p, ALPHA)
-            found[f"{name}/{side}/{ALPHA / 10}"] = _rejected(p, ALPHA / 10)
-    return found
-
-
-def tail(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """Wrong rejections where corrections look: at the level divided by the number of tests."""
-    values, clusters = population.draw(design, rng)
-    found: Measured = {}
-    for side in SIDES:
-        for name, p in _all_tests(values, clusters, side, 9_999, rng):
-            found[f"{name}/{side}/tail"] = _rejected(p, ALPHA / population.n_tests)
-            for method in ("holm", "fdr_bh"):
-                found[f"{name}/{side}/{method}"] = _any_rejected(adjust_p_values(p, method))
-    return found
+    return {
+        f"{name}/{side}": _rejected(p)
+        for side in SIDES
+        for name, p in _all_tests(values, clusters, side, rng)
+    }
 
 
 def _all_tests(
-    values: Array, clusters: Clusters, side: Alternative, n_resamples: int, rng: np.random.Generator
+    values: Array, clusters: Clusters, side: Alternative, rng: np.random.Generator
 ) -> Iterator[tuple[str, Array]]:
     """(test, p-values), without clusters, and with them if there are any."""
+    options: dict[str, Any] = {"n_resamples": 999, "seed": rng, "alternative": side}
     yield "t", t_test(values, 0, alternative=side).p_value
-    yield "Wilcoxon", wilcoxon_signed_rank(values, 0, side).p_value
-    options: dict[str, Any] = {"n_resamples": n_resamples, "seed": rng, "alternative": side}
-    yield "sign flips", sign_flip_test(values, 0, **options)
     if clusters is None:
+        yield "Wilcoxon", wilcoxon_signed_rank(values, 0, side).p_value
+        yield "sign flips", sign_flip_test(values, 0, **options)
         yield "bootstrap-t", bootstrap_t_test(values, 0, **options)
         return
     yield "cluster t", t_test(values, 0, clusters=clusters, alternative=side).p_value
@@ -250,19 +243,27 @@ def _all_tests(
 
 
 def families(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """Any wrong rejection in the family, all H0 true: p-values of t, and max-T."""
+    """Any wrong rejection in the family, all H0 true: p-values of t, and max-T.
+
+    Then the same of families without the columns that are too skewed in the sample.
+    """
     values, clusters = population.draw(design, rng)
-    skewed = {rule: _too_skewed(values, rule) for rule in SKEWNESS_RULES}
-    found: Measured = {f"left out/{rule}": float(out.mean()) for rule, out in skewed.items()}
+    sample = Sample.of(values, clusters)
+    skewness = np.abs(sample.skewness)
+    there = sample.moments.n
+    kept = {f"n >= {COCHRAN} skewness²": there >= COCHRAN * skewness**2}
+    kept |= {f"skewness <= {limit}": skewness <= limit for limit in LIMITS}
+    found: Measured = {f"left out/{rule}": float(1 - own.mean()) for rule, own in kept.items()}
     for side in SIDES:
-        p = t_test(values, 0, clusters=clusters, alternative=side).p_value
+        p = t_test(sample, 0, alternative=side).p_value
         for method in CORRECTIONS:
             found[f"{side}/{method}"] = _any_rejected(adjust_p_values(p, method))
-        for rule, out in skewed.items():
-            kept = np.where(out, np.nan, adjust_p_values(p, "fdr_bh"))
-            found[f"{side}/fdr_bh/{rule}"] = _any_rejected(kept)
-        found[f"{side}/max-T"] = _any_rejected(_max_t(values, 0, clusters, side, rng))
-        found[f"t/{side}/tail"] = _rejected(p, ALPHA / population.n_tests)
+        for rule, own in kept.items():
+            of_kept = adjust_p_values(np.where(own, p, np.nan), "holm")
+            found[f"{side}/holm/{rule}"] = _any_rejected(of_kept)
+        by_flips = step_down_max_t(sample, 0, n_resamples=999, seed=rng, alternative=side)
+        found[f"{side}/max-T"] = _any_rejected(by_flips)
+        found[f"t/{side}/tail"] = np.where(np.isnan(p), np.nan, p <= ALPHA / population.n_tests)
     return found
 
 
@@ -276,7 +277,7 @@ def mixture(population: Population, design: Design, rng: np.random.Generator) ->
         for shift in SHIFTS:
             # Instead of values up, thresholds down.
             limits = np.where(moved, shift * error * (-1 if side == "greater" else 1), 0.0)
-            for method, adjusted in _discoveries(values, limits, clusters, side, rng):
+            for method, adjusted in _discoveries(values, limits, clusters, side):
                 key, rejected = f"{side}/{shift}/{method}", adjusted <= ALPHA
                 found[f"{key}/false"] = _share_of(rejected & ~moved, rejected)
                 found[f"{key}/power"] = float(rejected[moved].mean())
@@ -287,13 +288,18 @@ def answers(population: Population, design: Design, rng: np.random.Generator) ->
     """What is answered at the default thresholds, and how much of it is wrong."""
     values, clusters = population.draw(design, rng)
     limits = population.thresholds
+    adjusted = [dict(_discoveries(values, limits, clusters, side)) for side in SIDES]
     found: Measured = {}
-    for side, answer, true in zip(SIDES, ("yes", "no"), (limits < 0, limits > 0), strict=True):
-        for method, adjusted in _discoveries(values, limits, clusters, side, rng):
-            given = adjusted <= ALPHA
-            found[f"{method}/{answer}/given"] = float(given.mean())
-            found[f"{method}/{answer}/of the true ones"] = _share_of(given & true, true)
-            found[f"{method}/{answer}/wrong"] = _share_of(given & ~true, given)
+    for method, above in adjusted[0].items():
+        given = decide(above, adjusted[1][method], ALPHA)
+        wrong = ((given == "yes") & (limits > 0)) | ((given == "no") & (limits < 0))
+        for name, true in (("yes", limits < 0), ("no", limits > 0)):
+            own = given == name
+            found[f"{method}/{name}/given"] = float(own.mean())
+            found[f"{method}/{name}/of the true ones"] = _share_of(own & true, true)
+            found[f"{method}/{name}/wrong"] = _share_of(wrong & own, own)
+        decided = (given == "yes") | (given == "no")
+        found[f"{method}/both/wrong"] = _share_of(wrong, decided)
     return found
 
 
@@ -303,17 +309,12 @@ def _share_of(some: NDArray[np.bool_], all_of: NDArray[np.bool_]) -> float:
 
 
 def _discoveries(
-    values: Array, limits: Array, clusters: Clusters, side: Alternative, rng: np.random.Generator
+    values: Array, limits: Array, clusters: Clusters, side: Alternative
 ) -> Iterator[tuple[str, Array]]:
-    """(procedure, adjusted p-values)."""
+    """(correction of t, adjusted p-values)."""
     p = t_test(values, limits, clusters=clusters, alternative=side).p_value
     for method in DISCOVERY:
         yield method, adjust_p_values(p, method)
-    yield "max-T", _max_t(values, limits, clusters, side, rng)
-    by_bootstrap = bootstrap_t_test(
-        values, limits, n_resamples=1_999, seed=rng, clusters=clusters, alternative=side
-    )
-    yield "fdr_bh of bootstrap-t", adjust_p_values(by_bootstrap, "fdr_bh")
 
 
 def intervals(population: Population, design: Design, rng: np.random.Generator) -> Measured:
@@ -348,65 +349,51 @@ def _misses(result: Intervals) -> dict[str, NDArray[np.bool_]]:
 
 
 def planning(population: Population, design: Design, rng: np.random.Generator) -> Measured:
-    """Power of samples of the planned size: by a pilot, and by the true effect."""
-    pilot, _ = population.draw(design, rng)
+    """How many heads are decided with as many examples as were planned, by size of the corpus.
+
+    Plans are made by all scores, and by a pilot. What is looked at in a corpus of n examples are
+    the heads that were planned to need at most n of them, and at least 4/5 of n.
+    """
+    whole = replace(population.scores, documents=("",) * population.scores.n_examples)
+    plans = {
+        "all scores": population.scores if design.by_document else whole,
+        "pilot": population.draw_scores(design, rng),
+    }
+    per_document = len(population.scores.values) / len(population.documents)
+    given = {}
+    for size in PLANNED:
+        units = round(size / per_document) if design.by_document else size
+        given[size] = _given(population, Design("", units, design.by_document), rng)
     found: Measured = {}
-    for effect in EFFECTS:
-        for name, alpha in (("0.05", ALPHA), ("0.05 / tests", ALPHA / population.n_tests)):
-            plans = {"pilot": pilot, "population": population.values}
-            for source, values in plans.items():
-                needed = required_examples(values, -effect, alpha, POWER)
-                feasible = needed <= CAP
-                key = f"{effect}/{name}/{source}"
-                found[f"{key}/feasible"] = float(feasible.mean())
-                found[f"{key}/examples"] = float(np.nanmedian(needed))
-                expected = power_of(needed[feasible], effect, alpha)
-                found[f"{key}/expected"] = float(expected.mean())
-                rejected = _carried_out(population, needed, effect, alpha, rng)
-                found[f"{key}/observed"] = float(np.nanmean(rejected))
+    for source, scores in plans.items():
+        plan = plan_examples(scores).frame.set_index(["role", "layer", "head"])
+        needed, wanted = plan["corpus_examples"], plan["direction"]
+        for size in PLANNED:
+            due = plan.index[(needed <= size) & (needed > 0.8 * size)]
+            decided = given[size].reindex(due) == wanted[due]
+            found[f"{source}/{size}/heads"] = float(len(due))
+            found[f"{source}/{size}/decided"] = float(decided.mean()) if len(due) else math.nan
     return found
 
 
-def _carried_out(
-    population: Population, needed: Array, effect: float, alpha: float, rng: np.random.Generator
-) -> Array:
-    """Whether a sample of the needed size rejects (tests,); NaN without a feasible plan."""
-    rejected = np.full(len(needed), np.nan)
-    for test in np.flatnonzero(needed <= CAP):
-        column = population.values[:, test]
-        sample = rng.choice(column[~np.isnan(column)], int(needed[test]))[:, None]
-        rejected[test] = t_test(sample, -effect).p_value[0] <= alpha
-    return rejected
+def _given(population: Population, design: Design, rng: np.random.Generator) -> pd.Series[str]:
+    """Answers to every role, layer and head, as `assign_roles` gives them."""
+    scores, options = population.draw_scores(design, rng), TestOptions()
+    columns = HeadColumns.of(scores)
+    hypotheses = hypotheses_of(scores, columns, options)
+    above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
+    labels = pd.DataFrame(columns.labels)[["role", "layer", "head"]]
+    answers = answer(hypotheses, above, below, options.alpha)
+    return pd.Series(answers, index=pd.MultiIndex.from_frame(labels))
 
 
-def _max_t(
-    values: Array,
-    limits: Array | float,
-    clusters: Clusters,
-    side: Alternative,
-    rng: np.random.Generator,
-) -> Array:
-    return step_down_max_t(
-        values, limits, n_resamples=999, seed=rng, clusters=clusters, alternative=side
-    )
-
-
-def _rejected(p: Array, alpha: float) -> Array:
+def _rejected(p: Array) -> Array:
     """1 or 0 per test, NaN where there is no p-value."""
-    return np.where(np.isnan(p), np.nan, p <= alpha)
+    return np.where(np.isnan(p), np.nan, p <= ALPHA)
 
 
 def _any_rejected(adjusted: Array) -> float:
     return float((adjusted <= ALPHA).any())
-
-
-def _too_skewed(values: Array, rule: int) -> NDArray[np.bool_]:
-    """Columns (tests,) with fewer values than ``rule`` times their squared sample skewness."""
-    centred = values - np.nanmean(values, axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        skewness = np.nanmean(centred**3, axis=0) / np.nanmean(centred**2, axis=0) ** 1.5
-    there = (~np.isnan(values)).sum(axis=0)
-    return np.asarray(there < rule * skewness**2, dtype=np.bool_)
 
 
 # Which replicates there are, and doing them.
@@ -424,14 +411,14 @@ class Section:
 
 SECTIONS = {
     "population": Section(describe, EXAMPLES[:1], 1, 1),
-    "level": Section(level, DESIGNS, 400, 100),
-    "families": Section(families, DESIGNS, 600, 300),
-    "intervals": Section(intervals, DESIGNS, 300, 100),
-    "tail": Section(tail, SOME_DESIGNS, 120, 40),
-    "mixture": Section(mixture, SOME_DESIGNS, 120, 40),
-    "answers": Section(answers, DESIGNS, 120, 40),
-    "planning": Section(planning, (Design(f"pilots of {PILOT} examples", PILOT),), 60, 60),
+    "families": Section(families, DESIGNS, 200, 60),
+    "answers": Section(answers, DESIGNS, 40, 10),
+    "planning": Section(planning, PILOTS, 20, 20),
+    "level": Section(level, DESIGNS, 20, 5),
+    "intervals": Section(intervals, DESIGNS, 20, 5),
+    "mixture": Section(mixture, SOME_DESIGNS, 20, 5),
 }
+PARTS = 5
 
 
 @dataclass(frozen=True)
@@ -439,9 +426,14 @@ class Cell:
     """A part of the replicates of one section and design."""
 
     section: str
-    design: str
+    design: Design
     part: int
     replicates: int
+
+    @property
+    def key(self) -> list[Any]:
+        """What its line is told by."""
+        return [self.section, self.design.name, self.part]
 
 
 def all_cells(quick: bool) -> list[Cell]:
@@ -450,9 +442,9 @@ def all_cells(quick: bool) -> list[Cell]:
     for name, section in SECTIONS.items():
         for design in section.designs:
             total = section.heavy if design.size >= LARGE else section.replicates
-            parts = 1 if quick or total == 1 else 10
+            parts = 1 if quick or total == 1 else PARTS
             size = min(total, 2) if quick else total // parts
-            cells += [Cell(name, design.name, part, size) for part in range(parts)]
+            cells += [Cell(name, design, part, size) for part in range(parts)]
     return cells
 
 
@@ -461,341 +453,41 @@ def measure_cell(population: Population, cell: Cell) -> dict[str, Any]:
 
     Measurements that have a value per column also give, per column, the count and the sum.
     """
-    section = SECTIONS[cell.section]
-    design = next(d for d in section.designs if d.name == cell.design)
-    rng = np.random.default_rng([zlib.crc32(f"{cell.section}/{cell.design}".encode()), cell.part])
+    name = f"{cell.section}/{cell.design.name}"
+    rng = np.random.default_rng([zlib.crc32(name.encode()), cell.part])
     sums: dict[str, Array] = defaultdict(lambda: np.zeros(3))
     columns: dict[str, Array] = defaultdict(lambda: np.zeros((2, population.n_tests)))
     for _ in range(cell.replicates):
-        for name, measured in section.measure(population, design, rng).items():
+        found = SECTIONS[cell.section].measure(population, cell.design, rng)
+        for name, measured in found.items():
             if isinstance(measured, np.ndarray):
                 columns[name] += np.array([~np.isnan(measured), np.nan_to_num(measured)])
                 measured = float(np.nanmean(measured))
             if not math.isnan(measured):
                 sums[name] += [1, measured, measured**2]
     return {
-        "cell": [cell.section, cell.design, cell.part],
+        "cell": cell.key,
         "sums": {name: numbers.tolist() for name, numbers in sums.items()},
-        "columns": {name: numbers.tolist() for name, numbers in columns.items()},
+        "columns": {name: numbers.round(6).tolist() for name, numbers in columns.items()},
     }
 
 
-_population: Population | None = None
-"""Of a worker process: sent to it once, not with every cell."""
-
-
-def _start_worker(population: Population) -> None:
-    global _population
-    _population = population
-
-
-def _measure_in_worker(cell: Cell) -> dict[str, Any]:
-    assert _population is not None
-    return measure_cell(_population, cell)
-
-
-def measure_missing(file: Path, population: Population, quick: bool, workers: int) -> None:
-    """Append the cells that the file does not hold yet."""
-    whole = [population.digest, population.n_tests, quick]
+def measure_missing(file: Path, population: Population, sections: list[str], quick: bool) -> None:
+    """Append the cells of ``sections`` that the file does not hold yet."""
+    whole = [population.digest, quick]
     lines = read_lines(file)
     if any(line["of"] != whole for line in lines):
-        sys.exit(
-            f"error: {file} holds cells of other scores, --columns or --quick; give a new file"
-        )
-    done = {tuple(line["cell"]) for line in lines}
-    cells = [c for c in all_cells(quick) if (c.section, c.design, c.part) not in done]
-    # One thread per worker: the products are small, and two of them at once are better.
-    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
-    pool = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), _start_worker, (population,)
-    )
-    with pool, file.open("a", encoding="utf-8") as stream:
+        sys.exit(f"error: {file} holds cells of other scores or --quick; give a new file")
+    done = [line["cell"] for line in lines]
+    cells = [c for c in all_cells(quick) if c.section in sections and c.key not in done]
+    with file.open("a", encoding="utf-8") as stream:
         if file.stat().st_size and not file.read_bytes().endswith(b"\n"):
             stream.write("\n")  # what an interrupted start left stays a line of its own
-        jobs = [pool.submit(_measure_in_worker, cell) for cell in cells]
-        for count, job in enumerate(as_completed(jobs), start=1):
-            stream.write(json.dumps({"of": whole, **job.result()}) + "\n")
+        for count, cell in enumerate(cells, start=1):
+            stream.write(json.dumps({"of": whole, **measure_cell(population, cell)}) + "\n")
             stream.flush()
             print(f"\r{count} of {len(cells)} cells", end="", file=sys.stderr)
     print(file=sys.stderr)
-
-
-def read_lines(file: Path) -> list[dict[str, Any]]:
-    """The finished cells of a file; half a line, left by an interrupted start, is none."""
-    found = []
-    for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
-        try:
-            found.append(json.loads(text))
-        except json.JSONDecodeError:
-            continue
-    return found
-
-
-# The tables.
-
-
-@dataclass(frozen=True)
-class Results:
-    """All cells of a file, by section, design and measurement.
-
-    ``sums`` are (count, sum, sum of squares) over replicates; ``columns`` (2, 2, tests) count and
-    sum of every column, in either half of the parts.
-    """
-
-    sums: Mapping[tuple[str, str, str], Array]
-    columns: Mapping[tuple[str, str, str], Array]
-
-    @classmethod
-    def read(cls, file: Path) -> Results:
-        """Sum up the parts of every section and design."""
-        sums: dict[tuple[str, str, str], Any] = defaultdict(lambda: np.zeros(3))
-        columns: dict[tuple[str, str, str], Any] = {}
-        for line in read_lines(file):
-            section, design, part = line["cell"]
-            for name, numbers in line["sums"].items():
-                sums[section, design, name] += np.array(numbers)
-            for name, counts in line["columns"].items():
-                halves = columns.setdefault(
-                    (section, design, name), np.zeros((2, *np.shape(counts)))
-                )
-                halves[part % 2] += np.array(counts)
-        return cls(sums, columns)
-
-    def mean(self, section: str, design: Design, name: str) -> tuple[float, float]:
-        """Mean over replicates and its Monte Carlo error; NaN if it was not measured."""
-        n, total, squares = self.sums.get((section, design.name, name), np.full(3, np.nan))
-        if not n > 0:
-            return math.nan, math.nan
-        variance = max(0.0, squares / n - (total / n) ** 2)
-        return total / n, math.sqrt(variance / max(n - 1, 1))
-
-    def names(self, section: str, design: Design) -> list[str]:
-        """Measurements of a section and design, in the order of their making."""
-        return [name for s, d, name in self.sums if (s, d) == (section, design.name)]
-
-    def percent(self, section: str, design: Design, name: str) -> str:
-        """A share as a percentage, with its error."""
-        mean, error = self.mean(section, design, name)
-        return "" if math.isnan(mean) else f"{100 * mean:.1f} ± {100 * error:.1f}"
-
-    def ratio(self, section: str, design: Design, name: str, nominal: float) -> str:
-        """A share as a multiple of what it should be, with its error."""
-        mean, error = self.mean(section, design, name)
-        return "" if math.isnan(mean) else f"{mean / nominal:.1f} ± {error / nominal:.1f}"
-
-    def rates(self, section: str, design: Design, name: str) -> Array | None:
-        """Mean of every column (tests,), None if it was not measured."""
-        halves = self.columns.get((section, design.name, name))
-        if halves is None:
-            return None
-        count, total = halves.sum(axis=0)
-        return np.asarray(total / np.maximum(count, 1))
-
-    def high(self, section: str, design: Design, name: str) -> str:
-        """Rate that one column in twenty exceeds."""
-        rates = self.rates(section, design, name)
-        return "" if rates is None else f"{100 * np.quantile(rates, 0.95):.0f}"
-
-    def worst(self, section: str, design: Design, name: str) -> str:
-        """Rate of the worst column: found in one half of the replicates, measured in the other."""
-        halves = self.columns.get((section, design.name, name))
-        if halves is None or (halves[:, 0].sum(axis=1) == 0).any():
-            return ""
-        rates = halves[:, 1] / np.maximum(halves[:, 0], 1)
-        return f"{100 * rates[1, int(np.argmax(rates[0]))]:.0f}"
-
-
-def markdown(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table whose first column is text and whose others are figures."""
-    names = list(header)
-    lines = [names, ["---", *["---:"] * (len(names) - 1)], *(list(row) for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def table_of_population(results: Results) -> str:
-    """Quantiles over columns."""
-    rows, counts = [], []
-    for name in results.names("population", EXAMPLES[0]):
-        columns = results.rates("population", EXAMPLES[0], name)
-        if columns is None:
-            counts.append(f"{results.mean('population', EXAMPLES[0], name)[0]:.0f} {name}")
-        else:
-            rows.append([name, *(f"{q:.2f}" for q in np.quantile(columns, QUANTILES))])
-    header = ["over columns", *(f"{100 * q:g} %" for q in QUANTILES)]
-    return ", ".join(counts) + "\n\n" + markdown(header, rows)
-
-
-def table_of_levels(results: Results) -> str:
-    """A table per side: one row per design and test."""
-    header = ["sample", "test", "{}, %", "one in 20", "worst", "at 0.005", "at 0.05 / tests"]
-    tables = []
-    for side in SIDES:
-        rows = [
-            _level_row(results, design, test, side)
-            for design in DESIGNS
-            for test in dict.fromkeys(n.split("/")[0] for n in results.names("level", design))
-        ]
-        tables.append(markdown([name.format(side) for name in header], rows))
-    return "\n\n".join(tables)
-
-
-def _level_row(results: Results, design: Design, test: str, side: str) -> list[str]:
-    name, rare = f"{test}/{side}/{ALPHA}", ALPHA / 10
-    return [
-        design.name,
-        test,
-        results.percent("level", design, name),
-        results.high("level", design, name),
-        results.worst("level", design, name),
-        results.ratio("level", design, f"{test}/{side}/{rare}", rare),
-        _tail_ratio(results, design, test, side),
-    ]
-
-
-def _tail_ratio(results: Results, design: Design, test: str, side: str) -> str:
-    nominal = ALPHA / results.mean("population", EXAMPLES[0], "tests")[0]
-    # The t-test costs nothing: the families have more replicates of it.
-    section = "families" if test == _proper_t(design) else "tail"
-    name = f"{'t' if section == 'families' else test}/{side}/tail"
-    return results.ratio(section, design, name, nominal)
-
-
-def _proper_t(design: Design) -> str:
-    """The t-test that takes a sample for what it is."""
-    return "cluster t" if design.by_document else "t"
-
-
-def table_of_skewness(results: Results) -> str:
-    """The error of the t-test by the skewness of the columns."""
-    skewness = results.rates("population", EXAMPLES[0], "skewness")
-    if skewness is None:
-        return "not measured yet"
-    band = np.digitize(skewness, SKEWNESS_BANDS)
-    rows = []
-    for side in SIDES:
-        for design in DESIGNS:
-            rates = results.rates("level", design, f"{_proper_t(design)}/{side}/{ALPHA}")
-            means = [
-                "" if rates is None else f"{100 * rates[band == place].mean():.1f}"
-                for place in range(len(SKEWNESS_BANDS) + 1)
-                if (band == place).any()
-            ]
-            rows.append([design.name, side, *means])
-    limits = [f"{limit:g}" for limit in SKEWNESS_BANDS]
-    names = [f"< {limits[0]}"]
-    names += [f"{low} to {high}" for low, high in itertools.pairwise(limits)]
-    names += [f"> {limits[-1]}"]
-    counts = np.bincount(band, minlength=len(names))
-    header = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count]
-    return markdown(["sample", "side", *header], rows)
-
-
-def table_of_families(results: Results) -> str:
-    """Any wrong rejection, all H0 true; then the same for columns that are not too skewed."""
-    columns = {method: "{side}/" + method for method in (*CORRECTIONS, "max-T")}
-    for rule in SKEWNESS_RULES:
-        columns[f"fdr_bh, n >= {rule} skewness²"] = f"{{side}}/fdr_bh/{rule}"
-        columns[f"n < {rule} skewness²"] = f"left out/{rule}"
-    rows = []
-    for side in SIDES:
-        for design in DESIGNS:
-            names = [name.format(side=side) for name in columns.values()]
-            row = [results.percent("families", design, name) for name in names]
-            rates = results.rates("families", design, f"t/{side}/tail")
-            one = "" if rates is None else f"{100 * rates.max() / max(rates.sum(), 1e-9):.0f}"
-            rows.append([design.name, side, *row, one])
-    return markdown(["sample", "side", *columns, "of one column, %"], rows)
-
-
-def table_of_corrected_tests(results: Results) -> str:
-    """Any wrong rejection after Holm or Benjamini-Hochberg, by test."""
-    rows = []
-    for design in SOME_DESIGNS:
-        for test in dict.fromkeys(n.split("/")[0] for n in results.names("tail", design)):
-            keys = [f"{test}/{side}/{method}" for side in SIDES for method in ("holm", "fdr_bh")]
-            rows.append([design.name, test, *(results.percent("tail", design, k) for k in keys)])
-    columns = [f"{side}, {method}" for side in SIDES for method in ("holm", "fdr_bh")]
-    return markdown(["sample", "test", *columns], rows)
-
-
-def table_of_mixtures(results: Results) -> str:
-    """False discoveries and power."""
-    methods = [*DISCOVERY, "max-T", "fdr_bh of bootstrap-t"]
-    rows = []
-    for side in SIDES:
-        for design in SOME_DESIGNS:
-            for shift in SHIFTS:
-                row = [design.name, side, str(shift)]
-                for method in methods:
-                    key = f"{side}/{shift}/{method}"
-                    power = results.mean("mixture", design, f"{key}/power")[0]
-                    false = results.percent("mixture", design, f"{key}/false")
-                    row.append(f"{false}, {100 * power:.0f}" if false else "")
-                rows.append(row)
-    return markdown(["sample", "side", "effect", *methods], rows)
-
-
-def table_of_answers(results: Results) -> str:
-    """How many answers are given at the default thresholds, and how many of them are wrong."""
-    rows = []
-    for design in DESIGNS:
-        for method in dict.fromkeys(n.split("/")[0] for n in results.names("answers", design)):
-            row = [design.name, method]
-            for answer in ("yes", "no"):
-                for what in ("given", "of the true ones"):
-                    share = results.mean("answers", design, f"{method}/{answer}/{what}")[0]
-                    row.append(f"{100 * share:.0f}")
-                row.append(results.percent("answers", design, f"{method}/{answer}/wrong"))
-            rows.append(row)
-    header = [f"{a}{w}" for a in ("yes", "no") for w in (", % of all", ", % of true", ", % wrong")]
-    return markdown(["sample", "method", *header], rows)
-
-
-def table_of_intervals(results: Results) -> str:
-    """Coverage, what is missed on either side, and width."""
-    rows = []
-    for design in DESIGNS:
-        for name in dict.fromkeys(n.split("/")[0] for n in results.names("intervals", design)):
-            missed, error = results.mean("intervals", design, f"{name}/missed")
-            sides = [
-                f"{100 * results.mean('intervals', design, f'{name}/{side}')[0]:.1f}"
-                for side in ("above", "below")
-            ]
-            width = results.mean("intervals", design, f"{name}/width")[0]
-            covered = f"{100 * (1 - missed):.1f} ± {100 * error:.1f}"
-            rows.append([design.name, name, covered, *sides, f"{width:.2f}"])
-    header = ["sample", "interval", "covers, %", "mean above it", "mean below it", "width / t"]
-    return markdown(header, rows)
-
-
-def table_of_plans(results: Results) -> str:
-    """Promised, expected and observed power."""
-    design = SECTIONS["planning"].designs[0]
-    rows = []
-    for key in dict.fromkeys(n.rsplit("/", 1)[0] for n in results.names("planning", design)):
-        effect, rest = key.split("/", 1)
-        alpha, source = rest.rsplit("/", 1)
-        examples = results.mean("planning", design, f"{key}/examples")[0]
-        shares = [
-            results.percent("planning", design, f"{key}/{what}")
-            for what in ("feasible", "expected", "observed")
-        ]
-        rows.append([effect, alpha, source, f"{examples:.0f}", shares[0], "80", *shares[1:]])
-    header = ["effect", "alpha", "plan by", "median examples", "feasible, %"]
-    return markdown([*header, "promised power, %", "by the true effect", "observed"], rows)
-
-
-TABLES = {
-    "Population": table_of_population,
-    "Each test by itself": table_of_levels,
-    "The t-test by the skewness of the columns, %": table_of_skewness,
-    "Families, all H0 true": table_of_families,
-    "Families by test, all H0 true": table_of_corrected_tests,
-    "Families, half of H0 true: false discoveries in %, power in %": table_of_mixtures,
-    "Answers at the default thresholds": table_of_answers,
-    "Intervals": table_of_intervals,
-    "Planning": table_of_plans,
-}
 
 
 def main() -> None:
@@ -803,16 +495,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path, help="JSON lines, one per finished cell")
     parser.add_argument("--scores", type=Path, help="folder of scores; none: only print")
-    parser.add_argument("--quick", action="store_true", help="two replicates of each, 40 columns")
-    parser.add_argument(
-        "--columns", type=int, default=300, help="how many, from the least to the most skewed"
-    )
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only", nargs="*", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--quick", action="store_true", help="two replicates of each")
     arguments = parser.parse_args()
     if arguments.scores:
-        columns = 40 if arguments.quick else arguments.columns
-        population = Population.load(arguments.scores, columns)
-        measure_missing(arguments.file, population, arguments.quick, arguments.workers)
+        population = Population.load(arguments.scores)
+        measure_missing(arguments.file, population, arguments.only, arguments.quick)
     results = Results.read(arguments.file)
     for title, table in TABLES.items():
         print(f"\n## {title}\n\n{table(results)}")

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from docs.studies.calibration import markdown
+from docs.studies.calibration_tables import markdown
 from headroles import HeadScores
 from headroles.inference import (
     OK,

@@ -1,105 +1,185 @@
-"""What shared queries and keys cost a fine-tuned model: scores, attention, roles, and its task.
+"""What shared queries and keys cost a fine-tuned model, beside what pruned heads cost it.
 
-python -m docs.studies.collaborative --model DIR --sst2 DIR --sample FILE --treebank FILE
-    --out DIR [--sentences 2000]
+python -m docs.studies.collaborative --model DIR --sst2 DIR --order-on FILE --sample FILE --out DIR
+    [--shares 1 0.75 0.5 0.333] [--methods shared unweighted per-head] [--pruned 0.17 0.33 0.5]
+    [--sentences 800]
 
-The model is one that was fine-tuned on SST-2. It is re-parametrised at 1, 3/4, 1/2 and 1/3 of its
-full rank, with shared factors and with factors per head, and once with shared factors fitted to
-the weights alone; ``--sample`` weights the factors and has the text held out. Of each model the
-accuracy is measured, its roles over ``--treebank`` are compared with those of the original, and
-it is fine-tuned again on some sentences, as is the original. The table is printed, and written
-to DIR/table.md.
+The model is one that was fine-tuned on SST-2. Its queries and keys are factorised at each share of
+the full rank: shared factors fitted to the inputs in a sample, shared factors fitted to the weights
+alone, factors per head. Beside them stand models that lost a share of their heads, the least
+important ones for 200 phrases of ``--order-on``. Of each model the table has what it saves
+(parameters of the encoder, multiplications and processor time of a pass, as shares of the
+original's), the error of scores and the divergence of attention on the part of the sample that is
+held out, and accuracy and loss on the development sentences, as it is and after some sentences of
+fine-tuning, which the original gets too. The table is printed row by row, and written to
+DIR/table.md. What it shows is discussed in docs/collaborative.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 from transformers import PrinterCallback, Trainer, TrainingArguments, set_seed
 from transformers.utils import logging
 
-from docs.studies.fine_tuning import (
-    Recipe,
-    Task,
-    accuracy,
-    choose_balanced,
-    encode,
-    markdown,
-    predict,
-    read_sst2,
+from docs.studies.fine_tuning import Recipe, choose_balanced, encode, markdown, read_sst2
+from headroles import read_conllu, storage
+from headroles.models import LoadedEncoder, ModelOptions, load_encoder, load_whole
+from headroles.models.factorisation import PER_HEAD, SHARED, Moments, factorise, score_error
+from headroles.models.inputs import collect_moments
+from headroles.models.sites import Site, find_sites, install
+from headroles.models.surgery import heads_of, remove_heads
+from headroles.studies.collaboration.measures import (
+    LENGTHS,
+    count_parameters,
+    divergences,
+    time_passes,
 )
-from headroles import assign_roles, collaborate_heads, read_conllu, score_heads, storage
-from headroles.models import ModelOptions, load_whole
+from headroles.studies.collaboration.options import SampleOptions
+from headroles.studies.collaboration.sample import SampleText, read_sample
+from headroles.studies.removal import PruneOptions
+from headroles.studies.removal.orders import choose_heads
+from headroles.studies.removal.pruning import measure_whole
+from headroles.tasks import TaskOptions, open_run
 
-SHARES = (1, 3 / 4, 1 / 2, 1 / 3)
-RUNS = [
-    *(("shared", "inputs", share) for share in SHARES),
-    ("shared", "none", 1 / 2),
-    *(("per-head", "inputs", share) for share in SHARES[1:]),
-]
+UNWEIGHTED = "unweighted"
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("model", "sst2", "sample", "treebank", "out"):
+    for name in ("model", "sst2", "order-on", "sample", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--sentences", type=int, default=2000)
+    parser.add_argument("--shares", type=float, nargs="*", default=[1, 3 / 4, 1 / 2, 1 / 3])
+    parser.add_argument("--methods", nargs="*", default=[SHARED, UNWEIGHTED, PER_HEAD])
+    parser.add_argument("--pruned", type=float, nargs="*", default=[1 / 6, 1 / 3, 1 / 2])
+    parser.add_argument("--sentences", type=int, default=800)
     given = parser.parse_args()
     torch.set_num_threads(Recipe.threads)
     logging.disable_progress_bar()
-    task = read_sst2(given.sst2)
-    original, tokenizer = load_whole(given.model, ModelOptions())
-    full = original.config.hidden_size
-    kept = roles_of(original, tokenizer, given.treebank)
-    rows = [{"factors": "original", "rank": full, **task_of(original, tokenizer, task, given)}]
+    study = Study.of(given)
+    rows = [{"model": "original", **study.task_of(study.original)}]
     show(rows, given.out)
-    for method, weighting, share in RUNS:
-        made, table = collaborate_heads(
-            given.model,
-            read_conllu(given.sample),
-            rank=int(full * share),
-            method=method,
-            weighting=weighting,
-        )
-        roles = roles_of(made.model, tokenizer, given.treebank)
-        means = table.frame.mean(numeric_only=True)
-        passes = {row["tokens"]: row for row in table.whole["passes"]}
-        rows.append(
-            {
-                "factors": method + (", by weights" if weighting == "none" else ""),
-                "rank": int(full * share),
-                "q and k parameters": means["parameters"] / means["parameters_before"],
-                "score error": means["score_error_held_out"],
-                "divergence": means["divergence_held_out"],
-                "s a layer": means["seconds"],
-                **{f"time {n}": passes[n]["time"] for n in (32, 128, 512) if n in passes},
-                "roles kept": len(kept & roles) / len(kept),
-                "roles gained": len(roles - kept) / len(kept),
-                **task_of(made.model, tokenizer, task, given),
-            }
-        )
+    made = (study.pruned(given.pruned), study.factorised(given.methods, given.shares))
+    for row in chain.from_iterable(made):
+        rows.append(row)
         show(rows, given.out)
 
 
-def roles_of(model: Any, tokenizer: Any, treebank: Path) -> set[tuple[int, int, str]]:
-    """(layer, head, role) of all roles that are assigned."""
-    scores = score_heads(
-        model, read_conllu(treebank), score="excess", beyond_offset=False, tokenizer=tokenizer
-    )
-    rows = assign_roles(scores).assigned
-    return set(zip(rows["layer"], rows["head"], rows["role"], strict=True))
+@dataclass(frozen=True)
+class Study:
+    """The original, and all that others are made from and measured with."""
+
+    given: argparse.Namespace
+    original: Any
+    encoder: LoadedEncoder
+    sites: tuple[Site, ...]
+    text: SampleText
+    learnt: tuple[Moments, ...]
+    held_out: tuple[Moments, ...]
+
+    @classmethod
+    def of(cls, given: argparse.Namespace) -> Study:
+        """Load the model, and collect the moments of its inputs once for all factors."""
+        original, tokenizer = load_whole(given.model, ModelOptions())
+        encoder = load_encoder(original, ModelOptions(tokenizer=tokenizer))
+        sites = find_sites(original, original.config.num_attention_heads)
+        text = read_sample(encoder, read_conllu(given.sample), SampleOptions())
+        learnt, held_out = (
+            collect_moments(original, sites, part) for part in (text.learnt, text.held_out)
+        )
+        return cls(given, original, encoder, sites, text, learnt, held_out)
+
+    def factorised(self, methods: list[str], shares: list[float]) -> Iterator[dict[str, Any]]:
+        """Rows of models whose queries and keys have these shares of the full rank."""
+        for method, share in product(methods, shares):
+            if share < 1 or method == SHARED:  # at full rank all are the original
+                yield self._factorised(method, share)
+
+    def _factorised(self, method: str, share: float) -> dict[str, Any]:
+        made = copy.deepcopy(self.original)
+        heads, size, _ = self.sites[0].maps.query.shape
+        rank = round(share * size) * heads  # which heads can share out evenly
+        found, start = [], time.process_time()
+        for site, seen in zip(self.sites, self.learnt, strict=True):
+            plain = Moments.none(site.maps.query.shape[2])
+            kind = PER_HEAD if method == PER_HEAD else SHARED
+            factors = factorise(site.maps, plain if method == UNWEIGHTED else seen, rank, kind)
+            install(made, site, factors)
+            found.append(factors)
+        seconds = (time.process_time() - start) / len(self.sites)
+        off = [
+            score_error(site.maps, factors, unseen)
+            for site, factors, unseen in zip(self.sites, found, self.held_out, strict=True)
+        ]
+        diverged = divergences(self.original, made, self.text.held_out)
+        return {
+            "model": f"{method}, rank {found[0].rank}",
+            **self.cost_of(made),
+            "s a layer": seconds,
+            "score error": float(np.mean(off)),
+            "divergence": float(diverged.mean()),
+            **self.task_of(made),
+        }
+
+    def pruned(self, shares: list[float]) -> Iterator[dict[str, Any]]:
+        """Rows of models without these shares of their heads."""
+        heads = heads_of(self.original)
+        numbers = [round(share * len(heads)) for share in shares]
+        options = PruneOptions(keep=1, examples=200, tokenizer=self.encoder.tokenizer)
+        run = open_run(self.original, self.given.order_on, options)
+        order = choose_heads("importance", max(numbers, default=0), heads, options, run)
+        for number in numbers:
+            made = copy.deepcopy(self.original)
+            remove_heads(made, order[:number])
+            name = f"without {number} of {len(heads)} heads"
+            yield {"model": name, **self.cost_of(made), **self.task_of(made)}
+
+    def cost_of(self, made: Any) -> dict[str, float]:
+        """Parameters, multiplications and time of the encoder, as shares of the original's."""
+        row = {"parameters": count_parameters(made) / count_parameters(self.original)}
+        for tokens in LENGTHS:
+            row[f"mult. {tokens}"] = _products(made, tokens) / _products(self.original, tokens)
+        for one in time_passes(self.original, made, self.encoder.max_tokens):
+            row[f"time {one['tokens']}"] = one["seconds_after"] / one["seconds_before"]
+        return row
+
+    def task_of(self, made: Any) -> dict[str, float]:
+        """Accuracy and loss as it is, and after some sentences of fine-tuning of a copy."""
+        trained = fine_tuned(made, self.encoder.tokenizer, self.given)
+        options = TaskOptions(tokenizer=self.encoder.tokenizer)
+        row = {}
+        for when, model in (("", made), (" again", trained)):
+            found = measure_whole(open_run(model, self.given.sst2 / "dev.tsv", options))
+            row |= {f"{name}{when}": found[name] for name in ("accuracy", "loss")}
+        return row
 
 
-def task_of(model: Any, tokenizer: Any, task: Task, given: Any) -> dict[str, float]:
-    """Accuracy as it is, and after some sentences of fine-tuning; leaves the model trained."""
+def _products(model: Any, tokens: int) -> int:
+    """Operations of the matrix products of a pass of the encoder over one sequence."""
+    counted = copy.deepcopy(model)
+    counted.set_attn_implementation("eager")  # whose products are counted one by one
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        counted.base_model(input_ids=torch.full((1, tokens), 9))
+    return counter.get_total_flops()
+
+
+def fine_tuned(model: Any, tokenizer: Any, given: argparse.Namespace) -> Any:
+    """A copy of the model, trained on some sentences once."""
     set_seed(1)
-    chosen = choose_balanced(task.train, given.sentences)
+    model = copy.deepcopy(model)
+    chosen = choose_balanced(read_sst2(given.sst2).train, given.sentences)
     trainer = Trainer(
         model=model,
         args=TrainingArguments(
@@ -107,7 +187,7 @@ def task_of(model: Any, tokenizer: Any, task: Task, given: Any) -> dict[str, flo
             num_train_epochs=1,
             learning_rate=5e-5,
             per_device_train_batch_size=32,
-            warmup_steps=6,
+            warmup_steps=3,
             train_sampling_strategy="group_by_length",
             seed=1,
             use_cpu=True,
@@ -120,20 +200,18 @@ def task_of(model: Any, tokenizer: Any, task: Task, given: Any) -> dict[str, flo
         processing_class=tokenizer,
     )
     trainer.remove_callback(PrinterCallback)
-    dev = encode(task.dev, tokenizer, Recipe.max_tokens)
-    before = accuracy(*predict(trainer, dev))
     trainer.train()
-    return {"accuracy": before, "trained again": accuracy(*predict(trainer, dev))}
+    return model.eval()
 
 
 def show(rows: list[dict[str, Any]], out: Path) -> None:
     """Print the table so far, and keep it."""
     frame = pd.DataFrame(rows)
-    numbers = frame.select_dtypes("number").columns.drop("rank")
+    numbers = frame.select_dtypes("number").columns
     frame[numbers] = frame[numbers].map(lambda one: f"{one:.3f}" if np.isfinite(one) else "")
     out.mkdir(parents=True, exist_ok=True)
     storage.write_bytes(out / "table.md", f"{markdown(frame)}\n".encode())
-    print(markdown(frame), flush=True)
+    print(markdown(frame.tail(1)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draw a role table as an SVG: a grid of layers and heads for each role.
+"""Draw the picture of the README: some roles of a table, by layer and head.
 
 python -m docs.studies.picture DIR FILE.svg
 """
@@ -8,70 +8,33 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import pandas as pd
+import matplotlib as mpl
 
 from headroles import RoleTable
+from headroles.report import draw_roles
 
 ROLES = {
-    "local": "local",
-    "delimiter:cls": "delimiter: classifier",
-    "syntactic:amod:to_dependent": "amod: noun to adjective",
-    "syntactic": "syntactic: to governor",
-    "syntactic:beyond_offset": "the same beyond position",
-    "syntactic:amod:to_dependent:beyond_offset": "noun to adjective, beyond position",
+    "local": "local: neighbours",
+    "delimiter:cls": "delimiter: the classifier's token",
+    "block": "block: the own sentence",
+    "syntactic": "syntactic: governors",
+    "syntactic:nsubj:to_governor": "subjects look at their verbs",
+    "syntactic:obj:to_governor": "objects look at their verbs",
+    "syntactic:amod:to_dependent": "nouns look at adjectives",
+    "syntactic:amod:to_dependent:beyond_offset": "the same, beyond position",
 }
-CELL, GAP, LEFT, TOP, PER_ROW = 16, 40, 34, 46, 3
-STRONG = (31, 87, 141)
+SIZE = (12.4, 4.2)
+"""Inches; the page of a repository is about as wide."""
 
 
-def shade(strength: float) -> str:
-    """From white to the strong colour."""
-    return "#" + "".join(f"{round(255 + (c - 255) * strength):02x}" for c in STRONG)
-
-
-def panel(rows: pd.DataFrame, title: str, x: int, y: int) -> list[str]:
-    """One role: darker for a higher mean score, outlined where the role is assigned."""
-    strongest = max(float(rows["mean"].max()), float(rows["threshold"].max()))
-    parts = [f'<text x="{x}" y="{y - 8}" class="title">{title}</text>']
-    for row in rows.itertuples():
-        left, top = x + row.head * CELL, y + row.layer * CELL
-        stroke = 'stroke="#d1495b" stroke-width="2"' if row.assigned else 'stroke="#d8dee6"'
-        fill = shade(max(0.0, row.mean / strongest))
-        parts.append(
-            f'<rect x="{left + 1}" y="{top + 1}" width="{CELL - 3}" height="{CELL - 3}" '
-            f'fill="{fill}" {stroke}><title>layer {row.layer} head {row.head}: '
-            f"{row.mean:.1f}</title></rect>"
-        )
-    return parts
-
-
-def draw(table: RoleTable) -> str:
-    """The whole picture."""
-    frame = table.frame
-    layers, heads = int(frame["layer"].max()) + 1, int(frame["head"].max()) + 1
-    width = LEFT + PER_ROW * (heads * CELL + GAP)
-    height = TOP + -(-len(ROLES) // PER_ROW) * (layers * CELL + GAP) + 10
-    parts = []
-    for place, (role, title) in enumerate(ROLES.items()):
-        x = LEFT + place % PER_ROW * (heads * CELL + GAP)
-        y = TOP + place // PER_ROW * (layers * CELL + GAP)
-        parts += panel(frame[frame["role"] == role], title, x, y)
-        if place % PER_ROW == 0:
-            parts += [
-                f'<text x="{LEFT - 16}" y="{y + layer * CELL + 12}">{layer}</text>'
-                for layer in range(layers)
-            ]
-    caption = (
-        "rows: layers, columns: heads; the darker, the higher the mean score (per panel); "
-        "outlined: the role is assigned"
-    )
-    parts.append(f'<text x="{LEFT}" y="{height - 8}">{caption}</text>')
-    style = "text{font:11px sans-serif;fill:#444}.title{font-size:13px;fill:#111}"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">'
-        f'<style>{style}</style><rect width="100%" height="100%" fill="white"/>'
-        f"{''.join(parts)}</svg>\n"
-    )
+def draw(table: RoleTable, file: Path) -> None:
+    """Write the picture; the same table gives the same file."""
+    figure = draw_roles(table, list(ROLES))
+    figure.set_size_inches(*SIZE)
+    for ax, title in zip(figure.axes, ROLES.values(), strict=True):
+        ax.set_title(title, fontsize=10)
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "headroles"}):
+        figure.savefig(file, metadata={"Date": None})
 
 
 def main() -> None:
@@ -80,7 +43,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("file", type=Path)
     arguments = parser.parse_args()
-    arguments.file.write_text(draw(RoleTable.load(arguments.folder)), encoding="utf-8")
+    draw(RoleTable.load(arguments.folder), arguments.file)
 
 
 if __name__ == "__main__":

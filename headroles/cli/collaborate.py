@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,9 @@ from headroles.cli.flags import FolderOptions, command, given_flags
 from headroles.cli.keeping import fill, refuse_idle_overwrite, show
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
+from headroles.models import ModelOptions
 from headroles.studies import CollaborateOptions, RedundancyOptions
+from headroles.tasks import TaskOptions
 
 if TYPE_CHECKING:
     from headroles.corpus import Corpus
@@ -28,8 +31,16 @@ Sample = Annotated[
         rich_help_panel="Corpus",
     ),
 ]
-
-
+TaskFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--task",
+        metavar="FILE",
+        help="Examples of what the model was trained for, to measure it before and after; columns "
+        "and header are then those of this file.",
+        rich_help_panel="Task",
+    ),
+]
 Report = Annotated[
     bool,
     typer.Option(
@@ -67,6 +78,7 @@ def collaborate(
     report: Report = False,
     roles_from: RolesFrom = None,
     sample: Sample = None,
+    task: TaskFile = None,
 ) -> None:
     """Make a model whose heads share queries and keys. DIR can be used wherever MODEL can.
 
@@ -74,14 +86,19 @@ def collaborate(
 
     By error: headroles collaborate MODEL --error 0.1 --out DIR
 
+    With what it costs a task: headroles collaborate MODEL --rank 192 --task dev.tsv --out DIR
+
     What heads have in common: headroles collaborate MODEL --report
     """
     if report:
-        _refuse_making(context, sample)
+        _refuse_making(context, sample, task)
         _report(model, testing, output, out, roles_from)
         return
     if roles_from is not None:
         raise UsageError("roles are set beside a report: pass --report, or leave --roles-from out")
+    read = _of_sample(context, reading, task)
+    if task is None:
+        _refuse_idle_task(context)
     if out is None:
         raise UsageError("name a folder for the model with --out")
     from headroles.results import new_folder, write_together
@@ -89,7 +106,7 @@ def collaborate(
     from headroles.studies import collaborate as make
 
     with new_folder(out, [CollaborativeModel, Collaboration], output.overwrite) as folder:
-        made, table = make(model, _open(sample, reading), options)
+        made, table = make(model, _open(sample, read), options, task)
         write_together(folder, [made, table])
     console.finish(out, output.json, table.facts(), table.shown())
 
@@ -111,12 +128,30 @@ def _report(
         fill(out, Redundancy, output, lambda: redundancy(model, roles, options))
 
 
-def _refuse_making(context: typer.Context, sample: list[Path] | None) -> None:
+def _of_sample(context: typer.Context, reading: CorpusOptions, task: Path | None) -> CorpusOptions:
+    """How the sample is read: columns and header are those of the task where there is one."""
+    if task is not None:
+        return replace(reading, text_columns=None, header=None)
+    header = reading.header if "--header" in given_flags(context, CorpusOptions) else None
+    return replace(reading, header=header)
+
+
+def _refuse_idle_task(context: typer.Context) -> None:
+    """Raise UsageError for options of a task without one."""
+    others = (*given_flags(context, ModelOptions), *given_flags(context, CorpusOptions))
+    given = [flag for flag in given_flags(context, TaskOptions) if flag not in others]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} without a task: name its file with --task, or leave them out"
+        )
+
+
+def _refuse_making(context: typer.Context, sample: list[Path] | None, task: Path | None) -> None:
     """Raise UsageError for options of a new model, with a report that makes none."""
     kept = given_flags(context, RedundancyOptions)
-    given = ["--sample"] if sample else []
+    given = [*(["--sample"] if sample else []), *(["--task"] if task else [])]
     given += [flag for flag in given_flags(context, CollaborateOptions) if flag not in kept]
-    given += given_flags(context, CorpusOptions)
+    given += [flag for flag in given_flags(context, CorpusOptions) if flag not in given]
     if given:
         raise UsageError(
             f"a report makes no model and reads no text: leave out {', '.join(given)}, or --report"

@@ -20,7 +20,7 @@ from .betting import (
     BettingTest as BettingTest,
 )
 from .betting import (
-    Bounds as Bounds,
+    RunningBets as RunningBets,
 )
 from .betting import (
     betting_test as betting_test,
@@ -55,10 +55,12 @@ from .intervals import Intervals as Intervals
 from .labels import LabelTest as LabelTest
 from .labels import label_permutation_test as label_permutation_test
 from .mcnemar import mcnemar_test as mcnemar_test
+from .moments import Moments as Moments
 from .one_sample import TTest as TTest
 from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
 from .partial_conjunction import partial_conjunction as partial_conjunction
+from .payoffs import Bounds as Bounds
 from .permutation import permutation_test_within as permutation_test_within
 from .power import (
     design_effect as design_effect,
@@ -81,7 +83,8 @@ from .resampling import (
 from .resampling import (
     step_down_max_t as step_down_max_t,
 )
-from .sample import Moments as Moments
 from .sample import Sample as Sample
+from .summing import MeansInBlocks as MeansInBlocks
+from .summing import MomentsInBlocks as MomentsInBlocks
 from .wilcoxon import WilcoxonResult as WilcoxonResult
 from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank

@@ -14,14 +14,17 @@ is not known. There is no seed, and the order of the units plays no part.
 Bounds of an example's value that lie far from m would make R large for all: the examples of weight
 w_i = min(1, cap / farthest bound from m) count less. What is tested is then a weighted mean, over
 units that count the same each.
+
+Bets are made unit by unit, and what they have made so far is all that the next ones need: values
+may come in parts, and be looked at after each (`RunningBets`), for the price of the new ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from headroles.errors import StatisticsError
 from headroles.inference._columns import (
@@ -29,38 +32,13 @@ from headroles.inference._columns import (
     FloatArray,
     check_alternative,
     check_thresholds,
-    cluster_sums,
 )
+from headroles.inference.payoffs import ROUNDING, Bounds, payoffs_of
 from headroles.inference.sample import Sample
 
 STAKES = 0.99 * (0.99 / 0.001) ** (-np.arange(12) / 11)
 """Shares that are staked, side by side."""
-_ROUNDING = 1e-9
-"""Relative to the reach of payoffs: what sums of them may be off by."""
-_SLACK = 0.01
-"""Values may lie this share of their range outside of it, as those of half precision do."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bounds:
-    """What values lie between, known before the data.
-
-    Tests have one of K ``kinds`` (tests,). ``low`` and ``high`` (examples, K) bound the value of
-    each example; NaN where nothing is known, and then the example has no part in the test.
-    ``least`` and ``most`` (K,) bound those of all examples there could be, infinite if nothing
-    does. Examples count less whose value could be farther than ``cap`` from the threshold.
-    """
-
-    low: FloatArray
-    high: FloatArray
-    least: FloatArray
-    most: FloatArray
-    kinds: NDArray[np.intp]
-    cap: float
-
-    def take(self, columns: NDArray[np.intp]) -> Bounds:
-        """The bounds of some tests."""
-        return replace(self, kinds=self.kinds[columns])
+_SIDES: dict[Alternative, tuple[int, ...]] = {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}
 
 
 @dataclass(frozen=True)
@@ -73,20 +51,6 @@ class BettingTest:
     mean: FloatArray
     log_e: FloatArray
     p_value: FloatArray
-
-
-@dataclass(frozen=True)
-class Payoffs:
-    """D (units, tests), 0 where a unit has no value.
-
-    ``reach`` (2, tests) is how far D can be below 0, and above. ``mean`` (tests,) is the weighted
-    mean, ``n_units`` (tests,) the number of units with a value.
-    """
-
-    payoffs: FloatArray
-    reach: FloatArray
-    mean: FloatArray
-    n_units: NDArray[np.intp]
 
 
 def betting_test(
@@ -124,105 +88,99 @@ def betting_test(
     0.0515
     """
     check_alternative(alternative)
-    found = payoffs_of(Sample.of(values, clusters), threshold, bounds)
-    sides = {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}[alternative]
-    of_sides = [log_e_value(found, side, n_population) for side in sides]
-    log_e = np.logaddexp.reduce(of_sides, axis=0) - np.log(len(sides))
-    log_e = np.where(found.n_units >= 2, log_e, np.nan)
-    return BettingTest(found.mean, log_e, np.exp(-np.maximum(log_e, 0)))
-
-
-def log_e_value(found: Payoffs, side: int, n_population: int | None = None) -> FloatArray:
-    """Logarithm of E (tests,) that the mean is above the threshold (``side`` 1), or below (-1)."""
-    unit = side * found.payoffs / found.reach[0 if side > 0 else 1]
-    if n_population is not None:
-        return _log_e_without_replacement(unit, n_population)
-    sums = [np.log1p(stake * unit).sum(axis=0) for stake in STAKES]
-    return np.asarray(np.logaddexp.reduce(sums, axis=0) - np.log(len(STAKES)))
-
-
-def _log_e_without_replacement(unit: FloatArray, n_population: int) -> FloatArray:
-    """Logarithm of E of payoffs (units, tests), at least -1, in the order in which they were drawn.
-
-    If those of all units add up to 0 or less, the units still to come have a mean of at most
-    m = -(sum so far) / (number to come), and a stake may be 1 / (1 + m) times as large
-    (Waudby-Smith and Ramdas 2024, section 5). Where m is below -1, H0 cannot be true.
-    """
-    n_drawn = len(unit)
-    if n_drawn > n_population:
-        raise StatisticsError(f"{n_drawn} units were drawn from a population of {n_population}")
-    so_far = np.cumsum(unit, axis=0) - unit
-    to_come = n_population - np.arange(n_drawn)
-    mean = -so_far / to_come[:, None]
-    room = 1 + mean
-    relative = np.where(room > _ROUNDING, (unit - mean) / np.maximum(room, _ROUNDING), 0)
-    sums = [np.log1p(stake * relative).sum(axis=0) for stake in STAKES]
-    log_e = np.logaddexp.reduce(sums, axis=0) - np.log(len(STAKES))
-    left = n_population - n_drawn
-    refuted = (room < -_ROUNDING).any(axis=0) | (unit.sum(axis=0) > left + _ROUNDING)
-    return np.asarray(np.where(refuted, np.inf, log_e))
-
-
-def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
-    """What is bet on. Raises StatisticsError as `betting_test`."""
+    sample = Sample.of(values, clusters)
     limits = check_thresholds(threshold, sample.n_tests)
-    _check_bounds(sample, bounds)
-    n_units = int(sample.clusters.max(initial=-1)) + 1
-    payoffs, sizes, total = np.zeros((3, n_units, sample.n_tests))
-    for kind in np.unique(bounds.kinds):
-        columns = np.flatnonzero(bounds.kinds == kind)
-        weighted, weights = _weighted(sample, columns, kind, limits[columns], bounds)
-        there = weights > 0
-        payoffs[:, columns] = cluster_sums(weighted, sample.clusters)
-        total[:, columns] = cluster_sums(weights, sample.clusters)
-        sizes[:, columns] = cluster_sums(there.astype(np.float64), sample.clusters)
-    order = np.argsort(np.unique(sample.clusters, return_index=True)[1])  # as they first appear
-    payoffs, sizes, total = payoffs[order], sizes[order], total[order]
-    size = np.maximum(sizes, 1)
-    payoffs /= size
-    with np.errstate(invalid="ignore"):
-        mean = limits + payoffs.sum(axis=0) / (total / size).sum(axis=0)
-    return Payoffs(payoffs, _reach(limits, bounds), mean, (sizes > 0).sum(axis=0))
+    bets = RunningBets(limits, n_population, _SIDES[alternative])
+    bets.add(sample, bounds)
+    return bets.test(alternative)
 
 
-def _weighted(
-    sample: Sample, columns: NDArray[np.intp], kind: int, limits: FloatArray, bounds: Bounds
-) -> tuple[FloatArray, FloatArray]:
-    """Of tests of one kind w (X - m) and w, both (examples, tests), 0 where there is no value."""
-    low, high = bounds.low[:, kind, None], bounds.high[:, kind, None]
-    values = sample.values[:, columns].astype(np.float64)
-    there = ~np.isnan(values) & ~np.isnan(low)
-    width = np.where(there, high - low, 0)
-    outside = np.where(there, np.maximum(low - values, values - high), 0)
-    if (outside > _SLACK * np.maximum(width, 1)).any():
-        raise StatisticsError(
-            f"a value lies {outside.max():g} outside of its bounds; were they made together?"
-        )
-    farthest = np.maximum(limits - low, high - limits)
-    weights = np.where(there, bounds.cap / np.maximum(farthest, bounds.cap), 0)
-    distances = np.where(there, np.clip(values, low, high) - limits, 0)
-    return weights * distances, weights
+class RunningBets:
+    """`betting_test` of values that come in parts, each of whole units that are new.
+
+    Looked at after every part, the smallest p-value so far is one too: E grows by no more than
+    chance under H0, whenever one stops (Ville's inequality). A look costs what its part does.
+
+    Args:
+        threshold: (tests,), the mean of each test under H0, at its limit.
+        n_population: as in `betting_test`; parts then come in the order in which units were drawn.
+        sides: which are bet on: 1 above the threshold, -1 below.
+    """
+
+    def __init__(
+        self,
+        threshold: FloatArray,
+        n_population: int | None = None,
+        sides: tuple[int, ...] = _SIDES["two-sided"],
+    ) -> None:
+        n_tests = len(threshold)
+        self._threshold = threshold
+        self._capital = {side: _Capital(n_tests, n_population) for side in sides}
+        self._n_units = np.zeros(n_tests, dtype=np.intp)
+        self._paid, self._weight = np.zeros((2, n_tests))
+
+    def add(self, sample: Sample, bounds: Bounds) -> None:
+        """Bet on the units of a sample. Raises StatisticsError as `betting_test`."""
+        found = payoffs_of(sample, self._threshold, bounds)
+        for side, capital in self._capital.items():
+            capital.bet(side * found.payoffs / found.reach[0 if side > 0 else 1])
+        self._n_units += found.n_units
+        self._paid += found.payoffs.sum(axis=0)
+        self._weight += found.weight
+
+    def test(self, alternative: Alternative = "greater") -> BettingTest:
+        """What the bets of one direction, or half of those of both, have come to."""
+        of_sides = [self._capital[side].log_e for side in _SIDES[alternative]]
+        log_e = np.logaddexp.reduce(of_sides, axis=0) - np.log(len(of_sides))
+        log_e = np.where(self._n_units >= 2, log_e, np.nan)
+        with np.errstate(invalid="ignore"):
+            mean = self._threshold + self._paid / self._weight
+        return BettingTest(mean, log_e, np.exp(-np.maximum(log_e, 0)))
 
 
-def _reach(limits: FloatArray, bounds: Bounds) -> FloatArray:
-    """(2, tests): the most that w (m - X) and w (X - m) can be."""
-    sides = (limits - bounds.least[bounds.kinds], bounds.most[bounds.kinds] - limits)
-    # A mean that no value can be beyond is bet on at any reach.
-    return np.array(
-        [np.where(side > _ROUNDING, np.minimum(side, bounds.cap), bounds.cap) for side in sides]
-    )
+class _Capital:
+    """What the stakes have made of one unit of money so far, for each test.
 
+    Of a population of N units that are drawn one after the other: if the payoffs of all add up to 0
+    or less, the units still to come have a mean of at most m = -(sum so far) / (number to come),
+    and a stake may be 1 / (1 + m) times as large (Waudby-Smith and Ramdas 2024, section 5). Where m
+    is below -1, H0 cannot be true.
+    """
 
-def _check_bounds(sample: Sample, bounds: Bounds) -> None:
-    shape = (sample.n_examples, len(bounds.least))
-    if bounds.low.shape != shape or bounds.high.shape != shape or bounds.most.shape != shape[1:]:
-        raise StatisticsError(
-            f"bounds have shapes {bounds.low.shape} and {bounds.high.shape} for "
-            f"{sample.n_examples} examples and {len(bounds.least)} kinds"
-        )
-    if bounds.kinds.shape != (sample.n_tests,):
-        raise StatisticsError(
-            f"kinds have shape {bounds.kinds.shape} instead of ({sample.n_tests},)"
-        )
-    if not bounds.cap > 0:
-        raise StatisticsError(f"the cap is {bounds.cap}; it must be above 0")
+    def __init__(self, n_tests: int, n_population: int | None) -> None:
+        self._n_population = n_population
+        self._n_drawn = 0
+        self._logs = np.zeros((len(STAKES), n_tests))
+        self._sum = np.zeros(n_tests)
+        self._is_refuted = np.zeros(n_tests, dtype=np.bool_)
+
+    def bet(self, payoffs: FloatArray) -> None:
+        """On payoffs (units, tests) relative to what can be lost, and so at least -1."""
+        if self._n_population is not None:
+            payoffs = self._relative(payoffs, self._n_population)
+        for logs, stake in zip(self._logs, STAKES, strict=True):
+            logs += np.log1p(stake * payoffs).sum(axis=0)
+
+    def _relative(self, payoffs: FloatArray, n_population: int) -> FloatArray:
+        """Payoffs less the mean that is left for them, relative to what can be lost then."""
+        n_before, n_new = self._n_drawn, len(payoffs)
+        self._n_drawn = n_before + n_new
+        if self._n_drawn > n_population:
+            raise StatisticsError(
+                f"{self._n_drawn} units were drawn from a population of {n_population}"
+            )
+        so_far = self._sum + np.cumsum(payoffs, axis=0) - payoffs
+        mean = -so_far / (n_population - np.arange(n_before, self._n_drawn))[:, None]
+        room = 1 + mean
+        self._sum += payoffs.sum(axis=0)
+        self._is_refuted |= (room < -ROUNDING).any(axis=0)
+        return np.where(room > ROUNDING, (payoffs - mean) / np.maximum(room, ROUNDING), 0)
+
+    @property
+    def log_e(self) -> FloatArray:
+        """Logarithm of E (tests,)."""
+        log_e = np.logaddexp.reduce(self._logs, axis=0) - np.log(len(STAKES))
+        if self._n_population is None:
+            return np.asarray(log_e)
+        left = self._n_population - self._n_drawn
+        return np.where(self._is_refuted | (self._sum > left + ROUNDING), np.inf, log_e)

@@ -11,33 +11,25 @@ share their gaps. Work grows with the number of different patterns of gaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from headroles.inference._columns import (
-    OK,
     Alternative,
     FloatArray,
     Seed,
     check_alternative,
-    check_resamples,
     check_share,
     check_thresholds,
-    cluster_sums,
-    renumber,
 )
+from headroles.inference._resamples import Part, parts
 from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.sample import Sample
 
-_NUMBERS_AT_ONCE = 2**20
-"""Bounds a chunk of draws. Part of what a seed means: other chunks are other draws."""
-_NUMBERS_KEPT = 2**24
-"""Bounds the resampled statistics that are kept at a time: 128 MiB."""
 _ROUNDING = 1e-12
 """What is smaller than this, relative to the sums it is a difference of, is 0."""
 
@@ -123,7 +115,7 @@ def bootstrap_t_test(
     sample = Sample.of(values, clusters)
     limits = check_thresholds(threshold, sample.n_tests)
     p_values = np.full(sample.n_tests, np.nan)
-    for columns, part in _parts(sample, n_resamples, seed):
+    for columns, part in parts(sample, n_resamples, seed):
         t = part.resampled(_studentised)
         observed = (sample.moments.mean - limits)[columns] / part.standard_error
         if alternative == "two-sided":
@@ -134,45 +126,7 @@ def bootstrap_t_test(
     return p_values
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Columns with the same gaps, centred at their means, and how they are to be resampled.
-
-    ``sums`` (clusters, tests) are sums by cluster, ``sizes`` (clusters,) numbers of values, and
-    ``standard_error`` (tests,) is the same for the data as for each resample: G / (G - 1) times the
-    plain robust variance. With clusters of one size it is that of `t_test`.
-    """
-
-    sums: FloatArray
-    sizes: FloatArray
-    standard_error: FloatArray
-    n_resamples: int
-    seed: int
-
-    @property
-    def n_clusters(self) -> int:
-        return len(self.sums)
-
-    def resampled(self, statistic: _Statistic) -> FloatArray:
-        """The statistic (resamples, tests) of clusters drawn with replacement.
-
-        The draws start afresh each time: what a column gets depends on no other column.
-        """
-        rng = np.random.default_rng(self.seed)
-        found = np.empty((self.n_resamples, self.sums.shape[1]))
-        n = self.n_clusters
-        step = max(1, _NUMBERS_AT_ONCE // n)
-        for first in range(0, self.n_resamples, step):
-            rows = min(step, self.n_resamples - first)
-            drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
-            counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
-            found[first : first + rows] = statistic(self, counts.astype(np.float64))
-        return found
-
-
-_Statistic: TypeAlias = Callable[[_Part, FloatArray], FloatArray]
-"""From a part of a sample and numbers of draws (resamples, clusters) to (resamples, tests)."""
-_Limits: TypeAlias = Callable[[_Part, FloatArray], FloatArray]
+_Limits: TypeAlias = Callable[[Part, FloatArray], FloatArray]
 """From a part of a sample and two levels to the limits (2, tests) of intervals, less the means."""
 
 
@@ -183,58 +137,32 @@ def _intervals(
     check_share(confidence, "confidence")
     result = open_intervals(sample)
     levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-    for columns, part in _parts(sample, n_resamples, seed):
+    for columns, part in parts(sample, n_resamples, seed):
         low, high = sample.moments.mean[columns] + limits(part, levels)
         result.ci_low[columns], result.ci_high[columns] = low, high
     return result
 
 
-def _parts(
-    sample: Sample, n_resamples: int, seed: Seed
-) -> Iterator[tuple[NDArray[np.intp], _Part]]:
-    """(columns, the part of the sample that they are) for all columns that can be tested."""
-    check_resamples(n_resamples)
-    moments = sample.moments
-    start = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed
-    step = max(1, _NUMBERS_KEPT // n_resamples)
-    for columns, present in sample.gaps:
-        tested = columns[moments.status[columns] == OK]
-        for first in range(0, len(tested), step):
-            block = tested[first : first + step]
-            complete = sample.values[np.ix_(present, block)].astype(np.float64)
-            clusters = renumber(sample.clusters[present])
-            sums = cluster_sums(complete - complete.mean(axis=0), clusters)
-            sizes = np.bincount(clusters).astype(np.float64)
-            error = moments.standard_error[block]
-            if (sizes != sizes[0]).any():
-                error = _robust_error(sums, len(complete))
-            yield block, _Part(sums, sizes, error, n_resamples, start)
-
-
-def _robust_error(sums: FloatArray, n: int) -> FloatArray:
-    return np.asarray(np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum(axis=0)) / n)
-
-
-def _t_limits(part: _Part, levels: FloatArray) -> FloatArray:
+def _t_limits(part: Part, levels: FloatArray) -> FloatArray:
     t = part.resampled(_studentised)
     low = np.quantile(t, levels[0], axis=0, method="lower")
     high = np.quantile(t, levels[1], axis=0, method="higher")
     return np.array([-high, -low]) * part.standard_error
 
 
-def _bca_limits(part: _Part, levels: FloatArray) -> FloatArray:
+def _bca_limits(part: Part, levels: FloatArray) -> FloatArray:
     means = part.resampled(_shifted_mean)
     return _quantiles_by_column(means, _bca_levels(means, part, levels))
 
 
-def _shifted_mean(part: _Part, counts: FloatArray) -> FloatArray:
+def _shifted_mean(part: Part, counts: FloatArray) -> FloatArray:
     """Mean of each resample less the mean of the data (some resamples, tests)."""
     total = counts @ part.sums
     total[np.abs(total) <= _ROUNDING * np.abs(part.sums).sum(axis=0)] = 0
     return np.asarray(total / (counts @ part.sizes)[:, None])
 
 
-def _studentised(part: _Part, counts: FloatArray) -> FloatArray:
+def _studentised(part: Part, counts: FloatArray) -> FloatArray:
     """(mean of the resample - mean of the data) / SE of the resample (some resamples, tests)."""
     sums, sizes, n_clusters = part.sums, part.sizes, part.n_clusters
     mean = _shifted_mean(part, counts)
@@ -249,7 +177,7 @@ def _studentised(part: _Part, counts: FloatArray) -> FloatArray:
         return np.where(mean == 0, 0, mean / error)
 
 
-def _bca_levels(means: FloatArray, part: _Part, levels: FloatArray) -> FloatArray:
+def _bca_levels(means: FloatArray, part: Part, levels: FloatArray) -> FloatArray:
     """The levels (2, tests) at which to take quantiles of resampled means."""
     below = ((means < 0).mean(axis=0) + (means <= 0).mean(axis=0)) / 2
     bias = special.ndtri(below)

@@ -18,7 +18,8 @@ from headroles.inference._columns import (
     check_thresholds,
 )
 from headroles.inference.intervals import Intervals, open_intervals
-from headroles.inference.sample import Moments, Sample
+from headroles.inference.moments import Moments
+from headroles.inference.sample import Sample
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from scipy import stats
 
 from headroles.errors import StatisticsError
 from headroles.inference._columns import OK, FloatArray, check_share
+from headroles.inference.moments import Moments
 from headroles.inference.one_sample import t_test
-from headroles.inference.sample import Moments, Sample
+from headroles.inference.sample import Sample
 
 _LARGE = 1e6
 """From so many clusters on the t-test is the normal test to all digits that a plan can use."""

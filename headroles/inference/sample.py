@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from headroles.errors import StatisticsError
 from headroles.inference._columns import (
-    DEGENERATE,
-    OK,
-    UNTESTABLE,
     FloatArray,
     check_clusters,
     check_thresholds,
@@ -24,56 +21,7 @@ from headroles.inference._columns import (
     renumber,
     resolution_of,
 )
-
-
-@dataclass(frozen=True)
-class Moments:
-    """One entry per test, all arrays (tests,). What is not defined is NaN.
-
-    ``n`` counts the values that were there and ``n_clusters`` the clusters that they come from (as
-    many as values if there are no clusters). ``sd`` is the deviation of single examples,
-    ``standard_error`` that of the mean, robust to clusters, and ``df`` its degrees of freedom:
-    ``n_clusters`` - 1 where clusters are of one size, and fewer the more their sizes differ.
-
-    ``status`` is ``""``; ``"untestable"`` (fewer than two values, fewer than two clusters, or
-    clusters that cancel so that nothing is left to estimate an error from); or ``"degenerate"``
-    (all values alike).
-    """
-
-    n: NDArray[np.int64]
-    n_clusters: NDArray[np.int64]
-    mean: FloatArray
-    sd: FloatArray
-    standard_error: FloatArray
-    df: FloatArray
-    status: NDArray[np.str_]
-
-    @property
-    def effective_clusters(self) -> FloatArray:
-        """How many clusters of one size (tests,) those there are amount to: ``df`` + 1."""
-        return np.asarray(np.round(self.df + 1, 9))
-
-    @classmethod
-    def empty(cls, n_tests: int) -> Moments:
-        """Those of ``n_tests`` columns without values, to be filled in."""
-        return cls(
-            n=np.zeros(n_tests, dtype=np.int64),
-            n_clusters=np.zeros(n_tests, dtype=np.int64),
-            mean=np.full(n_tests, np.nan),
-            sd=np.full(n_tests, np.nan),
-            standard_error=np.full(n_tests, np.nan),
-            df=np.full(n_tests, np.nan),
-            status=np.full(n_tests, UNTESTABLE, dtype=f"U{len(UNTESTABLE)}"),
-        )
-
-    def put(self, columns: NDArray[np.intp], part: Moments) -> None:
-        """Fill in the moments of some columns."""
-        for one in fields(self):
-            getattr(self, one.name)[columns] = getattr(part, one.name)
-
-    def take(self, columns: NDArray[np.intp]) -> Moments:
-        """The moments of some columns."""
-        return Moments(*(getattr(self, one.name)[columns] for one in fields(self)))
+from headroles.inference.moments import Moments, describe
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +73,11 @@ class Sample:
         """Number of examples."""
         return len(self.values)
 
+    @cached_property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.clusters.max(initial=-1)) + 1
+
     @property
     def n_tests(self) -> int:
         """Number of tests."""
@@ -141,6 +94,13 @@ class Sample:
         if "moments" in self.__dict__:
             part.__dict__["moments"] = self.moments.take(columns)
         return part
+
+    def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
+        """The same sample with its mean in the place of all values of some tests."""
+        values = self.values.copy()
+        own = values[:, columns]
+        values[:, columns] = np.where(np.isnan(own), np.nan, self.moments.mean[columns])
+        return Sample(values, self.clusters, self.ddof, self.size)
 
     @cached_property
     def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -171,7 +131,7 @@ class Sample:
             complete = self.values[np.ix_(present, columns)].astype(np.float64)
             size = None if self.size is None else self.size[columns]
             codes = renumber(self.clusters[present])
-            moments.put(columns, _describe(complete, codes, self.ddof, resolution, size))
+            moments.put(columns, describe(complete, codes, self.ddof, resolution, size))
         return moments
 
     @cached_property
@@ -204,62 +164,3 @@ class Sample:
             self._found[key] = work()
         found: FloatArray = self._found[key]
         return found
-
-
-def _describe(
-    data: FloatArray,
-    codes: NDArray[np.intp],
-    ddof: int,
-    resolution: float,
-    size: FloatArray | None,
-) -> Moments:
-    """Moments of columns without missing values."""
-    n, n_tests = data.shape
-    n_clusters = int(codes.max()) + 1 if n else 0
-    moments = Moments.empty(n_tests)
-    moments.n[:], moments.n_clusters[:] = n, n_clusters
-    if n:
-        moments.mean[:] = data.mean(axis=0)
-    if n < 2:
-        return moments
-    size = np.abs(moments.mean) if size is None else size
-    sd = data.std(axis=0, ddof=ddof)
-    varies = sd > resolution * np.maximum(size, np.finfo(float).tiny)
-    moments.sd[:] = sd
-    if n_clusters < 2:
-        return moments
-    error = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
-    moments.standard_error[:] = error
-    moments.df[:] = _degrees_of_freedom(codes)
-    # Clusters of one make this the same comparison as that of the deviation above.
-    tells = error * np.sqrt(n_clusters) > resolution * np.maximum(size, sd)
-    moments.status[varies & tells] = OK
-    moments.status[~varies] = DEGENERATE
-    return moments
-
-
-def _standard_error(
-    data: FloatArray,
-    codes: NDArray[np.intp],
-    n_clusters: int,
-    mean: FloatArray,
-    sd: FloatArray,
-    ddof: int,
-) -> FloatArray:
-    n = len(data)
-    if n_clusters == n:
-        return np.asarray(sd / np.sqrt(n))
-    residuals = cluster_sums(data - mean, codes)
-    if ddof:
-        residuals /= np.sqrt(1 - np.bincount(codes) / n)[:, None]
-    return np.asarray(np.sqrt((residuals**2).sum(axis=0)) / n)
-
-
-def _degrees_of_freedom(codes: NDArray[np.intp]) -> float:
-    """Those of Bell and McCaffrey, for clusters ``codes`` of the values."""
-    sizes = np.bincount(codes)
-    if (sizes == sizes[0]).all():
-        return len(sizes) - 1.0
-    shares = sizes / sizes.sum()
-    q = shares**2 / (1 - shares)
-    return float(1 / ((shares**2).sum() + q.sum() ** 2 - (q**2).sum()))

@@ -1,5 +1,6 @@
 from .attention import AttentionReader as AttentionReader
 from .attention import open_reader as open_reader
+from .devices import choose_device as choose_device
 from .families import FAMILIES as FAMILIES
 from .families import REFUSED as REFUSED
 from .families import Family as Family
@@ -7,12 +8,6 @@ from .loading import (
     LoadedEncoder as LoadedEncoder,
 )
 from .loading import Model as Model
-from .loading import (
-    choose_device as choose_device,
-)
-from .loading import (
-    load_config as load_config,
-)
 from .loading import (
     load_encoder as load_encoder,
 )
@@ -26,3 +21,4 @@ from .measures import MEASURES as MEASURES
 from .measures import NORMS as NORMS
 from .measures import WEIGHTS as WEIGHTS
 from .options import ModelOptions as ModelOptions
+from .weights import load_config as load_config

@@ -128,6 +128,8 @@ class _State:
     key: FloatArray
     mixing: FloatArray  # (H, R), as is bias
     bias: FloatArray
+    keys: FloatArray  # (R, R): products of the dimensions of keys
+    in_key: FloatArray  # (H, d, R): key dimensions in the maps
 
 
 def _strongest(problem: _Problem, rank: int) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
@@ -148,8 +150,9 @@ def _start(
     n_heads = len(problem.query)
     mixing = _NOISE * rng.standard_normal((n_heads, rank))
     mixing[owners, np.arange(len(owners))] += 1
-    bias = _solve(key.T @ key, problem.content @ key)
-    return _State(query.copy(), key.copy(), mixing, bias)
+    keys = key.T @ key
+    bias = _solve(keys, problem.content @ key)
+    return _State(query.copy(), key.copy(), mixing, bias, keys, problem.key @ key)
 
 
 def _descend(problem: _Problem, state: _State, most_rounds: int, tolerance: float) -> SharedFit:
@@ -163,15 +166,14 @@ def _descend(problem: _Problem, state: _State, most_rounds: int, tolerance: floa
 
 def _round(problem: _Problem, state: _State) -> float:
     """One least-squares step for each factor, in place; the error after it."""
-    mixed, keys = state.mixing.T @ state.mixing, state.key.T @ state.key
-    in_key = problem.key @ state.key
+    mixed, keys, in_key = state.mixing.T @ state.mixing, state.keys, state.in_key
     state.query = _solve(mixed * keys, problem.along(problem.query, state.mixing, in_key))
     queries, in_query = state.query.T @ state.query, problem.query @ state.query
     state.mixing = _solve(queries * keys, (in_query * in_key).sum(axis=1))
     mixed = state.mixing.T @ state.mixing
     target = problem.along(problem.key, state.mixing, in_query) + problem.content.T @ state.bias
     state.key = _solve(queries * mixed + state.bias.T @ state.bias, target)
-    keys, in_key = state.key.T @ state.key, problem.key @ state.key
+    keys, in_key = state.keys, state.in_key = state.key.T @ state.key, problem.key @ state.key
     without_query = problem.content @ state.key
     state.bias = _solve(keys, without_query)
     explained = 2 * float(((in_query * in_key).sum(axis=1) * state.mixing).sum())

@@ -1,7 +1,8 @@
 """Folders of encoders whose queries and keys are of low rank: written, recognised, loaded.
 
 Such a folder has its weights in a file of its own name: transformers, which would make up the
-projections that it misses, finds no weights there and says so.
+projections that it misses, finds no weights there and says so. A model of low rank writes such
+folders by its own ``save_pretrained``, so that what trains or changes it can keep it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-import transformers
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import nn
-from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from headroles import storage
 from headroles.errors import HeadRolesError, ModelError
 from headroles.models.low_rank import low_rank_modules, make_scores, replace_scores
+from headroles.models.pruned import as_published, class_of
+from headroles.wording import in_one_line
 
 RECORD_FILE = "low_rank.json"
 WEIGHTS_FILE = "low_rank.safetensors"
@@ -26,17 +28,49 @@ _DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeErro
 
 
 def is_collaborative(folder: str | Path) -> bool:
-    """Whether ``folder`` was written by `save_collaborative`."""
+    """Whether a model of low rank wrote ``folder``."""
     return (Path(folder) / RECORD_FILE).is_file()
 
 
-def save_collaborative(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path
-) -> list[str]:
-    """Write model and tokenizer into an existing folder; the names of the files."""
-    before = set(folder.iterdir())
+class _SavedWhole:
+    """What models of low rank have before the class that transformers has."""
+
+    def save_pretrained(
+        self,
+        save_directory: Any,
+        is_main_process: bool = True,
+        state_dict: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Write configuration and weights into a folder that `load_model` of headroles reads.
+
+        Raises ModelError for a state of its own, such as that of a model in parts.
+        """
+        if state_dict is not None:
+            raise ModelError("a model of low rank is written whole; save it from one process")
+        if is_main_process:
+            Path(save_directory).mkdir(parents=True, exist_ok=True)
+            _write(cast(PreTrainedModel, self), Path(save_directory))
+
+
+def saved_whole(model: PreTrainedModel) -> PreTrainedModel:
+    """``model``, whose ``save_pretrained`` now writes what was put in."""
+    if not isinstance(model, _SavedWhole):
+        kind: type[Any] = type(model)
+        if kind not in _KINDS:
+            # transformers looks at the source of the module that a class says it is from.
+            own = {"__module__": kind.__module__}
+            _KINDS[kind] = type(kind.__name__, (_SavedWhole, kind), own)
+        model.__class__ = _KINDS[kind]
+    return model
+
+
+_KINDS: dict[type[Any], type[Any]] = {}
+
+
+def _write(model: PreTrainedModel, folder: Path) -> None:
+    model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
     save_model(model, str(folder / WEIGHTS_FILE))
     (folder / WEIGHTS_FILE).chmod(0o644)
     modules = {
@@ -48,54 +82,32 @@ def save_collaborative(
         }
         for path, module in low_rank_modules(model)
     }
-    storage.write_json(folder / RECORD_FILE, {"class": type(model).__name__, "modules": modules})
-    return sorted(file.name for file in set(folder.iterdir()) - before)
+    storage.write_json(folder / RECORD_FILE, {"modules": modules})
 
 
-def load_collaborative(folder: str | Path, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+def load_collaborative(
+    folder: str | Path, config: PreTrainedConfig, dtype: torch.dtype
+) -> PreTrainedModel:
     """The model of such a folder, with its task head if it has one, in evaluation mode.
+
+    Heads that ``config`` names as removed are made without, before queries and keys take the
+    shapes that the folder tells.
 
     Raises ModelError for a folder whose files do not belong together.
     """
     folder = Path(folder)
     try:
         record = storage.read_json(folder / RECORD_FILE)
-        model = _class_of(record["class"])(AutoConfig.from_pretrained(folder))
+        model = as_published(class_of(config)(config))
         for path, shape in record["modules"].items():
             replace_scores(model, path, make_scores(**shape))
-        _fit_sizes(model, folder / WEIGHTS_FILE)
         load_model(model, str(folder / WEIGHTS_FILE), strict=True)
     except HeadRolesError:
         raise
     except (*_DAMAGE, SafetensorError) as error:
-        raise _broken(folder, error) from error
+        raise ModelError(
+            f"the model of low rank in {folder} cannot be loaded ({in_one_line(error)}); "
+            "make it again with: headroles collaborate"
+        ) from error
     model.config._name_or_path = str(folder)
-    return cast(PreTrainedModel, cast(nn.Module, model).to(dtype).eval())
-
-
-def _broken(folder: Path, error: Exception) -> ModelError:
-    return ModelError(
-        f"the model of low rank in {folder} cannot be loaded ({' '.join(str(error).split())}); "
-        f"make it again with: headroles collaborate"
-    )
-
-
-def _class_of(name: str) -> type[PreTrainedModel]:
-    found = getattr(transformers, name, None)
-    if not (isinstance(found, type) and issubclass(found, PreTrainedModel)):
-        raise ModelError(f"{RECORD_FILE} names {name!r}, which is no model class of transformers")
-    return found
-
-
-def _fit_sizes(model: PreTrainedModel, file: Path) -> None:
-    """Give linear layers the sizes that they have in ``file``: heads may have been pruned."""
-    with safe_open(str(file), framework="pt") as weights:
-        shapes = {name: weights.get_slice(name).get_shape() for name in weights.keys()}  # noqa: SIM118
-    for name, shape in shapes.items():
-        path, _, kind = name.rpartition(".")
-        module: Any = model.get_submodule(path) if kind == "weight" else None
-        if type(module) is nn.Linear and list(module.weight.shape) != shape:
-            module.weight = nn.Parameter(torch.empty(shape))
-            module.out_features, module.in_features = shape
-            if module.bias is not None:
-                module.bias = nn.Parameter(torch.empty(shape[0]))
+    return cast(PreTrainedModel, cast(nn.Module, saved_whole(model)).to(dtype).eval())

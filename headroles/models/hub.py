@@ -1,13 +1,23 @@
-"""Whether the hub can be reached, found out in seconds instead of by repeated attempts."""
+"""Where models are looked for: whether the hub can be reached is found out in seconds."""
 
 from __future__ import annotations
 
 import functools
 import socket
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from headroles.models.options import ModelOptions
+
 _SECONDS = 3.0
+
+
+def where_to_look(source: str | Path, options: ModelOptions) -> dict[str, Any]:
+    """What the libraries are told of where to look; without a connection, only among copies."""
+    is_offline = not Path(source).exists() and not hub_answers()
+    return {"revision": options.revision, "local_files_only": is_offline}
 
 
 def hub_answers() -> bool:

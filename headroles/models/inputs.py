@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.models.factorisation import Moments
-from headroles.models.low_rank import Site
+from headroles.models.sites import Site
 
 
 def collect_moments(
@@ -21,24 +23,31 @@ def collect_moments(
     A batch is inputs of the model with an ``attention_mask``.
     """
     sums = [_Sums.of(site) for site in sites]
-    mask = torch.zeros(0)
+    mask, unread = torch.zeros(0), 0
 
-    def reader(own: _Sums) -> object:
-        return lambda module, inputs: own.add(inputs[0], mask)
+    def reader(own: _Sums) -> Callable[[nn.Module, Any], None]:
+        def read(module: nn.Module, inputs: Any) -> None:
+            nonlocal unread
+            own.add(inputs[0], mask)
+            unread -= 1
+            if not unread:
+                raise _AllRead
 
-    handles = [
-        site.query.register_forward_pre_hook(reader(own))  # type: ignore[arg-type]
-        for site, own in zip(sites, sums, strict=True)
-    ]
-    try:
-        with torch.inference_mode():
-            for batch in batches:
-                mask = batch["attention_mask"].bool()
+        return read
+
+    with ExitStack() as stack:
+        for site, own in zip(sites, sums, strict=True):
+            stack.callback(site.query.register_forward_pre_hook(reader(own)).remove)
+        stack.enter_context(torch.inference_mode())
+        for batch in batches:
+            mask, unread = batch["attention_mask"].bool(), sum(len(site.layers) for site in sites)
+            with suppress(_AllRead):
                 model.base_model(**batch)
-    finally:
-        for handle in handles:
-            handle.remove()
     return tuple(own.moments() for own in sums)
+
+
+class _AllRead(Exception):
+    """Ends a forward pass whose rest puts in nothing more."""
 
 
 @dataclass

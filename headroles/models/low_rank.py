@@ -1,4 +1,4 @@
-"""Encoders whose queries and keys are of low rank: the modules, and the surgery.
+"""Encoders whose queries and keys are of low rank: the modules, and how they are put in.
 
 A module of self-attention keeps its values and outputs; its query and key projections give way to
 `SharedScores` or `PerHeadScores`, which put out queries and keys of another width than values.
@@ -6,9 +6,8 @@ A module of self-attention keeps its values and outputs; its query and key proje
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import torch
@@ -17,10 +16,9 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from headroles.errors import ModelSupportError
-from headroles.models.factorisation import SHARED, Factors, ScoreMaps
-from headroles.models.families import Family, find_family
-from headroles.models.projections import find_projections
+from headroles.models.factorisation import SHARED, Factors
+from headroles.models.families import find_family
+from headroles.models.linears import take, unset
 
 
 class SharedScores(nn.Module):
@@ -31,8 +29,8 @@ class SharedScores(nn.Module):
     def __init__(self, width: int, heads: int, rank: int) -> None:
         super().__init__()
         self.heads, self.rank = heads, rank
-        self.query = nn.Linear(width, rank, bias=False)
-        self.key = nn.Linear(width, rank, bias=False)
+        self.query = unset(width, rank, bias=False)
+        self.key = unset(width, rank, bias=False)
         self.mixing = nn.Parameter(torch.empty(heads, rank))
         self.bias = nn.Parameter(torch.empty(heads, rank))
 
@@ -50,6 +48,16 @@ class SharedScores(nn.Module):
         _copy(self.mixing, factors.mixing)
         _copy(self.bias, factors.bias)
 
+    def keep(self, places: Sequence[int]) -> None:
+        """Leave only the heads at ``places``, and the dimensions that any of them uses."""
+        chosen = torch.tensor(places, dtype=torch.long, device=self.mixing.device)
+        mixing, bias = (one.detach()[chosen] for one in (self.mixing, self.bias))
+        used = ((mixing != 0) | (bias != 0)).any(dim=0).nonzero()[:, 0]
+        self.query, self.key = (take(one, used, dim=0) for one in (self.query, self.key))
+        learns = self.mixing.requires_grad
+        self.mixing, self.bias = (nn.Parameter(one[:, used], learns) for one in (mixing, bias))
+        self.heads, self.rank = len(places), len(used)
+
 
 class PerHeadScores(nn.Module):
     """Queries and keys of low rank, of each head by itself."""
@@ -59,13 +67,13 @@ class PerHeadScores(nn.Module):
     def __init__(self, width: int, heads: int, rank: int) -> None:
         super().__init__()
         self.heads, self.rank = heads, rank
-        self.query = nn.Linear(width, rank)
-        self.key = nn.Linear(width, rank, bias=False)
+        self.query = unset(width, rank, bias=True)
+        self.key = unset(width, rank, bias=False)
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys (batch, heads, tokens, rank / heads)."""
         projected = (self.query(queries), self.key(keys))
-        shape = (self.heads, self.rank // self.heads)
+        shape = (self.heads, self.rank // max(self.heads, 1))
         query, key = (one.view(*one.shape[:2], *shape).transpose(1, 2) for one in projected)
         return query, key
 
@@ -74,6 +82,13 @@ class PerHeadScores(nn.Module):
         _copy(self.query.weight, factors.query.reshape(self.rank, -1))
         _copy(self.query.bias, factors.bias.reshape(-1))
         _copy(self.key.weight, factors.key.reshape(self.rank, -1))
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Leave only the heads at ``places``."""
+        chosen = torch.tensor(places, dtype=torch.long, device=self.key.weight.device)
+        rows = torch.arange(self.rank, device=chosen.device).view(self.heads, -1)[chosen].flatten()
+        self.query, self.key = (take(one, rows, dim=0) for one in (self.query, self.key))
+        self.heads, self.rank = len(places), len(rows)
 
 
 Scores = SharedScores | PerHeadScores
@@ -110,6 +125,10 @@ class _LowRankAttention(nn.Module):
         if not self.through_interface:
             return self._attend_itself(query, key, value, mask)
         implementation = self.config._attn_implementation
+        narrower = value.shape[-1] - query.shape[-1]
+        if implementation == "sdpa" and narrower > 0:
+            # Its fused functions want queries as wide as values; without them it is 4 times slower.
+            query, key = (nn.functional.pad(one, (0, narrower)) for one in (query, key))
         interface = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention_forward)
         own = "attention_dropout" if hasattr(self, "attention_dropout") else "dropout"
         dropout: Any = getattr(self, own)  # a module, or a share
@@ -172,62 +191,7 @@ _SHELLS: dict[str, type[_LowRankAttention]] = {
 }
 
 
-@dataclass(frozen=True)
-class Site:
-    """The attention of one layer, or of all layers that share it."""
-
-    layers: tuple[int, ...]
-    path: str
-    module: nn.Module
-    maps: ScoreMaps
-    query: nn.Module
-    """Its input is that of queries and keys."""
-
-
-def find_sites(model: PreTrainedModel, n_heads: int) -> tuple[Site, ...]:
-    """Where queries and keys can give way to others, in the order of layers.
-
-    Raises ModelSupportError for families with position terms in their scores, for models whose
-    queries and keys are of low rank already, and as `find_projections`.
-    """
-    base, family = cast(PreTrainedModel, model.base_model), find_family(model)
-    refuse_positions(family)
-    if any(is_low_rank(module) for module in base.modules()):
-        raise ModelSupportError(
-            "the queries and keys of this model are of low rank already; give the original model"
-        )
-    found = find_projections(base, family, n_heads)
-    layers_of: dict[nn.Module, list[int]] = {}
-    for layer, projections in enumerate(found):
-        layers_of.setdefault(projections.query.linear, []).append(layer)
-    paths = {module: path for path, module in base.named_modules()}
-    return tuple(
-        _site(base, paths[linear].rpartition(".")[0], layers, found[layers[0]])
-        for linear, layers in layers_of.items()
-    )
-
-
-def _site(base: nn.Module, path: str, layers: list[int], found: Any) -> Site:
-    with torch.no_grad():
-        arrays = (
-            one.double().cpu().numpy()
-            for one in (found.query.weight, found.key.weight, found.query.bias)
-        )
-        maps = ScoreMaps(*arrays)
-    return Site(tuple(layers), path, base.get_submodule(path), maps, found.query.linear)
-
-
-def refuse_positions(family: Family) -> None:
-    """Raise ModelSupportError for a family whose scores are not of queries and keys alone."""
-    if family.positions:
-        raise ModelSupportError(
-            f"the attention scores of {family.name} have {family.positions}, so they are not of "
-            "queries and keys alone, and sharing these would change them; families without "
-            "position terms in the scores can be had, such as BERT, RoBERTa or DistilBERT"
-        )
-
-
-def is_low_rank(module: nn.Module) -> bool:
+def is_low_rank(module: nn.Module) -> TypeGuard[_LowRankAttention]:
     """Whether a module is self-attention with queries and keys of low rank."""
     return isinstance(module, _LowRankAttention)
 
@@ -235,7 +199,7 @@ def is_low_rank(module: nn.Module) -> bool:
 def low_rank_modules(model: PreTrainedModel) -> Iterator[tuple[str, _LowRankAttention]]:
     """Such modules and their paths below the base model."""
     for path, module in model.base_model.named_modules():
-        if isinstance(module, _LowRankAttention):
+        if is_low_rank(module):
             yield path, module
 
 
@@ -263,11 +227,3 @@ def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
 def make_scores(method: str, width: int, heads: int, rank: int) -> Scores:
     """Queries and keys of ``rank``, not yet set. ``method`` is one of `factorisation.METHODS`."""
     return _KINDS[method](width, heads, rank)
-
-
-def install(model: PreTrainedModel, site: Site, factors: Factors) -> None:
-    """Replace queries and keys of one site of ``model`` by ``factors``."""
-    heads, _, width = site.maps.query.shape
-    scores = make_scores(factors.method, width, heads, factors.rank)
-    scores.set(factors)
-    replace_scores(model, site.path, scores)

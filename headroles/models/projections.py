@@ -7,7 +7,7 @@ kept apart), here every head has its own rows of a weight and its own columns of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import torch
@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, Paths, find_at
 from headroles.models.kept_heads import kept_heads
+from headroles.models.low_rank import is_low_rank
 
 _Found = TypeVar("_Found")
 
@@ -51,8 +52,9 @@ class Projection:
 class LayerProjections:
     """The attention projections of one layer."""
 
-    query: Projection
-    key: Projection
+    query: Projection | None
+    """As ``key``, None where queries and keys are of low rank and not one linear map a head."""
+    key: Projection | None
     value: Projection
     output: nn.Linear
     """Its input is the outputs of all heads, one after the other: where a head is masked."""
@@ -99,14 +101,17 @@ def _of_layer(
             "heads of one size"
         )
     numbers = torch.arange(output.in_features, device=output.weight.device)
-    query, key, value = (
-        Projection(linear, _rows(paths.fused, part, linear.out_features, size).to(numbers.device))
-        for part, linear in enumerate(map(find.linear, (paths.query, paths.key, paths.value)))
-    )
+
+    def project(part: int, path: str, bias: str = "") -> Projection:
+        linear = find.linear(path)
+        rows = _rows(paths.fused, part, linear.out_features, size).to(numbers.device)
+        return Projection(linear, rows, find.parameter(bias))
+
+    low_rank = is_low_rank(find.module(paths.attention))
     return LayerProjections(
-        replace(query, bias_apart=find.parameter(paths.query_bias)),
-        key,
-        replace(value, bias_apart=find.parameter(paths.value_bias)),
+        None if low_rank else project(0, paths.query, paths.query_bias),
+        None if low_rank else project(1, paths.key),
+        project(2, paths.value, paths.value_bias),
         output,
         numbers.view(len(heads), size),
         heads,

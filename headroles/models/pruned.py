@@ -27,16 +27,25 @@ def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
     Raises ModelSupportError for a model without some heads that transformers has no class for.
     """
     pruned = pruned_heads(config)
-    if not pruned:
-        return auto
+    return _without_heads(one_of(auto, config), pruned) if pruned else auto
+
+
+def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
+    """One of the classes of ``auto``: the one that wrote the configuration if it is among them.
+
+    Raises ModelSupportError for a family without such a class.
+    """
     try:
         found = auto._model_mapping[type(config)]
     except KeyError as error:
         raise ModelSupportError(
-            f"{config.model_type} models without some of their heads cannot be read as "
+            f"{config.model_type} models that headroles changed cannot be read as "
             f"{auto.__name__}; transformers has no such class of this family"
         ) from error
-    return _without_heads(_choose(found, config), pruned)
+    kinds = found if isinstance(found, tuple | list) else (found,)
+    named = [kind for kind in kinds if kind.__name__ in (config.architectures or ())]
+    chosen: type[PreTrainedModel] = (named or kinds)[0]
+    return chosen
 
 
 def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
@@ -44,23 +53,15 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
 
     Raises ModelSupportError for one that transformers does not have.
     """
-    named = config.architectures or ["none"]
-    found = getattr(transformers, named[0], None)
-    if found is None:
+    named = (config.architectures or ["none"])[0]
+    found = getattr(transformers, named, None)
+    if not (isinstance(found, type) and issubclass(found, PreTrainedModel)):
         raise ModelSupportError(
-            f"the configuration was written by {named[0]}, a class that transformers does not have"
+            f"the configuration was written by {named}, which is no model class that "
+            "transformers has"
         )
     pruned = pruned_heads(config)
-    kind: type[PreTrainedModel] = _without_heads(found, pruned) if pruned else found
-    return kind
-
-
-def _choose(found: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
-    """One of the classes of a family: the one that wrote the configuration if it is among them."""
-    kinds = found if isinstance(found, tuple | list) else (found,)
-    named = [kind for kind in kinds if kind.__name__ in (config.architectures or ())]
-    chosen: type[PreTrainedModel] = (named or kinds)[0]
-    return chosen
+    return _without_heads(found, pruned) if pruned else found
 
 
 def _without_heads(

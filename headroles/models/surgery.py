@@ -24,6 +24,8 @@ from headroles.models.kept_heads import (
     pruned_heads,
     to_record,
 )
+from headroles.models.linears import take
+from headroles.models.low_rank import is_low_rank
 from headroles.models.projections import LayerProjections, PathFinder, find_projections
 
 _COUNTS = ("num_attention_heads", "n_heads", "num_heads")
@@ -113,24 +115,36 @@ def _cut_layer(find: PathFinder, found: LayerProjections, kept: list[int]) -> No
             "can be taken out alone"
         )
     n_before, size = found.columns.shape
-    keys = _keys_of(kept, _groups_of(find, found, kept), n_before // len(found.key.rows))
-    rows = {paths.query: found.query.rows[kept].flatten()}
-    if paths.fused:
-        parts = (found.query.rows, found.key.rows, found.value.rows)
-        rows[paths.query] = torch.cat([part[kept].flatten() for part in parts]).sort().values
-    else:
-        rows[paths.key] = found.key.rows[keys].flatten()
-        rows[paths.value] = found.value.rows[keys].flatten()
+    keys = _keys_of(kept, _groups_of(find, found, kept), n_before // len(found.value.rows))
+    rows = _rows_left(paths, found, kept, keys)
     for path in paths.positions:
         if hasattr(*find.place(path)):
             rows[path] = found.columns[kept].flatten()
+    if is_low_rank(attention):
+        attention.scores.keep(kept)
     for path, numbers in rows.items():
-        _replace(find, path, _take(find.linear(path), numbers, dim=0))
+        _replace(find, path, take(find.linear(path), numbers, dim=0))
     for path in filter(None, (paths.query_bias, paths.value_bias)):
         values = cast(nn.Parameter, find.parameter(path)).data[found.columns[kept].flatten()]
         _replace(find, path, nn.Parameter(values))
-    _replace(find, paths.output, _take(found.output, found.columns[kept].flatten(), dim=1))
+    _replace(find, paths.output, take(found.output, found.columns[kept].flatten(), dim=1))
     _tell(attention, find.family, kept, size, len(kept) // max(len(keys), 1), n_before)
+
+
+def _rows_left(
+    paths: Paths, found: LayerProjections, kept: list[int], keys: list[int]
+) -> dict[str, Tensor]:
+    """Rows of the projections that stay, by their paths; ``keys`` are the places of keys."""
+    if found.query is None or found.key is None:
+        return {paths.value: found.value.rows[kept].flatten()}
+    if paths.fused:
+        parts = (found.query.rows, found.key.rows, found.value.rows)
+        return {paths.query: torch.cat([part[kept].flatten() for part in parts]).sort().values}
+    return {
+        paths.query: found.query.rows[kept].flatten(),
+        paths.key: found.key.rows[keys].flatten(),
+        paths.value: found.value.rows[keys].flatten(),
+    }
 
 
 def _groups_of(find: PathFinder, found: LayerProjections, kept: list[int]) -> list[int]:
@@ -153,19 +167,6 @@ def _keys_of(kept: list[int], groups: list[int], shared: int) -> list[int]:
     if not rest and groups == [group for group in distinct for _ in range(per_group)]:
         return [kept[groups.index(group)] // shared for group in distinct]
     return [head // shared for head in kept]
-
-
-def _take(linear: nn.Linear, numbers: Tensor, dim: int) -> nn.Linear:
-    """``linear`` with the rows (dim 0) or columns (dim 1) of these numbers only."""
-    weight = linear.weight.detach().index_select(dim, numbers)
-    made = nn.Linear(1, 1, bias=linear.bias is not None, device=weight.device, dtype=weight.dtype)
-    made.out_features, made.in_features = weight.shape
-    made.weight = nn.Parameter(weight, requires_grad=linear.weight.requires_grad)
-    if linear.bias is not None:
-        bias = linear.bias.detach()
-        values = bias.clone() if dim == 1 else bias.index_select(0, numbers)
-        made.bias = nn.Parameter(values, requires_grad=linear.bias.requires_grad)
-    return made.train(linear.training)
 
 
 def _replace(find: PathFinder, path: str, value: nn.Module | nn.Parameter) -> None:

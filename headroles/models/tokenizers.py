@@ -11,14 +11,50 @@ from typing import Any, cast
 from tokenizers import normalizers
 from tokenizers.pre_tokenizers import ByteLevel, Sequence
 from torch import nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles.errors import TokenizerError
-from headroles.models.folders import says_no_casing
+from headroles.models.folders import TOKENIZER_FILES, says_no_casing
+from headroles.models.hub import where_to_look
+from headroles.models.options import ModelOptions
+from headroles.models.quiet import quiet_transformers
+from headroles.wording import in_one_line
 
 _SPARE_SHARE, _SPARE_NUMBER = 0.1, 128
 """Embeddings that no piece has, as a share and as a number: models have no more of them, put there
 to make sizes round."""
+
+
+def load_tokenizer(
+    source: str | Path | PreTrainedTokenizerBase, options: ModelOptions
+) -> PreTrainedTokenizerBase:
+    """The tokenizer of a folder or hub id, as it stands there; a loaded one is given back.
+
+    Raises TokenizerError where there is none.
+    """
+    if isinstance(source, PreTrainedTokenizerBase):
+        return source
+    if not source:
+        raise TokenizerError("the model does not know its tokenizer; pass tokenizer=... with it")
+    folder = Path(source)
+    if folder.is_dir() and not any((folder / file).is_file() for file in TOKENIZER_FILES):
+        raise TokenizerError(
+            f"{source} holds no tokenizer; give one with --tokenizer, or save it there with "
+            "tokenizer.save_pretrained"
+        )
+    try:
+        with quiet_transformers():
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+                source,
+                trust_remote_code=options.trust_remote_code,
+                **where_to_look(source, options),
+            )
+    except Exception as error:  # the tokenizers library raises bare Exception for broken files
+        raise TokenizerError(
+            f"the tokenizer of {source} cannot be loaded ({in_one_line(error)}); give a folder "
+            "with a tokenizer.json, for example with --tokenizer"
+        ) from error
+    return tokenizer
 
 
 def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
@@ -45,7 +81,7 @@ def _try_out(tokenizer: PreTrainedTokenizerBase) -> None:
             raise
         raise TokenizerError(
             f"the tokenizer {tokenizer.name_or_path} cannot encode a pair of sentences "
-            f"({' '.join(str(error).split())}); check its tokenizer.json"
+            f"({in_one_line(error)}); check its tokenizer.json"
         ) from error
 
 

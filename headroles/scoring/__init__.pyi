@@ -1,5 +1,7 @@
 from .blocks import ScoreBlock as ScoreBlock
 from .forms import StoppedForm as StoppedForm
+from .in_blocks import ScoresInBlocks as ScoresInBlocks
+from .in_blocks import open_scores as open_scores
 from .merging import merge_scores as merge_scores
 from .options import (
     CorpusPart as CorpusPart,

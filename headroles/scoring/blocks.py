@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,31 @@ class ScoreBlock:
     digests: list[str] = field(default_factory=list)
     offset_shares: NDArray[np.float32] | None = None
     bounds: NDArray[np.float32] | None = None
+
+    @classmethod
+    def joined(cls, blocks: Sequence[ScoreBlock]) -> ScoreBlock:
+        """One or more blocks as one, a single one as it is; what some do not know is not known."""
+        if len(blocks) == 1:
+            return blocks[0]
+        parts: dict[str, Any] = {}
+        for name in (one.name for one in fields(cls)):
+            of_blocks = [getattr(block, name) for block in blocks]
+            if any(part is None for part in of_blocks):
+                parts[name] = None
+            elif isinstance(of_blocks[0], list):
+                parts[name] = [value for part in of_blocks for value in part]
+            else:
+                parts[name] = np.concatenate(of_blocks)
+        if len(parts["digests"]) < len(parts["ids"]):
+            parts["digests"] = []
+        return cls(**parts)
+
+    def part(self, rows: slice) -> ScoreBlock:
+        """Some of the examples."""
+        parts: dict[str, Any] = {
+            name: None if values is None else values[rows] for name, values in vars(self).items()
+        }
+        return ScoreBlock(**parts)
 
     def rounded(self) -> ScoreBlock:
         """The same with values and bounds rounded to float16, kept as float32.

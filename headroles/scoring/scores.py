@@ -70,22 +70,19 @@ class HeadScores(Stored):
         provenance: dict[str, Any],
     ) -> HeadScores:
         """All of ``blocks`` in their order. ``provenance`` may still grow while they come."""
-        parts = list(blocks)
-        known = all(part.digests for part in parts)
-        shares = [part.offset_shares for part in parts if part.offset_shares is not None]
-        bounds = [part.bounds for part in parts if part.bounds is not None]
+        whole = ScoreBlock.joined(list(blocks))
         return cls(
             score=score,
-            ids=tuple(name for part in parts for name in part.ids),
-            documents=tuple(name for part in parts for name in part.documents),
-            lengths=_concatenated([part.lengths for part in parts]),
+            ids=tuple(whole.ids),
+            documents=tuple(whole.documents),
+            lengths=whole.lengths,
             roles=tuple(roles),
-            values=_concatenated([part.values for part in parts]),
-            counts=_concatenated([part.counts for part in parts]),
+            values=whole.values,
+            counts=whole.counts,
             provenance=provenance,
-            digests=tuple(name for part in parts for name in part.digests) if known else (),
-            offset_shares=_concatenated(shares) if shares else None,
-            bounds=_concatenated(bounds) if len(bounds) == len(parts) else None,
+            digests=tuple(whole.digests),
+            offset_shares=whole.offset_shares,
+            bounds=whole.bounds,
         )
 
     @property
@@ -195,11 +192,6 @@ class HeadScores(Stored):
                 f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "
                 "score again"
             ) from error
-
-
-def _concatenated(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    """``arrays`` one after another; a single one is not copied."""
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -1,3 +1,6 @@
+from .assignment import assign as assign
+from .assignment import assign_roles as assign_roles
+from .assignment_in_blocks import assign_in_blocks as assign_in_blocks
 from .best_heads import (
     BestHeads as BestHeads,
 )
@@ -61,18 +64,16 @@ from .options import (
 from .options import (
     UntilOptions as UntilOptions,
 )
-from .planning import PowerPlan as PowerPlan
 from .planning import plan as plan
 from .planning import plan_examples as plan_examples
+from .power_plan import PowerPlan as PowerPlan
 from .quantities import Quantities as Quantities
 from .quantities import describe as describe
 from .quantities import describe_heads as describe_heads
-from .replication import LayerCounts as LayerCounts
-from .replication import Replication as Replication
 from .replication import kind_of as kind_of
 from .replication import replicate as replicate
 from .replication import replicate_roles as replicate_roles
+from .replication_tables import LayerCounts as LayerCounts
+from .replication_tables import Replication as Replication
 from .role_table import RoleTable as RoleTable
-from .role_table import assign as assign
-from .role_table import assign_roles as assign_roles
 from .stopping import Stopping as Stopping

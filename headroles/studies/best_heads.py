@@ -15,12 +15,13 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference import Sample, t_interval
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown
+from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import OFFSETS
 from headroles.scoring import HeadScores
 from headroles.studies.forms import BestForm
 from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.studies.offsets import rival_of, second_half
+from headroles.studies.stopped import warn_of_stopped
 from headroles.testing import UnitOptions
 
 COLUMNS = (
@@ -86,6 +87,7 @@ class BestHeads(Result):
         ]
         names = ("role", "half", "head", "hits", "interval", "offset", "its hits", "gain")
         yield Grid((*names, "interval of gain", "arcs"), tuple(rows))
+        yield from map(Warned, warn_of_stopped(self.provenance))
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""

@@ -8,6 +8,7 @@ from typing import Any
 from headroles.corpus import NEWDOC
 from headroles.encoding import TOO_LONG
 from headroles.roles import PAIRS, Role
+from headroles.studies.stopped import drawn_from
 from headroles.testing import Hypotheses, LevelOptions
 
 _MANY = 0.1  # share of sentences without a document that is told
@@ -18,8 +19,11 @@ def warn_of_documents(
 ) -> list[str]:
     """That a corpus does not tell its documents apart, and the ways out; mostly nothing.
 
-    Nothing is said where examples were to be taken as independent, nor of scores made by hand.
+    Nothing is said where examples were to be taken as independent, nor of scores made by hand, nor
+    where the corpus itself is decided about, of which examples are drawn whatever they share.
     """
+    if drawn_from(provenance) is not None:
+        return []
     corpus = provenance.get("corpus") or {}
     undivided, n_sentences = corpus.get("undivided", 0), corpus.get("sentences", 0)
     if options.clusters == "none" or not n_sentences:

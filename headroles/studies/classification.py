@@ -11,11 +11,12 @@ from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
 from headroles.errors import UsageError
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Shown, as_html, as_text, save_together
+from headroles.results import Shown, as_html, as_text, drawn, save_together
 from headroles.scoring import ALONE, HeadScores, Sharing, describe_run, facts_of_run, score
+from headroles.studies.assignment import assign
 from headroles.studies.heads import ONE_DOCUMENT
 from headroles.studies.options import ClassifyOptions, ThresholdOptions, UntilOptions
-from headroles.studies.role_table import RoleTable, assign
+from headroles.studies.role_table import RoleTable
 from headroles.studies.stopping import Stopping
 
 
@@ -51,7 +52,7 @@ class Classification:
         return as_text(self.shown())
 
     def _repr_html_(self) -> str:
-        return as_html(self.shown())
+        return drawn(self.roles) + as_html(self.shown())
 
 
 @takes(ClassifyOptions)

@@ -124,6 +124,20 @@ class PassForm(msgspec.Struct):
     time: float
 
 
+class TaskChangeForm(msgspec.Struct):
+    """What a changed model loses on a task."""
+
+    file: str
+    examples: int
+    metrics: list[str]
+    before: dict[str, float]
+    after: dict[str, float]
+    loss_change: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+
+
 class WholeForm(msgspec.Struct):
     """What is said of a model with queries and keys of low rank as a whole."""
 
@@ -131,6 +145,7 @@ class WholeForm(msgspec.Struct):
     parameters_before: int
     parameters_after: int
     passes: list[PassForm]
+    task: TaskChangeForm | None = None
 
 
 class SampleForm(msgspec.Struct):

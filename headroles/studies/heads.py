@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.inference import Bounds
-from headroles.roles import Role
+from headroles.roles import Role, Score
 from headroles.scoring import HeadScores
 from headroles.studies.offsets import rival_of
-from headroles.studies.options import CORPUS, ThresholdOptions
-from headroles.testing import BETTING, Hypotheses, LevelOptions, T, TestOptions, UnitOptions
+from headroles.studies.options import ThresholdOptions
+from headroles.studies.stopped import EXAMPLE, drawn_from, drawn_units, refuse_stopped
+from headroles.testing import Hypotheses, LevelOptions, UnitOptions
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
 
-DOCUMENT, EXAMPLE = "document", "example"
-"""Units of a random order."""
 ONE_DOCUMENT = (
     "all examples are of one document, so there are no documents to cluster by; "
     "pass clusters='none' (--clusters none) to take examples as independent"
@@ -81,9 +80,9 @@ class HeadColumns:
             values[:, place] = scores.column(role)
         return values.reshape(scores.n_examples, -1)
 
-    def thresholds(self, scores: HeadScores, asked: float | None) -> FloatArray:
+    def thresholds(self, score: Score, asked: float | None) -> FloatArray:
         """(T,): what the mean of each column is compared with, if not with an offset."""
-        return self.by_role([role.threshold(scores.score, asked) for role in self.roles])
+        return self.by_role([role.threshold(score, asked) for role in self.roles])
 
     def rivals(self, scores: HeadScores) -> tuple[FloatArray, FloatArray]:
         """For comparisons with the best fixed offset: shifts (examples, R) and means (R,).
@@ -104,7 +103,7 @@ class HeadColumns:
     def bounds(self, scores: HeadScores, shifts: FloatArray | None = None) -> Bounds | None:
         """What the scores of every role lie between; None where that was not kept.
 
-        A score has a range of its own, which those of some roles leave: contrasts are differences.
+        A score has a range of its own, which contrasts leave: differences, with a baseline.
         ``shifts`` (examples, R) are added to scores, and what they are in other examples is not
         known.
         """
@@ -114,12 +113,13 @@ class HeadColumns:
         low, high = np.moveaxis(scores.bounds[:, kept].astype(np.float64), -1, 0)
         score = scores.score
         moved = np.zeros(low.shape) if shifts is None else shifts
-        is_free = (moved != 0).any(axis=0)
+        is_contrast = np.array([role.baseline is not None for role in self.roles])
+        is_free = is_contrast | (moved != 0).any(axis=0)
         return Bounds(
             low=low + moved,
             high=high + moved,
-            least=np.where((low < score.low).any(axis=0) | is_free, -np.inf, score.low),
-            most=np.where((high > score.high).any(axis=0) | is_free, np.inf, score.high),
+            least=np.where(is_free, -np.inf, score.low),
+            most=np.where(is_free, np.inf, score.high),
             kinds=self.places[0],
             cap=score.cap,
         )
@@ -137,18 +137,19 @@ def hypotheses_of(
     ``against`` says what means are compared with, None for the usual: the threshold of each role,
     or for first choices between words the best fixed offset and a margin.
 
-    Raises UsageError for examples that cannot be clustered as ``options`` say.
+    Raises UsageError for examples that cannot be clustered as ``options`` say, and for scores that
+    stopped early and are to be compared with offsets that are found in them.
     """
     against = against or ThresholdOptions()
     values: NDArray[np.floating] = columns.values(scores)
-    thresholds = columns.thresholds(scores, against.threshold)
+    thresholds = columns.thresholds(scores.score, against.threshold)
     shifts = None
     if scores.offset_shares is not None and against.threshold is None:
+        refuse_stopped(scores, "the best fixed offsets, which are found in the scores, take")
         shifts, means = columns.rivals(scores)
         values = values + shifts[:, columns.places[0]]
         of_offsets = means[columns.places[0]] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
-    stopped = scores.provenance.get("stopped", {})
     return Hypotheses.of(
         values,
         thresholds,
@@ -158,23 +159,8 @@ def hypotheses_of(
         clusters=clusters_of(scores, options),
         ddof=ddof,
         bounds=columns.bounds(scores, shifts),
-        n_population=stopped["units"] if stopped.get("until_of") == CORPUS else None,
+        n_population=drawn_from(scores.provenance),
     )
-
-
-def stopped_tests(scores: HeadScores, asked: TestOptions) -> TestOptions:
-    """The tests as asked for; by betting, instead of t, of scores that stopped early.
-
-    Raises UsageError for other tests of these: where to stop was decided by looking at the data.
-    """
-    if not scores.provenance.get("stopped"):
-        return asked
-    if asked.test not in (T, BETTING):
-        raise UsageError(
-            "scoring stopped when enough was decided, which only tests by betting allow; "
-            "leave out test (--test), or score the whole corpus"
-        )
-    return replace(asked, test=BETTING)
 
 
 def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
@@ -182,13 +168,7 @@ def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
 
     Of scores that stopped early, units are those that the random order was of.
     """
-    drawn = scores.provenance.get("stopped", {}).get("unit")
-    if drawn and options.clusters == {DOCUMENT: "none", EXAMPLE: "document"}[drawn]:
-        raise UsageError(
-            f"scoring stopped early in a random order of {drawn}s, and tests must take these as "
-            "independent; leave clusters (--clusters) out"
-        )
-    if drawn == EXAMPLE:
+    if drawn_units(scores, options) == EXAMPLE:
         return None
     documents, codes = np.unique(scores.documents, return_inverse=True)
     if options.clusters == "document" and len(documents) < 2:
@@ -212,9 +192,9 @@ def scores_of(given: Any) -> HeadScores:
     return found
 
 
-def general_threshold(scores: HeadScores, asked: float | None) -> float:
+def general_threshold(score: Score, asked: float | None) -> float:
     """What all roles are compared with that have nothing of their own."""
-    return scores.score.threshold if asked is None else asked
+    return score.threshold if asked is None else asked
 
 
 def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:

@@ -11,7 +11,15 @@ from headroles.options import Option, Options, fields_of, split_names
 from headroles.presets import PresetOptions
 from headroles.roles import SCORES
 from headroles.scoring import ScoreOptions
-from headroles.testing import BETTING, LevelOptions, ResamplingOptions, T, TestOptions, check_max_t
+from headroles.testing import (
+    BETTING,
+    BY_T,
+    LevelOptions,
+    ResamplingOptions,
+    T,
+    TestOptions,
+    check_max_t,
+)
 
 PAIRED_TESTS = ("t", "sign_flip")
 CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
@@ -124,12 +132,17 @@ class ClassifyOptions(AssignOptions, ScoreOptions, UntilOptions):
     __test__ = False
 
     def check(self) -> None:
-        """Only betting may be looked at as often as one likes."""
+        """Only betting may be looked at as often as one likes, and no interval may."""
         super().check()
         if self.until is not None and (self.is_published or self.test not in (T, BETTING)):
             raise UsageError(
                 "only tests by betting hold where scoring stops when enough is decided; leave out "
                 "test (--test) and preset, or until (--until)"
+            )
+        if self.until is not None and self.interval != BY_T:
+            raise UsageError(
+                f"intervals {self.interval} take a number of examples that does not depend on the "
+                "scores; leave out interval (--interval), or until (--until)"
             )
 
 

@@ -13,10 +13,11 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference import Sample, t_interval
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown
+from headroles.results import Grid, Result, Shown, Warned
 from headroles.scoring import HeadScores
 from headroles.studies.forms import QuantitiesForm
 from headroles.studies.heads import HeadColumns, clusters_of, roles_in
+from headroles.studies.stopped import warn_of_stopped
 from headroles.testing import UnitOptions
 
 COLUMNS = ("layer", "head", "role", "n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
@@ -52,6 +53,7 @@ class Quantities(Result):
             rows.append((name, *(f"{mean:.3f}" for mean in by_layer), "  ".join(heads)))
         layers = tuple(map(str, sorted(self.frame["layer"].unique())))
         yield Grid(("quantity", *layers, "largest"), tuple(rows), left=frozenset(["largest"]))
+        yield from map(Warned, warn_of_stopped(self.provenance))
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts, of every head."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headroles.corpus import Corpus, PreparedCorpus, Sentence, make_examples
 from headroles.errors import UsageError
 from headroles.inference import NO, YES
 from headroles.models import Model
-from headroles.roles import SCORES
+from headroles.roles import SCORES, Role, Score
 from headroles.scoring import (
     ALONE,
     HeadScores,
@@ -25,9 +26,11 @@ from headroles.scoring import (
     open_scoring,
     score_to_folder,
 )
-from headroles.studies.heads import DOCUMENT, EXAMPLE, HeadColumns, hypotheses_of, stopped_tests
+from headroles.studies.heads import HeadColumns
 from headroles.studies.options import CORPUS, ThresholdOptions, UntilOptions
-from headroles.testing import TestOptions, answer, find_p_values
+from headroles.studies.stopped import DOCUMENT, EXAMPLE
+from headroles.studies.whole_documents import split_off_last
+from headroles.testing import RunningAnswers, TestOptions
 
 EXAMPLES_PER_LOOK = 64
 """Fewer looks would stop later, more would cost more time in tests."""
@@ -101,48 +104,88 @@ class Stopping:
         complete when the blocks are exhausted.
         """
         by_document = self._by_document and run.n_documents > 1
-        stopped = {
-            **self.options.record(),
-            "unit": DOCUMENT if by_document else EXAMPLE,
-            "units": n_units,
-            "of_sentences": run.n_sentences,
-        }
-        kept: list[ScoreBlock] = []
+        answers = AnswersSoFar(self, run.roles, run.score, n_units, by_document)
         waiting: list[ScoreBlock] = []
-        share = 0.0
         for block in run.blocks(EXAMPLES_PER_LOOK):
-            whole, rest = _split(_joined([*waiting, block]), by_document)
-            waiting = [rest]
-            if not whole.ids:
+            whole, waiting = split_off_last(waiting, block) if by_document else ([block], [])
+            if not whole:
                 continue
-            kept.append(whole)
-            yield whole
-            share = self._decided(run, stopped, kept)
-            if share >= (self.options.until or 1):
+            yield answers.add(ScoreBlock.joined(whole))
+            if answers.share_decided >= (self.options.until or 1):
                 run.stop()
                 waiting = []
-        if waiting and waiting[0].ids:  # the end of the corpus is the end of its last document
-            kept += waiting
-            yield waiting[0]
-            share = self._decided(run, stopped, kept)
-        stopped |= {"sentences": run.sentences_done, "decided": share}
+        if waiting:  # the end of the corpus is the end of its last document
+            yield answers.add(ScoreBlock.joined(waiting))
         run.provenance |= {
-            "stopped": stopped,
-            "examples": sum(len(block.ids) for block in kept),
-            "scores": sum(int(np.count_nonzero(~np.isnan(block.values))) for block in kept),
+            "stopped": {
+                **self.options.record(),
+                "unit": DOCUMENT if by_document else EXAMPLE,
+                "units": n_units,
+                "sentences": run.sentences_done,
+                "of_sentences": run.n_sentences,
+                "decided": answers.share_decided,
+            },
+            "examples": answers.n_examples,
+            "scores": answers.n_scores,
         }
 
-    def _decided(self, run: ScoringRun, stopped: dict[str, Any], kept: list[ScoreBlock]) -> float:
-        """Share of the tests that have an answer by now."""
-        scores = HeadScores.from_blocks(kept, run.roles, run.score, {"stopped": stopped})
-        if stopped["unit"] == DOCUMENT and len(set(scores.documents)) < 2:
-            return 0.0
-        asked = stopped_tests(scores, self.tests)
-        hypotheses = hypotheses_of(scores, HeadColumns.of(scores), asked, self.against)
-        above = find_p_values(hypotheses, asked, "greater")
-        below = find_p_values(hypotheses, asked, "less")
-        answers = answer(hypotheses, above, below, asked.alpha)
-        return float(np.isin(answers, (YES, NO)).mean())
+
+class AnswersSoFar:
+    """How much is decided by the blocks so far; each costs the same, however many came before.
+
+    Counts the examples, and the scores of heads, too. Raises UsageError if there is nothing to
+    decide.
+    """
+
+    def __init__(
+        self,
+        stopping: Stopping,
+        roles: Sequence[Role],
+        score: Score,
+        n_units: int,
+        by_document: bool,
+    ) -> None:
+        self._stopping, self._roles, self._score = stopping, roles, score
+        self._n_population = n_units if stopping.options.until_of == CORPUS else None
+        self._by_document = by_document
+        self._tested = tuple(role for role in roles if role.is_tested)
+        self._answers: RunningAnswers | None = None
+        self._is_there: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self.n_examples = self.n_scores = 0
+        if not self._tested:
+            raise UsageError(
+                "until (--until) asks for decided roles, and nothing that was asked for is tested; "
+                "score roles, or leave until out"
+            )
+
+    def add(self, block: ScoreBlock) -> ScoreBlock:
+        """Take in a block of whole units. Returns the block."""
+        part = HeadScores.from_blocks([block], self._roles, self._score, {})
+        columns = HeadColumns(self._tested, part.n_layers, part.n_heads)
+        values, bounds = columns.values(part), columns.bounds(part)
+        assert bounds is not None  # whatever is being scored has them
+        clusters = np.unique(part.documents, return_inverse=True)[1] if self._by_document else None
+        if self._answers is None:
+            limits = columns.thresholds(self._score, self._stopping.against.threshold)
+            self._answers = RunningAnswers(
+                limits, columns.places[0], self._stopping.tests, self._n_population
+            )
+            self._is_there = np.zeros(len(limits), dtype=np.bool_)
+        self._answers.add(values, bounds, clusters)
+        self._is_there |= ~np.isnan(values).all(axis=0)
+        self.n_examples += part.n_examples
+        self.n_scores += int(np.count_nonzero(~np.isnan(block.values)))
+        return block
+
+    def answers(self) -> NDArray[np.str_]:
+        """To all heads and roles (T,); those that no example has are untestable."""
+        return np.zeros(0, dtype=np.str_) if self._answers is None else self._answers.look()
+
+    @property
+    def share_decided(self) -> float:
+        """Of the heads and roles that any example has."""
+        decided = np.isin(self.answers(), (YES, NO))[self._is_there]
+        return float(decided.mean()) if len(decided) else 0.0
 
 
 def _refuse_sharing(sharing: Sharing) -> None:
@@ -171,32 +214,3 @@ def find_units(corpus: PreparedCorpus, pairing: str, by_document: bool) -> list[
     sizes = [len(example.sentences) for example in make_examples(read(), pairing)]
     ends = np.cumsum(sizes)
     return [offsets[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-
-
-def _joined(blocks: list[ScoreBlock]) -> ScoreBlock:
-    parts: dict[str, Any] = {}
-    for one in fields(ScoreBlock):
-        of_blocks = [getattr(block, one.name) for block in blocks]
-        if of_blocks[0] is None:
-            parts[one.name] = None
-        elif isinstance(of_blocks[0], list):
-            parts[one.name] = [value for values in of_blocks for value in values]
-        else:
-            parts[one.name] = np.concatenate(of_blocks)
-    return ScoreBlock(**parts)
-
-
-def _split(block: ScoreBlock, by_document: bool) -> tuple[ScoreBlock, ScoreBlock]:
-    """What is of documents that are read to their end, and the beginning of the last one."""
-    end = len(block.ids)
-    while by_document and end and block.documents[end - 1] == block.documents[-1]:
-        end -= 1
-    halves: Iterator[dict[str, Any]] = (
-        {
-            name: None if value is None else value[part]
-            for name, value in ((one.name, getattr(block, one.name)) for one in fields(ScoreBlock))
-        }
-        for part in (slice(end), slice(end, None))
-    )
-    whole, rest = (ScoreBlock(**half) for half in halves)
-    return whole, rest

@@ -12,10 +12,10 @@ from headroles.studies.best_heads import BestHeads
 from headroles.studies.collaboration import Collaboration, Redundancy
 from headroles.studies.comparison import RoleShifts
 from headroles.studies.examples import Examples
-from headroles.studies.planning import PowerPlan
+from headroles.studies.power_plan import PowerPlan
 from headroles.studies.quantities import Quantities
 from headroles.studies.removal import Ablations, Importance, RoleImportance
-from headroles.studies.replication import LayerCounts, Replication
+from headroles.studies.replication_tables import LayerCounts, Replication
 from headroles.studies.role_table import RoleTable
 
 TABLES: tuple[type[Result], ...] = (

@@ -1,3 +1,15 @@
+from .answers import (
+    answer as answer,
+)
+from .answers import (
+    differs as differs,
+)
+from .answers import (
+    is_equivalent as is_equivalent,
+)
+from .answers import (
+    side_of as side_of,
+)
 from .certified import (
     Certified as Certified,
 )
@@ -8,31 +20,21 @@ from .evidence import (
     PValues as PValues,
 )
 from .evidence import (
-    answer as answer,
-)
-from .evidence import (
-    differs as differs,
-)
-from .evidence import (
     find_equivalence as find_equivalence,
-)
-from .evidence import (
-    find_intervals as find_intervals,
 )
 from .evidence import (
     find_p_values as find_p_values,
 )
 from .evidence import (
-    is_equivalent as is_equivalent,
-)
-from .evidence import (
     known_bounds as known_bounds,
-)
-from .evidence import (
-    side_of as side_of,
 )
 from .hypotheses import ROUNDING as ROUNDING
 from .hypotheses import Hypotheses as Hypotheses
+from .hypotheses import families_of as families_of
+from .hypotheses import without_rounding as without_rounding
+from .intervals import (
+    find_intervals as find_intervals,
+)
 from .notes import (
     SKEWED as SKEWED,
 )
@@ -47,6 +49,12 @@ from .notes import (
 )
 from .options import (
     BETTING as BETTING,
+)
+from .options import (
+    BY_T as BY_T,
+)
+from .options import (
+    FCR as FCR,
 )
 from .options import (
     INTERVALS as INTERVALS,
@@ -81,3 +89,4 @@ from .options import (
 from .options import (
     describe_interval as describe_interval,
 )
+from .running import RunningAnswers as RunningAnswers

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.inference import YES, betting_test
-from headroles.testing.evidence import answer, find_p_values, known_bounds
+from headroles.inference import YES
+from headroles.testing.answers import answer
+from headroles.testing.evidence import bet_on, find_p_values
 from headroles.testing.hypotheses import FloatArray, Hypotheses
 from headroles.testing.options import BETTING, TestOptions
 
@@ -29,7 +30,7 @@ class Certified:
 
 def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
     """What betting answers at the level, and over the families, of ``options``."""
-    if hypotheses.bounds is None:
+    if hypotheses.bounds is None and hypotheses.bets is None:
         return Certified(
             np.full(hypotheses.n_tests, "", dtype=f"U{len(YES)}"),
             np.full(hypotheses.n_tests, np.nan),
@@ -37,5 +38,5 @@ def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
     asked = replace(options, test=BETTING, correction=CORRECTION)
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
-    found = betting_test(hypotheses.sample, hypotheses.threshold, known_bounds(hypotheses))
-    return Certified(answer(hypotheses, above, below, options.alpha), found.mean)
+    mean = bet_on(hypotheses, "greater").mean
+    return Certified(answer(hypotheses, above, below, options.alpha), mean)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference import OK, Bounds, Moments, Sample, t_test
+from headroles.inference import OK, Bounds, Moments, RunningBets, Sample, t_test
 
 ROUNDING = 1e-5
 """What differs by less, in units of the score, is the same: float32 scores of uniform attention
@@ -30,7 +30,8 @@ class Hypotheses:
     ``n_population`` is the number of units (clusters, or examples) of which those of the sample
     were drawn in random order, if the means are those over all of them; None for means over all
     units there could be. ``called`` is what messages call all values together, if they are not
-    the scores of roles.
+    the scores of roles. ``bets`` are those that were made on values that came in blocks, and were
+    not kept.
     """
 
     sample: Sample
@@ -42,6 +43,7 @@ class Hypotheses:
     bounds: Bounds | None = None
     n_population: int | None = None
     called: str = ""
+    bets: RunningBets | None = None
 
     @classmethod
     def of(
@@ -65,11 +67,11 @@ class Hypotheses:
         values are differences of, None for values that stand for themselves.
         """
         return cls(
-            sample=_without_rounding(Sample.of(values, clusters, ddof, size)),
+            sample=without_rounding(Sample.of(values, clusters, ddof, size)),
             threshold=np.broadcast_to(np.asarray(threshold, dtype=np.float64), labels.shape),
             labels=labels,
             names=names,
-            families=labels if family == "role" else np.zeros_like(labels),
+            families=families_of(labels, family),
             is_clustered=clusters is not None,
             bounds=bounds,
             n_population=n_population,
@@ -89,7 +91,7 @@ class Hypotheses:
     @property
     def n_clusters(self) -> int:
         """Number of independent units: of clusters, or of examples if they are independent."""
-        return int(self.sample.clusters.max()) + 1
+        return self.sample.n_clusters
 
     @property
     def moments(self) -> Moments:
@@ -122,12 +124,17 @@ class Hypotheses:
         return "documents" if self.is_clustered else "examples"
 
 
+def families_of(labels: IntArray, family: str) -> IntArray:
+    """What is corrected together (T,), for the ``family`` of `LevelOptions`."""
+    return labels if family == "role" else np.zeros_like(labels)
+
+
 def _rounding(sample: Sample) -> FloatArray:
     size = np.abs(sample.moments.mean) if sample.size is None else sample.size
     return np.asarray(ROUNDING * np.fmax(1, size))
 
 
-def _without_rounding(sample: Sample) -> Sample:
+def without_rounding(sample: Sample) -> Sample:
     """The same sample with the mean for all values of columns that vary by rounding alone.
 
     The procedures of `headroles.inference` know no unit and take rounding relative to the mean.
@@ -136,8 +143,4 @@ def _without_rounding(sample: Sample) -> Sample:
     """
     moments = sample.moments
     alike = moments.sd < _rounding(sample)  # false for NaN: single examples
-    if not alike.any():
-        return sample
-    values = sample.values.copy()
-    values[:, alike] = np.where(np.isnan(values[:, alike]), np.nan, moments.mean[alike])
-    return Sample(values, sample.clusters, sample.ddof, sample.size)
+    return sample.with_means_alone(alike) if alike.any() else sample

@@ -22,7 +22,8 @@ TEST_CORRECTIONS = (*CORRECTIONS, MAX_T)
 TEST_FAMILIES = ("all", "role")
 CLUSTERS = ("auto", "document", "none")
 FCR, SIMULTANEOUS = "fcr", "simultaneous"
-INTERVALS = ("t", "bootstrap_t", "bca", FCR, SIMULTANEOUS)
+BY_T = "t"
+INTERVALS = (BY_T, "bootstrap_t", "bca", FCR, SIMULTANEOUS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +132,7 @@ class TestOptions(ResamplingOptions, LevelOptions):
             words="the interval",
             choices=INTERVALS,
         ),
-    ] = "t"
+    ] = BY_T
 
     def check(self) -> None:
         """Refuse tests, corrections, clusters and intervals that do not go together."""
@@ -174,7 +175,7 @@ TEST_NAMES = {
 
 
 _INTERVAL_NAMES = {
-    "t": "t, each for one head by itself",
+    BY_T: "t, each for one head by itself",
     "bootstrap_t": "bootstrap-t, each for one head by itself",
     "bca": "BCa, each for one head by itself",
     FCR: "t, adjusted for the selection of heads with the same answer",

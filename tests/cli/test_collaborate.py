@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from headroles.models.collaborative import load_collaborative
+from headroles.models import load_model
 from tests.cli.test_cli import names, run, run_well
 from tests.conftest import make_tokenizer
 from tests.models.families import make_model
@@ -64,7 +64,7 @@ class TestMaking:
     def test_overwriting_replaces_model_and_table(self, bert_folder: Path, out: Path) -> None:
         for rank in (16, 8):
             run_well("collaborate", bert_folder, "--rank", rank, "--out", out, "--overwrite")
-        scores = load_collaborative(out).encoder.layer[0].attention.self.scores
+        scores = load_model(out).encoder.layer[0].attention.self.scores
         assert scores.rank == 8
         assert '"rank": 8' in run_well("export", out, "--format", "json").stdout
 
@@ -129,7 +129,7 @@ class TestReport:
         (("--rank", "8"), "name a folder for the model with --out"),
         (("--out", "x"), "give either a rank (--rank) or a largest error"),
         (("--out", "x", "--rank", "8", "--error", "0.1"), "give either a rank"),
-        (("--out", "x", "--rank", "99"), "the rank is 99; layer 0 has 4 heads of 8"),
+        (("--out", "x", "--rank", "99"), "the rank is 99; a layer has 4 heads of 8"),
         (("--out", "x", "--error", "2"), "the error is 2.0; it must lie between 0 and 1"),
         (("--report", "--rank", "8"), "leave out --rank, or --report"),
         (("--report", "--sample", "x.conllu"), "leave out --sample, or --report"),

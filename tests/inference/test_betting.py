@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroles.errors import StatisticsError
-from headroles.inference import Bounds, betting_test, t_test
+from headroles.inference import Bounds, RunningBets, Sample, betting_test, t_test
 from headroles.inference.betting import STAKES
 
 
@@ -162,6 +162,7 @@ def test_values_that_do_not_vary_can_be_tested() -> None:
         ({"kinds": np.zeros(3, dtype=np.intp)}, r"kinds have shape \(3,\) instead of \(2,\)"),
         ({"cap": 0.0}, "the cap is 0.0; it must be above 0"),
         ({"high": np.full((5, 1), 0.2)}, "a value lies 0.3 outside of its bounds"),
+        ({"low": np.full((5, 1), -0.2)}, "bounds of an example lie 0.2 outside of those of all"),
     ],
 )
 def test_bad_input(change: dict[str, Any], message: str) -> None:
@@ -224,3 +225,57 @@ class TestDrawnFromAPopulation:
     def test_more_than_there_are(self) -> None:
         with pytest.raises(StatisticsError, match="3 units were drawn from a population of 2"):
             betting_test(np.full((3, 1), 0.5), 0.2, unit_bounds(3), n_population=2)
+
+
+class TestInParts:
+    """Values that come in parts are bet on as they would be together."""
+
+    @pytest.mark.parametrize("n_population", [None, 60])
+    @pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
+    def test_parts_give_what_all_give(self, n_population: int | None, alternative: Any) -> None:
+        rng = np.random.default_rng(6)
+        values = rng.beta(0.5, 1.0, (48, 5))
+        values[rng.random(values.shape) < 0.3] = np.nan
+        values[:40, 4] = np.nan
+        thresholds = np.array([0.2, 0.3, 0.35, 0.5, 0.9])
+        bets = RunningBets(thresholds, n_population)
+        for start, end in ((0, 1), (1, 20), (20, 20), (20, 41), (41, 48)):
+            bets.add(Sample.of(values[start:end]), unit_bounds(end - start, 5))
+            expected = betting_test(
+                values[:end],
+                thresholds,
+                unit_bounds(end, 5),
+                alternative=alternative,
+                n_population=n_population,
+            )
+            found = bets.test(alternative)
+            np.testing.assert_allclose(found.log_e, expected.log_e, rtol=1e-12)
+            np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
+
+    def test_parts_of_whole_clusters(self) -> None:
+        values = np.random.default_rng(7).random((30, 3))
+        clusters = np.repeat(np.arange(6), 5)
+        bets = RunningBets(np.full(3, 0.4))
+        for start in (0, 10, 20):
+            rows = slice(start, start + 10)
+            bets.add(Sample.of(values[rows], clusters[rows]), unit_bounds(10, 3))
+        expected = betting_test(values, 0.4, unit_bounds(30, 3), clusters=clusters)
+        np.testing.assert_allclose(bets.test().log_e, expected.log_e, rtol=1e-12)
+
+    def test_what_is_kept_does_not_grow(self) -> None:
+        def size(thing: Any) -> int:
+            own = vars(thing).values()
+            return sum(
+                one.nbytes if isinstance(one, np.ndarray) else sum(map(size, one.values()))
+                for one in own
+                if isinstance(one, np.ndarray | dict)
+            )
+
+        bets = RunningBets(np.full(4, 0.4), 1000)
+        sizes = set()
+        for n in (3, 100, 800):
+            bets.add(Sample.of(np.random.default_rng(n).random((n, 4))), unit_bounds(n, 4))
+            sizes.add(size(bets))
+        assert len(sizes) == 1
+        with pytest.raises(StatisticsError, match="1001 units were drawn from a population"):
+            bets.add(Sample.of(np.full((98, 4), 0.5)), unit_bounds(98, 4))

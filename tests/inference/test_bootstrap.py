@@ -133,7 +133,7 @@ class TestEveryInterval:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         whole = function(gappy, n_resamples=B, seed=1)
-        monkeypatch.setattr("headroles.inference.bootstrap._NUMBERS_KEPT", 2 * B)
+        monkeypatch.setattr("headroles.inference._resamples._NUMBERS_KEPT", 2 * B)
         blocks = function(gappy, n_resamples=B, seed=1)
         np.testing.assert_allclose(blocks.ci_high, whole.ci_high, rtol=1e-12)
 

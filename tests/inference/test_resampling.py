@@ -107,7 +107,7 @@ class TestOneTest:
         clusters = clusters if uneven else None
         expected = one_sample_t(gappy, 3, clusters=clusters)
         tests = module._prepare(gappy, 3, 9, 0, clusters, "greater")[0]
-        t = module._t_of(tests.observed(), tests.n_clusters_of)
+        t = module.t_of(tests.observed(), tests.n_clusters_of)
         if uneven:
             complete = ~np.isnan(gappy).any(axis=0)
             expected = plain_robust_t(gappy[:, complete], 3, clusters)

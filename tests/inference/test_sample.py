@@ -89,7 +89,7 @@ def test_is_described_once_whatever_is_asked_of_it(
     gappy: Array, clusters: NDArray[np.str_], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described, summed = [], []
-    describe, sums = module._describe, Sample._sums_about
+    describe, sums = module.describe, Sample._sums_about
 
     def count(data: Array, *rest: object) -> Moments:
         described.append(data.shape[1])
@@ -99,7 +99,7 @@ def test_is_described_once_whatever_is_asked_of_it(
         summed.append(limits)
         return sums(sample, limits)
 
-    monkeypatch.setattr(module, "_describe", count)
+    monkeypatch.setattr(module, "describe", count)
     monkeypatch.setattr(Sample, "_sums_about", count_sums)
     sample = Sample.of(gappy, clusters)
     for alternative in ("greater", "less", "two-sided"):

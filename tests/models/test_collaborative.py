@@ -7,21 +7,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-from transformers import AutoModel, PreTrainedModel
+from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 
-from headroles.errors import ModelError
-from headroles.models import ModelOptions, load_encoder, load_whole
+from headroles.errors import ModelError, ModelSupportError
+from headroles.models import ModelOptions, load_encoder, load_model, load_whole
 from headroles.models.collaborative import (
     RECORD_FILE,
     WEIGHTS_FILE,
     is_collaborative,
-    load_collaborative,
-    save_collaborative,
 )
 from headroles.models.factorisation import METHODS
 from tests.conftest import make_tokenizer
-from tests.models.families import HEADS, make_model
+from tests.models.families import HEADS
 from tests.models.test_attention import make_inputs
 from tests.models.test_low_rank import (
     PLAIN,
@@ -34,9 +31,8 @@ from tests.models.test_low_rank import (
 
 
 def save(model: PreTrainedModel, folder: Path) -> Path:
-    folder.mkdir()
-    names = save_collaborative(model, make_tokenizer(), folder)
-    assert sorted(file.name for file in folder.iterdir()) == names
+    model.save_pretrained(folder)
+    make_tokenizer().save_pretrained(folder)
     return folder
 
 
@@ -51,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> None:
     model = low_rank(with_biases(kind), method, 2 * HEADS)
     folder = save(model, tmp_path / "model")
-    loaded = load_collaborative(folder)
+    loaded = load_model(folder)
     assert not loaded.training
     assert torch.equal(outputs(loaded), outputs(model))
     state, again = model.state_dict(), loaded.state_dict()
@@ -72,7 +68,7 @@ def test_a_task_head_stays(tmp_path: Path) -> None:
 
 def test_shared_weights_of_a_language_model_stay_shared(tmp_path: Path) -> None:
     model = low_rank(with_biases("bert", "ForMaskedLM"), METHODS[0], 8)
-    loaded = load_collaborative(save(model, tmp_path / "model"))
+    loaded = load_model(save(model, tmp_path / "model"))
     with torch.no_grad():
         assert torch.equal(loaded(**make_inputs()).logits, model(**make_inputs()).logits)
     embeddings = loaded.get_input_embeddings().weight
@@ -83,10 +79,57 @@ def test_it_is_an_encoder_like_any_other(folder: Path) -> None:
     encoder = load_encoder(folder)
     assert encoder.description["model"] == str(folder)
     assert encoder.description["model_type"] == "bert"
-    for one, other in zip(
-        weights_of(encoder.model), weights_of(load_collaborative(folder)), strict=True
-    ):
+    for one, other in zip(weights_of(encoder.model), weights_of(load_model(folder)), strict=True):
         assert torch.equal(one, other)
+
+
+class TestWhatIsOnTop:
+    def test_of_an_encoder_is_missed(self, folder: Path) -> None:
+        with pytest.raises(ModelError, match=r"nothing trained on top.* \(it is a BertModel\)"):
+            load_encoder(folder, head="classification")
+
+    def test_of_another_kind_is_missed(self, tmp_path: Path) -> None:
+        model = with_vocabulary(with_biases("bert", "ForMaskedLM"))
+        made = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+        with pytest.raises(ModelError, match=r"it is a BertForMaskedLM"):
+            load_encoder(made, head="classification")
+        assert type(load_encoder(made, head="masked_lm").model).__name__ == "BertForMaskedLM"
+
+    def test_is_left_out_where_nobody_asks_for_it(self, tmp_path: Path) -> None:
+        model = with_vocabulary(with_biases("bert", "ForMaskedLM"))
+        made = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+        assert load_encoder(made).description["class"] == "BertModel"
+
+
+def test_what_is_trained_is_saved_by_the_trainer(tmp_path: Path) -> None:
+    model = with_vocabulary(with_biases("bert", "ForSequenceClassification"))
+    folder = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+    network = load_model(folder)
+    before = {name: values.clone() for name, values in network.named_parameters()}
+    settings = TrainingArguments(
+        output_dir=str(tmp_path / "trained"),
+        max_steps=2,
+        learning_rate=1e-2,
+        use_cpu=True,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+    examples = [{"input_ids": [1, 9, 8 + label, 2], "labels": label} for label in (0, 1)]
+    trainer = Trainer(network, settings, train_dataset=examples, processing_class=make_tokenizer())
+    trainer.train()
+    trainer.save_model()
+    state = load_model(tmp_path / "trained").state_dict()
+    for name, values in network.eval().named_parameters():
+        assert torch.equal(state[name], values)
+        assert ".scores." not in name or not torch.equal(before[name], values)
+    assert load_encoder(tmp_path / "trained", head="classification").max_tokens > 4
+
+
+def test_parts_of_a_state_are_not_written(folder: Path, tmp_path: Path) -> None:
+    model = load_model(folder)
+    with pytest.raises(ModelError, match="written whole"):
+        model.save_pretrained(tmp_path / "part", state_dict={})
 
 
 def test_precision_is_as_asked_for(folder: Path) -> None:
@@ -96,30 +139,6 @@ def test_precision_is_as_asked_for(folder: Path) -> None:
 def test_transformers_does_not_load_it_with_weights_made_up(folder: Path) -> None:
     with pytest.raises(OSError, match="no file named"):
         AutoModel.from_pretrained(folder)
-
-
-def test_heads_that_were_pruned_before_stay_away(tmp_path: Path) -> None:
-    """Linear layers of other sizes than the configuration says are those of the file."""
-    model = low_rank(make_model("bert", attention="sdpa"), METHODS[0], 8)
-    attention = model.encoder.layer[0].attention
-    kept = torch.arange(8, 32)
-    attention.self.value = _part(attention.self.value, kept, 0)
-    attention.output.dense = _part(attention.output.dense, kept, 1)
-    scores = attention.self.scores
-    scores.mixing, scores.bias = (
-        nn.Parameter(one[1:].clone()) for one in (scores.mixing, scores.bias)
-    )
-    scores.heads = 3
-    loaded = load_collaborative(save(model, tmp_path / "model"))
-    assert torch.equal(outputs(loaded), outputs(model))
-
-
-def _part(linear: nn.Linear, kept: torch.Tensor, dim: int) -> nn.Linear:
-    weight = linear.weight.detach().index_select(dim, kept)
-    part = nn.Linear(weight.shape[1], weight.shape[0])
-    part.weight = nn.Parameter(weight)
-    part.bias = nn.Parameter(linear.bias.detach()[kept] if dim == 0 else linear.bias.detach())
-    return part
 
 
 def test_other_folders_are_not_taken_for_one(bert_folder: Path, folder: Path) -> None:
@@ -154,7 +173,7 @@ class TestBrokenFolders:
             load_encoder(folder)
 
     def test_a_class_that_is_none(self, folder: Path) -> None:
-        record = json.loads((folder / RECORD_FILE).read_text())
-        (folder / RECORD_FILE).write_text(json.dumps({**record, "class": "Trainer"}))
-        with pytest.raises(ModelError, match="'Trainer', which is no model class"):
+        record = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**record, "architectures": ["Trainer"]}))
+        with pytest.raises(ModelSupportError, match="written by Trainer, which is no model class"):
             load_encoder(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,12 +11,14 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
-from headroles.models import FAMILIES, open_reader
+from headroles.models import FAMILIES, load_model, open_reader
 from headroles.models.factorisation import METHODS, Moments, factorise
 from headroles.models.inputs import collect_moments
-from headroles.models.low_rank import find_sites, install
+from headroles.models.sites import find_sites, install
+from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
 from tests.models.test_attention import LENGTHS, make_inputs
+from tests.models.test_surgery import A_LAYER, SOME, of_family
 
 PLAIN = [kind for kind in CONFIGS if not FAMILIES[kind].positions]
 OTHERS = [kind for kind in CONFIGS if FAMILIES[kind].positions]
@@ -113,6 +116,54 @@ class TestEveryFamily:
             recorded = model.base_model(**make_inputs(), output_attentions=True).attentions
         for one, other in zip(recorded, weights_of(model), strict=True):
             torch.testing.assert_close(one[1, :, : LENGTHS[1]], other, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+@pytest.mark.parametrize("method", METHODS)
+class TestWithoutSomeHeads:
+    @pytest.mark.parametrize("heads", [SOME, A_LAYER, SOME + A_LAYER])
+    def test_removed_is_zeroed(
+        self, kind: str, method: str, heads: list[tuple[int, int]], tmp_path: Path
+    ) -> None:
+        heads = of_family(kind, heads)
+        made = low_rank(with_biases(kind).double(), method, rank=2 * HEADS)
+        zeroed, removed = copy.deepcopy(made), copy.deepcopy(made)
+        zero_heads(zeroed, heads)
+        remove_heads(removed, heads)
+        assert not torch.allclose(outputs(made), outputs(zeroed), atol=1e-3)
+        torch.testing.assert_close(outputs(removed), outputs(zeroed), rtol=0, atol=1e-5)
+        removed.save_pretrained(tmp_path / "removed")
+        read = load_model(tmp_path / "removed").double()
+        torch.testing.assert_close(outputs(read), outputs(removed), rtol=1e-5, atol=1e-5)
+        assert removed_from(read) == sorted(set(heads))
+
+    def test_in_steps_is_at_once(self, kind: str, method: str) -> None:
+        stepwise, once = (low_rank(make_model(kind), method, rank=2 * HEADS) for _ in range(2))
+        first, then = of_family(kind, [(1, 2), (2, 0)]), of_family(kind, [(1, 0), (2, 1)])
+        for heads in (first, then):
+            remove_heads(stepwise, heads)
+        remove_heads(once, first + then)
+        state, same = stepwise.state_dict(), once.state_dict()
+        assert all(torch.equal(values, same[name]) for name, values in state.items())
+
+    def test_then_of_low_rank_is_of_low_rank_then_without(self, kind: str, method: str) -> None:
+        """At full rank both are the original without these heads."""
+        heads = of_family(kind, [(0, 1), (2, 3)]) + (A_LAYER if kind != "albert" else [])
+        original, pruned = with_biases(kind).double(), with_biases(kind).double()
+        made = low_rank(original, method)
+        remove_heads(made, heads)
+        remove_heads(pruned, heads)
+        expected = outputs(pruned)
+        scale = max(1, float(expected.abs().max()))
+        for one in (low_rank(pruned, method), made):
+            assert float((outputs(one) - expected).abs().max()) < 1e-5 * scale
+
+
+def test_a_model_without_any_head_is_refused() -> None:
+    model = make_model("bert")
+    remove_heads(model, heads_of(model))
+    with pytest.raises(ModelSupportError, match="lost all its heads"):
+        find_sites(model, HEADS)
 
 
 @pytest.mark.parametrize("kind", OTHERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -285,3 +285,13 @@ class TestFilesThatDoNotBelongTogether:
         (folder / name).unlink()
         with pytest.raises(StorageError, match=f"there is no {name} in {folder}"):
             HeadScores.load(folder)
+
+
+def test_blocks_are_joined_and_taken_apart() -> None:
+    whole = make_block(0, 7)
+    again = ScoreBlock.joined([whole.part(slice(3)), whole.part(slice(3, None))])
+    for one in fields(ScoreBlock):
+        np.testing.assert_array_equal(getattr(again, one.name), getattr(whole, one.name))
+    without = replace(whole, digests=[], bounds=None)
+    assert ScoreBlock.joined([whole, without]).digests == []
+    assert ScoreBlock.joined([whole, without]).bounds is None

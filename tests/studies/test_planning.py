@@ -17,7 +17,7 @@ from statsmodels.stats.power import TTestPower
 from headroles import PowerPlan, assign_roles, plan_examples
 from headroles.errors import UsageError
 from headroles.inference import power_of, required_examples
-from headroles.studies.planning import COLUMNS
+from headroles.studies.power_plan import COLUMNS
 from headroles.testing.notes import FEW
 from headroles.testing.options import TEST_CORRECTIONS
 from tests.conftest import make_scores

@@ -13,7 +13,7 @@ from headroles import HeadScores, LayerCounts, Replication, replicate_roles
 from headroles.errors import UsageError
 from headroles.inference import betting_test, partial_conjunction
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.studies.replication import COLUMNS, LAYER_COLUMNS
+from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS
 from headroles.studies.stored import load_table
 from headroles.testing import TestOptions
 from tests.conftest import make_scores
@@ -37,7 +37,7 @@ def set_of(
         scores,
         bounds=bounds,
         digests=tuple(f"{name}-{k}" for k in range(120)),
-        provenance={**scores.provenance, "model": {"digest": model}},
+        provenance={**scores.provenance, "model": {"weights_sha256": model}},
     )
 
 
@@ -94,7 +94,7 @@ def test_sets_that_share_examples_are_averaged(sets: list[HeadScores]) -> None:
 
 def test_heads_of_seeds_are_counted_by_layer(sets: list[HeadScores]) -> None:
     of_seeds = [
-        replace(one, provenance={**one.provenance, "model": {"digest": name}})
+        replace(one, provenance={**one.provenance, "model": {"weights_sha256": name}})
         for one, name in zip(sets, NAMES, strict=True)
     ]
     counts = replicate_roles(of_seeds, NAMES, over="seeds")

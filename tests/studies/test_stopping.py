@@ -13,8 +13,9 @@ import pytest
 from headroles import HeadScores, assign_roles, classify_heads, read_conllu, score_heads
 from headroles.corpus import prepared
 from headroles.errors import UsageError
+from headroles.scoring import ScoreBlock
 from headroles.studies import Stopping, UntilOptions
-from headroles.studies.stopping import _split, find_units
+from headroles.studies.stopping import find_units, split_off_last
 from headroles.testing import TestOptions
 from tests.scoring.test_scores import make_block
 
@@ -35,11 +36,19 @@ def test_units_are_documents_or_examples(
         assert [sentence.id for sentence in first] == ["b-1", "b-2"]
 
 
-def test_a_document_that_was_not_read_to_its_end_is_held_back() -> None:
-    block = make_block(0, 8)  # documents of three examples
-    whole, rest = _split(block, by_document=True)
-    assert (whole.ids, rest.ids) == (block.ids[:6], block.ids[6:])
-    assert _split(block, by_document=False)[0].ids == block.ids
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 20])
+def test_a_document_that_was_not_read_to_its_end_is_held_back(size: int) -> None:
+    block = make_block(0, 20)  # documents of three examples
+    waiting: list[ScoreBlock] = []
+    given: list[str] = []
+    for start in range(0, 20, size):
+        whole, waiting = split_off_last(waiting, block.part(slice(start, start + size)))
+        given += [name for part in whole for name in part.ids]
+        n_read = min(start + size, 20)
+        # the end of a document shows when another one begins
+        assert len(given) == (n_read - 1) // 3 * 3
+    held_back = [name for part in waiting for name in part.ids]
+    assert given + held_back == block.ids
 
 
 @pytest.fixture

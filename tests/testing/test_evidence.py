@@ -729,19 +729,35 @@ def test_both_directions_together_keep_the_false_discovery_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "claim"),
+    ("options", "claims"),
     [
-        ({"correction": "holm"}, "the correction holm promise"),
-        ({"interval": "simultaneous", "resamples": 99}, "simultaneous intervals promise"),
+        ({"correction": "holm"}, ["the correction holm promises"]),
+        ({"interval": "simultaneous", "resamples": 99}, ["simultaneous intervals promise"]),
+        (
+            {"interval": "simultaneous", "resamples": 99, "correction": "bonferroni"},
+            ["the correction bonferroni promises", "simultaneous intervals promise"],
+        ),
+        ({"test": "betting", "correction": "holm"}, []),
+        (
+            {"test": "betting", "correction": "holm", "interval": "simultaneous", "resamples": 99},
+            ["simultaneous intervals promise"],
+        ),
+        ({"correction": "fdr_bh"}, []),
     ],
+    ids=str,
 )
 def test_claims_about_families_of_skewed_scores_are_warned_of(
-    options: dict[str, Any], claim: str
+    options: dict[str, Any], claims: list[str]
 ) -> None:
     rng = np.random.default_rng(0)
     skewed = question(rng.gamma(0.2, 1, (100, 1, 2, 1)), **options)
-    above = find_p_values(skewed.hypotheses, skewed.options, "greater")
-    warnings = find_warnings(skewed.hypotheses, skewed.options, above)
-    assert any(claim in warning and "--test betting keeps it" in warning for warning in warnings)
+    unused = find_p_values(skewed.hypotheses, TestOptions(), "greater")
+    warnings = find_warnings(skewed.hypotheses, skewed.options, unused)
+    told = [warning for warning in warnings if "that nothing at all is wrong" in warning]
+    assert len(told) == len(claims)
+    for warning, claim in zip(told, claims, strict=True):
+        cure = "--interval fcr" if "intervals" in claim else "--test betting keeps it"
+        assert warning.startswith(claim)
+        assert cure in warning
     even = question(rng.normal(3, 1, (100, 1, 2, 1)), **options)
-    assert find_warnings(even.hypotheses, even.options, above) == []
+    assert find_warnings(even.hypotheses, even.options, unused) == []

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from headroles.corpus import Corpus
-from headroles.errors import UsageError
-from headroles.models import Model, ModelOptions, load_encoder, load_whole, open_reader
-from headroles.models.factorisation import Factors, Moments, factorise, score_error
-from headroles.models.inputs import collect_moments
-from headroles.models.low_rank import Site, find_sites, install
+from headroles.models import Model, load_encoder, load_whole, open_reader
+from headroles.models.sites import find_sites, install
 from headroles.options import takes
 from headroles.provenance import new_provenance
+from headroles.studies.collaboration.fitting import Fit, check_goal, check_rank, fit_sites
 from headroles.studies.collaboration.measures import (
     LENGTHS,
     count_parameters,
     divergences,
-    multiplications,
     time_passes,
 )
-from headroles.studies.collaboration.options import INPUTS, SHARED, CollaborateOptions
+from headroles.studies.collaboration.options import SHARED, CollaborateOptions
 from headroles.studies.collaboration.result import COLUMNS, Collaboration, CollaborativeModel
-from headroles.studies.collaboration.sample import SampleText, read_sample
+from headroles.studies.collaboration.sample import read_sample
+from headroles.studies.collaboration.task import change_on
+from headroles.tasks import open_run
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_STEPS = 48
-"""Ranks that are tried for a target error lie a full rank / 48 apart, as shared dimensions do."""
-
 
 @takes(CollaborateOptions)
 def collaborate_heads(
-    model: Model, sample: Corpus | None, options: CollaborateOptions
+    model: Model,
+    sample: Corpus | None,
+    options: CollaborateOptions,
+    task: str | Path | None = None,
 ) -> tuple[CollaborativeModel, Collaboration]:
     """Make a model whose heads share query and key dimensions, and measure what it changes.
 
@@ -57,6 +55,8 @@ def collaborate_heads(
         sample: text like that which the model is for, to weight and to measure with; None for
             the bundled treebank.
         options: keyword arguments, described below.
+        task: examples of what the model was trained for, which it was not trained on; its loss
+            and metrics are measured before and after.
 
     Returns:
         The new model with its tokenizer, and the table of its layers.
@@ -64,24 +64,29 @@ def collaborate_heads(
     Raises:
         ModelSupportError: a family with position terms in its scores.
         UsageError: a rank that the layers cannot have, or neither a rank nor an error.
-        CorpusError, ModelError, TokenizerError: as `score_heads`.
+        CorpusError, ModelError, TokenizerError: as `score_heads`, and for a task as `ablate_heads`.
     """
-    return collaborate(model, sample, options)
+    return collaborate(model, sample, options, task)
 
 
 def collaborate(
-    model: Model, sample: Corpus | None, options: CollaborateOptions
+    model: Model,
+    sample: Corpus | None,
+    options: CollaborateOptions,
+    task: str | Path | None = None,
 ) -> tuple[CollaborativeModel, Collaboration]:
     """`collaborate_heads` for callers that have their options together."""
-    _check_goal(options)
+    check_goal(options)
     network, tokenizer = load_whole(model, options)
-    encoder = load_encoder(network, replace(options.part(ModelOptions), tokenizer=tokenizer))
+    asked = replace(options, tokenizer=tokenizer)
+    encoder = load_encoder(network, asked)
     with open_reader(network) as reader:
         n_heads, family = reader.n_heads, reader.family.name
     sites = find_sites(network, n_heads)
-    _check_rank(options, sites)
+    check_rank(options, sites, n_heads)
+    run = None if task is None else open_run(network, task, asked)
     text = read_sample(encoder, sample, options)
-    fits = _fit(network, sites, text, options)
+    fits = fit_sites(network, sites, text, options, n_heads)
     after = copy.deepcopy(network)
     for fit in fits:
         install(after, fit.site, fit.factors)
@@ -98,108 +103,12 @@ def collaborate(
         "parameters_before": count_parameters(network),
         "parameters_after": count_parameters(after),
         "passes": _passes(network, after, fits, encoder.max_tokens),
+        "task": None if run is None else change_on(run, open_run(after, run.task.file, asked)),
     }
     return CollaborativeModel(after, tokenizer, provenance), Collaboration(frame, provenance)
 
 
-def _check_goal(options: CollaborateOptions) -> None:
-    if (options.rank is None) == (options.error is None):
-        raise UsageError(
-            "how far to go is not said, or twice; give either a rank (--rank) or a largest "
-            "error of scores (--error)"
-        )
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """The factors of one site, and how good they are."""
-
-    site: Site
-    factors: Factors
-    seconds: float
-    tensor_error: float
-    score_error: float
-    score_error_held_out: float
-
-    def multiplications(self, tokens: int) -> tuple[int, int]:
-        """Of a sequence of ``tokens``, before and after."""
-        heads, _, width = self.site.maps.query.shape
-        sharing = heads if self.factors.method == SHARED else 0
-        before = multiplications(width, self.site.maps.full_rank, tokens)
-        return before, multiplications(width, self.factors.rank, tokens, sharing)
-
-
-def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...]) -> None:
-    if options.rank is None:
-        return
-    for site in sites:
-        heads, full = len(site.maps.query), site.maps.full_rank
-        if options.rank > full:
-            raise UsageError(
-                f"the rank is {options.rank}; layer {site.layers[0]} has {heads} heads of "
-                f"{full // heads} dimensions, so it must be {full} or less"
-            )
-        if options.method != SHARED and options.rank % heads:
-            raise UsageError(
-                f"the rank is {options.rank}; with factors per head it must be a multiple of "
-                f"the {heads} heads"
-            )
-
-
-def _fit(
-    network: PreTrainedModel, sites: tuple[Site, ...], text: SampleText, options: CollaborateOptions
-) -> list[_Fit]:
-    learnt = collect_moments(network, sites, text.learnt)
-    held_out = collect_moments(network, sites, text.held_out)
-    fits = []
-    for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
-        plain = Moments.none(site.maps.query.shape[2])
-        start = time.process_time()
-        factors = _find(site, seen if options.weighting == INPUTS else plain, seen, options)
-        seconds = time.process_time() - start
-        errors = (score_error(site.maps, factors, one) for one in (plain, seen, unseen))
-        fits.append(_Fit(site, factors, seconds, *errors))
-    return fits
-
-
-def _find(site: Site, weighting: Moments, seen: Moments, options: CollaborateOptions) -> Factors:
-    """Factors of the rank asked for, or of the least rank whose error on the sample is met."""
-
-    def at(rank: int) -> Factors:
-        return factorise(
-            site.maps,
-            weighting,
-            rank,
-            options.method,
-            seed=options.seed,
-            restarts=options.restarts,
-        )
-
-    if options.rank is not None:
-        return at(options.rank)
-    assert options.error is not None
-    ranks = list(_ranks(site, options.method))
-    low, high = 0, len(ranks) - 1
-    best = at(ranks[high])
-    while low < high:
-        middle = (low + high) // 2
-        factors = at(ranks[middle])
-        if score_error(site.maps, factors, seen) <= options.error:
-            high, best = middle, factors
-        else:
-            low = middle + 1
-    return best
-
-
-def _ranks(site: Site, method: str) -> Iterator[int]:
-    """Ranks to choose from, the full one last."""
-    heads, full = len(site.maps.query), site.maps.full_rank
-    step = max(1, full // _STEPS) if method == SHARED else heads
-    yield from range(step, full, step)
-    yield full
-
-
-def _frame(fits: list[_Fit], measured: dict[str, Any]) -> pd.DataFrame:
+def _frame(fits: list[Fit], measured: dict[str, Any]) -> pd.DataFrame:
     rows = []
     for fit in fits:
         heads, size, width = fit.site.maps.query.shape
@@ -228,7 +137,7 @@ def _frame(fits: list[_Fit], measured: dict[str, Any]) -> pd.DataFrame:
 
 
 def _passes(
-    before: PreTrainedModel, after: PreTrainedModel, fits: list[_Fit], longest: int
+    before: PreTrainedModel, after: PreTrainedModel, fits: list[Fit], longest: int
 ) -> list[dict[str, Any]]:
     """What passes over sequences of some lengths take: multiplications of scores, and seconds."""
     rows = time_passes(before, after, longest)

@@ -27,10 +27,12 @@ def divergences(
     """(layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
 
     Kullback-Leibler divergence of rows of attention, sum a ln(a / b), the mean over heads and
-    real queries. Every model reads what its own layers below put out.
+    real queries; NaN for a layer that has lost all its heads. Every model reads what its own
+    layers below put out.
     """
     with open_reader(before) as first, open_reader(after) as second:
         sums, rows = np.zeros(first.n_layers), 0
+        n_heads = np.array([len(heads) or np.nan for heads in first.kept])
         for batch in batches:
             real = batch["attention_mask"].bool()
             kept: list[Tensor] = []
@@ -41,14 +43,14 @@ def divergences(
 
             second.read(batch, compare)
             rows += int(real.sum())
-    return sums / rows
+    return np.asarray(sums / n_heads / rows)
 
 
 def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
-    """Mean over heads of the divergence of rows, summed over real queries."""
+    """The divergence of rows, summed over heads and real queries; rows of 0 diverge by 0."""
     tiny = torch.finfo(torch.float32).tiny
     ratio = before.clamp_min(tiny).log() - after.clamp_min(tiny).log()
-    per_row = (before * ratio).sum(dim=-1).mean(dim=1)
+    per_row = (before * ratio).sum(dim=(1, 3))
     return float(per_row[real].double().sum())
 
 
@@ -73,7 +75,8 @@ def time_passes(
 ) -> list[dict[str, Any]]:
     """Seconds that both encoders take for sequences of each of ``LENGTHS`` that they can have.
 
-    The best of some passes, in turns, over 512 tokens in all.
+    The best of some passes, in turns, over 512 tokens in all: of the processor, which other
+    programs disturb less than the clock; on other devices of the clock.
     """
     rows = []
     for tokens in (length for length in LENGTHS if length <= longest):
@@ -97,9 +100,10 @@ def _made_up(model: PreTrainedModel, tokens: int) -> dict[str, Tensor]:
 
 
 def _seconds(model: PreTrainedModel, inputs: dict[str, Tensor]) -> float:
-    start = time.perf_counter()
+    clock = time.process_time if model.device.type == "cpu" else time.perf_counter
+    start = clock()
     with torch.inference_mode():
         model.base_model(**inputs)
         if model.device.type == "cuda":
             torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return clock() - start

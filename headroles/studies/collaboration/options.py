@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from headroles.models import ModelOptions
 from headroles.options import Option, Options
+from headroles.tasks import TaskOptions
 
 METHODS = SHARED, PER_HEAD = ("shared", "per-head")
 WEIGHTINGS = INPUTS, _ = ("inputs", "none")
@@ -37,7 +38,7 @@ class SampleOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollaborateOptions(SampleOptions, ModelOptions):
+class CollaborateOptions(SampleOptions, TaskOptions):
     """How queries and keys are factorised."""
 
     title: ClassVar[str] = "Factorisation"
@@ -46,7 +47,8 @@ class CollaborateOptions(SampleOptions, ModelOptions):
         int | None,
         Option(
             "Dimensions of queries and keys that all heads of a layer have together.",
-            more="As many as the model has (heads times head size) change nothing.",
+            more="As many as the model has (heads times head size) change nothing. A layer that "
+            "lost heads has no more than are left, and per head as many as a whole layer has.",
             words="the rank",
             least=1,
         ),

@@ -13,7 +13,7 @@ from headroles.formats import to_records
 from headroles.inference import adjust_p_values, label_permutation_test
 from headroles.models import Model, load_encoder, open_reader
 from headroles.models.als import FloatArray, head_singular
-from headroles.models.low_rank import find_sites
+from headroles.models.sites import find_sites
 from headroles.models.subspaces import (
     dimensions_for,
     overlaps,
@@ -21,13 +21,16 @@ from headroles.models.subspaces import (
     random_sums,
     sum_singular,
 )
+from headroles.models.surgery import removed_from
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.studies.collaboration.options import RedundancyOptions
 from headroles.studies.collaboration.redundancy_result import PAIR_COLUMNS, SHARES, Redundancy
 
 if TYPE_CHECKING:
-    from headroles.models.low_rank import Site
+    from transformers import PreTrainedModel
+
+    from headroles.models.sites import Site
     from headroles.studies.role_table import RoleTable
 
 _CORRECTION = "fdr_bh"
@@ -55,7 +58,7 @@ def report_redundancy(
 
     Raises:
         ModelSupportError: a family with position terms in its scores.
-        UsageError: roles of a model of another shape.
+        UsageError: roles of a model of another shape, or of one that lacks heads.
         ModelError, TokenizerError: as `score_heads`.
     """
     return redundancy(model, roles, options)
@@ -75,7 +78,10 @@ def redundancy(model: Model, roles: RoleTable | None, options: RedundancyOptions
     provenance = new_provenance(
         model={**encoder.description, "family": family}, corpus={}, options=options.record()
     )
-    shared = None if roles is None else _roles(sites, common, roles, options)
+    shared = None
+    if roles is not None:
+        _refuse_removed(encoder.model)
+        shared = _roles(sites, common, roles, options)
     provenance["redundancy"] = {
         "layers": to_records(layers),
         "roles": None if shared is None else to_records(shared),
@@ -120,7 +126,10 @@ def _pairs(
         if (size, width) not in chance:
             chance[size, width] = np.sort(random_overlaps(size, width, _RANDOM_PAIRS, rng))
         first, second = np.triu_indices(len(query), 1)
-        part = pd.DataFrame({"layer": site.layers[0], "head": first, "other": second})
+        numbers = np.array(site.heads)
+        part = pd.DataFrame(
+            {"layer": site.layers[0], "head": numbers[first], "other": numbers[second]}
+        )
         for name, values in (("query", query[first, second]), ("key", key[first, second])):
             above = _RANDOM_PAIRS - np.searchsorted(chance[size, width], values)
             part[f"{name}_overlap"] = values
@@ -131,6 +140,14 @@ def _pairs(
     adjusted = adjust_p_values(both.ravel(), _CORRECTION).reshape(both.shape)
     frame["query_p_adjusted"], frame["key_p_adjusted"] = adjusted.T
     return frame[list(PAIR_COLUMNS)]
+
+
+def _refuse_removed(model: PreTrainedModel) -> None:
+    if gone := removed_from(model):
+        raise UsageError(
+            f"the model lacks {len(gone)} of its heads, and roles are set beside layers that have "
+            "all of theirs; report the model that it was pruned from, or leave the roles out"
+        )
 
 
 def _roles(

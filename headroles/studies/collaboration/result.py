@@ -56,9 +56,10 @@ class CollaborativeModel(Stored):
 
     def write_files(self, folder: Path) -> list[str]:
         """Write configuration, tokenizer and weights."""
-        from headroles.models.collaborative import save_collaborative
-
-        return save_collaborative(self.model, self.tokenizer, folder)
+        before = set(folder.iterdir())
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        return sorted(file.name for file in set(folder.iterdir()) - before)
 
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
@@ -72,11 +73,11 @@ class CollaborativeModel(Stored):
 class Collaboration(Result):
     """What queries and keys of low rank change, and what they save, layer by layer.
 
-    ``frame`` has the columns of ``COLUMNS``, a row per layer. ``rank`` is the number of query
-    dimensions of all heads together, and ``full_rank`` that of the original. Errors are root mean
-    squares as shares of the original's: ``tensor_error`` of the products of the weights,
-    ``score_error`` of scores on the sample and on text held out, each layer reading what the
-    original's layers below put out. Divergences are in nats (Kullback-Leibler, mean over heads
+    ``frame`` has the columns of ``COLUMNS``, a row per layer that has any heads. ``rank`` is the
+    number of query dimensions of all heads together, and ``full_rank`` that of the original. Errors
+    are root mean squares as shares of the original's: ``tensor_error`` of the products of the
+    weights, ``score_error`` of scores on the sample and on text held out, each layer reading what
+    the original's layers below put out. Divergences are in nats (Kullback-Leibler, mean over heads
     and queries), each model reading what its own layers put out. Parameters are those of queries
     and keys, multiplications those of queries, keys and scores for a sequence of 128 tokens.
     ``rounds`` and ``seconds`` (of the processor) were spent on the factors.
@@ -94,11 +95,19 @@ class Collaboration(Result):
         whole: dict[str, Any] = self.provenance["collaboration"]
         return whole
 
+    @property
+    def task(self) -> dict[str, Any] | None:
+        """Loss and metrics before and after, and the change of the loss; None without a task."""
+        task: dict[str, Any] | None = self.whole.get("task")
+        return task
+
     def shown(self) -> Iterator[Shown]:
         """The layers, the cost, and what it means."""
         yield self._title()
         yield self._layers()
         yield self._cost()
+        if self.task:
+            yield from self._on_task(self.task)
         yield self._verdict()
         yield from map(Warned, self._found())
 
@@ -136,6 +145,17 @@ class Collaboration(Result):
         )
         return Grid(("tokens", "multiplications of scores", "time of a pass"), rows)
 
+    def _on_task(self, task: dict[str, Any]) -> Iterator[Shown]:
+        names = ("loss", *task["metrics"])
+        rows = [
+            (when, *(f"{task[when][name]:.4f}" for name in names)) for when in ("before", "after")
+        ]
+        yield Grid((f"{task['examples']} examples of {task['file']}", *names), tuple(rows))
+        yield (
+            f"the loss changes by {task['loss_change']:+.4f} ({task['ci_low']:+.4f} to "
+            f"{task['ci_high']:+.4f}, p = {task['p_value']:.2g})\n"
+        )
+
     def _verdict(self) -> str:
         own, before = (int(self.frame[name].sum()) for name in ("parameters", "parameters_before"))
         whole, all_before = (self.whole[f"parameters_{when}"] for when in ("after", "before"))
@@ -148,7 +168,7 @@ class Collaboration(Result):
             text += (
                 f"; from {slower[0]} tokens on attention takes more multiplications than before, "
                 "as every head uses all shared dimensions: fewer parameters, not more speed. "
-                "For speed take --method per-head, or prune heads"
+                "For speed prune heads, or take --method per-head"
             )
         return text
 

@@ -9,12 +9,14 @@ from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.scoring import HeadScores
+from headroles.studies.assignment import assign
 from headroles.studies.comparison.joining import JoinedScores, join_scores
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.comparison.shifts import shift_frame
 from headroles.studies.heads import clusters_of, scores_of
 from headroles.studies.options import AssignOptions, CompareOptions
-from headroles.studies.role_table import RoleTable, assign
+from headroles.studies.role_table import RoleTable
+from headroles.studies.stopped import refuse_stopped
 
 if TYPE_CHECKING:
     from headroles.studies.classification import Classification
@@ -51,7 +53,7 @@ def compare_roles(
 
     Raises:
         UsageError: an option outside its range, or scores that cannot be compared: of other
-            examples, numbers of layers or heads, or scored with other options.
+            examples, numbers of layers or heads, scored with other options, or stopped early.
     """
     return compare([before, after, *later], options)
 
@@ -60,6 +62,8 @@ def compare(sides: Sequence[Scored], options: CompareOptions) -> RoleShifts:
     """`compare_roles` for callers that have their options together."""
     scores = list(map(scores_of, sides))
     named = dict(zip(name_sides(len(sides), options), scores, strict=True))
+    for one in scores:
+        refuse_stopped(one, "paired tests take")
     joined = join_scores(named, options.on_mismatch)
     asked = options.part(AssignOptions)
     tables = {name: assign(scores, asked) for name, scores in joined.sets.items()}

@@ -101,9 +101,10 @@ def gate_heads(
     model: str | Path,
     task: str | Path,
     out: str | Path,
-    options: GateOptions,
+    *,
     test: str | Path | None = None,
     overwrite: bool = False,
+    options: GateOptions,
 ) -> Gated:
     """Learn which heads stay when only ``keep`` may, and write the model without the others.
 

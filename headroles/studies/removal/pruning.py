@@ -12,9 +12,9 @@ import torch
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
 from headroles.models.kept_heads import Head
-from headroles.models.loading import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.models.pruned import save_model
 from headroles.models.surgery import heads_of, remove_heads
+from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
 from headroles.results import Grid, Shown
 from headroles.storage import check_result_folder
@@ -74,10 +74,11 @@ class Pruned:
 def prune_heads(
     model: str | Path,
     out: str | Path,
-    options: PruneOptions,
+    *,
     task: str | Path | None = None,
     test: str | Path | None = None,
     overwrite: bool = False,
+    options: PruneOptions,
 ) -> Pruned:
     """Remove heads from a model and write what is left into a folder.
 
@@ -87,11 +88,11 @@ def prune_heads(
     Args:
         model: a folder or hub id; one that was pruned before may lose more.
         out: the folder to write.
-        options: keyword arguments, described below.
         task: examples that orders of importance are found with.
         test: examples on which the model is measured before and after. Take others than of
             ``task``: what was chosen by examples does better on them than on others.
         overwrite: whether ``out`` may hold files.
+        options: keyword arguments, described below.
 
     Raises:
         UsageError: an order without what it needs, or more heads than may go.

@@ -18,6 +18,7 @@ from headroles import (
     score_heads,
 )
 from headroles.errors import CorpusError, ModelSupportError, UsageError
+from headroles.models.surgery import remove_heads
 from headroles.results import save_together
 from headroles.studies.collaboration.measures import divergences, multiplications
 from headroles.studies.collaboration.result import COLUMNS
@@ -140,8 +141,10 @@ class TestMeasures:
         assert multiplications(384, 192, tokens, sharing=12) == after
         assert after / before == pytest.approx(expected, abs=0.005)
 
-    def test_divergence_is_that_of_all_real_rows(self) -> None:
+    @pytest.mark.parametrize("removed", [[], [(0, 1), (1, 2), (2, 0)]])
+    def test_divergence_is_that_of_all_real_rows(self, removed: list[tuple[int, int]]) -> None:
         model = make_model("bert")
+        remove_heads(model, removed)
         other = low_rank(model, "shared", 12)
         batch = make_inputs()
         expected = np.zeros(3)
@@ -204,7 +207,7 @@ class TestBadInput:
                 collaborate_heads(bert_folder, None, **given)
 
     def test_a_rank_above_the_full_one(self, bert_folder: Path) -> None:
-        with pytest.raises(UsageError, match=r"rank is 33; layer 0 has 4 heads of 8.* 32 or less"):
+        with pytest.raises(UsageError, match=r"rank is 33; a layer has 4 heads of 8.* 32 or less"):
             collaborate_heads(bert_folder, None, rank=33)
 
     def test_a_rank_per_head_that_the_heads_cannot_share_out(self, bert_folder: Path) -> None:

@@ -1,0 +1,134 @@
+"""Where scoring stops with `--until`, and whether what it answers is what the whole corpus says.
+
+python -m docs.studies.stopping DIR [--seeds N]
+
+DIR is what `headroles score` wrote. Its examples, or whole documents, are put into the random order
+of each seed and looked at as `headroles classify --until` does, without the model: an order by one
+seed is the one that the command reads. An answer is wrong where it contradicts the weighted mean,
+over the whole corpus, of which it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docs.studies.calibration_tables import markdown
+from headroles import HeadScores
+from headroles.inference import betting_test
+from headroles.scoring import ScoreBlock
+from headroles.studies import Stopping, UntilOptions
+from headroles.studies.heads import HeadColumns, hypotheses_of
+from headroles.studies.stopping import EXAMPLES_PER_LOOK, AnswersSoFar
+from headroles.testing import TestOptions
+
+ASKED = ((0.9, "corpus"), (0.95, "corpus"), (0.9, "text"))
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a run stopped: after so many sentences, with so many wrong answers."""
+
+    sentences: int
+    wrong: int
+
+
+def whole_means(scores: HeadScores, by_document: bool) -> NDArray[np.float64]:
+    """The weighted means (T,) over the corpus, of its examples or of its documents."""
+    options = TestOptions(clusters="document" if by_document else "none")
+    tested = hypotheses_of(scores, HeadColumns.of(scores), options)
+    if tested.bounds is None:
+        raise SystemExit("these scores have no bounds; score again")
+    return betting_test(tested.sample, tested.threshold, tested.bounds).mean
+
+
+def looks_of(
+    scores: HeadScores, seed: int, by_document: bool
+) -> tuple[int, list[tuple[ScoreBlock, int]]]:
+    """The number of units, and what a run looks at in the order of the seed.
+
+    Each look has the examples that are new to it, of documents that are read to their end, and the
+    number of sentences that were read by then.
+    """
+    names = np.asarray(scores.documents if by_document else scores.ids)
+    units = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
+    order = np.random.default_rng(seed).permutation(len(units))
+    rows = np.concatenate([units[k] for k in order])
+    sentences = np.cumsum([scores.ids[row].count("+") + 1 for row in rows])
+    ends = np.cumsum([len(units[k]) for k in order])
+    looks, start = [], 0
+    for read in range(EXAMPLES_PER_LOOK, len(rows) + EXAMPLES_PER_LOOK, EXAMPLES_PER_LOOK):
+        # That a document has ended shows when the next one begins, or the corpus ends.
+        whole = ends[ends < read] if by_document and read < len(rows) else ends[ends <= read]
+        if len(whole) and whole[-1] > start:
+            new = block_of(scores, rows[start : whole[-1]])
+            looks.append((new, int(sentences[min(read, len(rows)) - 1])))
+            start = whole[-1]
+    return len(units), looks
+
+
+def block_of(scores: HeadScores, rows: NDArray[np.intp]) -> ScoreBlock:
+    """Some examples, in this order."""
+    bounds = None if scores.bounds is None else scores.bounds[rows]
+    return ScoreBlock(
+        ids=[scores.ids[row] for row in rows],
+        documents=[scores.documents[row] for row in rows],
+        lengths=scores.lengths[rows],
+        values=scores.values[rows],
+        counts=scores.counts[rows],
+        bounds=bounds,
+    )
+
+
+def stop(scores: HeadScores, until: float, of: str, seed: int, means: NDArray[np.float64]) -> Stop:
+    """One run."""
+    by_document = of == "text"
+    stopping = Stopping(UntilOptions(until=until, until_of=of), TestOptions(test="betting"))
+    n_units, looks = looks_of(scores, seed, by_document)
+    so_far = AnswersSoFar(stopping, scores.roles, scores.score, n_units, by_document)
+    sentences = 0
+    for block, read in looks:
+        so_far.add(block)
+        sentences = read
+        if so_far.share_decided >= until:
+            break
+    limits = HeadColumns.of(scores).thresholds(scores, None)
+    answers = so_far.answers()
+    wrong = ((answers == "yes") & (means <= limits)) | ((answers == "no") & (means >= limits))
+    return Stop(sentences, int(wrong.sum()))
+
+
+def main() -> None:
+    """Parse the command line; print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scores", type=Path, help="folder of scores")
+    parser.add_argument("--seeds", type=int, default=20)
+    arguments = parser.parse_args()
+    scores = HeadScores.load(arguments.scores)
+    rows = []
+    for until, of in ASKED:
+        means = whole_means(scores, of == "text")
+        stops = [stop(scores, until, of, seed, means) for seed in range(arguments.seeds)]
+        found = sorted(one.sentences for one in stops)
+        wrong = [one.wrong for one in stops]
+        rows.append(
+            [
+                f"{until:g}",
+                of,
+                str(len(stops)),
+                f"{found[0]} to {found[-1]}",
+                f"{np.median(found):.0f}",
+                str(sum(wrong)),
+                str(sum(map(bool, wrong))),
+            ]
+        )
+    header = ["until", "of", "seeds", "stopped after, sentences", "median", "wrong answers"]
+    print(markdown([*header, "runs with any"], rows))
+
+
+if __name__ == "__main__":
+    main()

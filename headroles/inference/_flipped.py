@@ -1,0 +1,142 @@
+"""Statistics of samples whose clusters have their signs flipped.
+
+How flips are made cheap. For one column let D_g be the sum of (value - threshold) in cluster g,
+n_g its number of values, n and G the numbers of values and clusters, and s_g the signs. Write
+
+    T = sum s_g D_g,   Q = sum D_g^2,   A = sum s_g n_g D_g,   N = sum n_g^2.
+
+The flipped data have the mean m = T / n and cluster sums of residuals s_g D_g - n_g m, whose
+squares add up to S = Q - 2 m A + m^2 N: nothing but T and A depends on the flip, and both are
+products of a matrix of signs with a matrix of sums. The cluster-robust statistic is
+t = T / sqrt(G / (G - 1) * S). It is computed through
+
+    r = T / sqrt(G S + T^2),   t = sqrt(G - 1) * r / sqrt(1 - r^2),
+
+which grows with t but stays within [-1, 1] and keeps its digits where S is nearly 0. If all
+clusters have the same size, then G S + T^2 = G Q and one product is enough; clusters of one are
+the ordinary t-test. Products are in float64: on two cores float32 is a third faster at best, and
+its rounding could break the ties that the count of flips must keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headroles.inference._columns import OK, FloatArray
+from headroles.inference.sample import Sample
+
+
+@dataclass(frozen=True)
+class FlippedTests:
+    """The columns that can be tested, reduced to what sign flips need.
+
+    ``sums`` (clusters, tests) are D_g / sqrt(G Q), 0 where a cluster has no value, and ``scale``
+    (tests,) is sqrt(G Q). The rest speaks of the tests whose clusters differ in size, at the places
+    ``uneven``: ``sized`` (clusters, uneven) are n_g D_g / sqrt(G Q), ``cross`` and ``square`` the
+    factors of T A and T^2 in the denominator of r.
+    """
+
+    columns: NDArray[np.intp]
+    n_columns: int
+    n_clusters_of: NDArray[np.int64]
+    sums: FloatArray
+    scale: FloatArray
+    sizes: FloatArray
+    uneven: NDArray[np.intp]
+    sized: FloatArray
+    cross: FloatArray
+    square: FloatArray
+
+    @classmethod
+    def of(cls, sample: Sample, centre: ArrayLike) -> FlippedTests:
+        """Of the columns that can be tested, each less the ``centre`` that it is flipped about."""
+        ok = sample.moments.status == OK
+        columns = np.flatnonzero(ok)
+        sums, sizes = sample.about(centre)[:, columns], sample.cluster_sizes[:, columns]
+        return cls._from_sums(columns, len(ok), sums, sizes)
+
+    @classmethod
+    def _from_sums(
+        cls, columns: NDArray[np.intp], n_columns: int, sums: FloatArray, sizes: FloatArray
+    ) -> FlippedTests:
+        n_clusters = (sizes > 0).sum(axis=0)
+        scale = np.sqrt(n_clusters * (sums**2).sum(axis=0))
+        unit = sums / scale
+        uneven = np.flatnonzero(((sizes > 0) & (sizes != sizes.max(axis=0, initial=0))).any(axis=0))
+        some, n_of_some = sizes[:, uneven], n_clusters[uneven]
+        n = some.sum(axis=0)
+        return cls(
+            columns=columns,
+            n_columns=n_columns,
+            n_clusters_of=n_clusters,
+            sums=unit,
+            scale=scale,
+            sizes=sizes,
+            uneven=uneven,
+            sized=some * unit[:, uneven],
+            cross=2 * n_of_some / n,
+            square=1 + n_of_some * (some**2).sum(axis=0) / n**2,
+        )
+
+    @property
+    def n_tests(self) -> int:
+        return len(self.columns)
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.sums)
+
+    def take(self, order: NDArray[np.intp]) -> FlippedTests:
+        """The same tests in another order."""
+        return self._from_sums(
+            self.columns[order], self.n_columns, self.sums[:, order], self.sizes[:, order]
+        )
+
+    def correlations(self, signs: FloatArray) -> FloatArray:
+        """Give r (flips, tests) for signs (flips, clusters)."""
+        r: FloatArray = signs @ self.sums
+        if len(self.uneven):
+            where = slice(None) if len(self.uneven) == self.n_tests else self.uneven
+            total = r[:, where]
+            # G S + T^2 = 1 - cross T A + square T^2, in place: passes over memory cost time.
+            squares = signs @ self.sized
+            squares *= -self.cross
+            squares += self.square * total
+            squares *= total
+            squares += 1
+            np.maximum(squares, np.finfo(float).tiny, out=squares)
+            r[:, where] = total / np.sqrt(squares, out=squares)
+        return r
+
+    def observed(self) -> FloatArray:
+        """Give r (tests,) of the data as they are."""
+        return np.asarray(self.correlations(np.ones((1, self.n_clusters)))[0])
+
+    def standard_error(self, n: NDArray[np.int64]) -> FloatArray:
+        """The error (tests,) that t of flips is made with, of means of ``n`` values."""
+        return np.asarray(self.scale / np.sqrt(self.n_clusters_of - 1) / n)
+
+    def comparable(self, r: FloatArray) -> FloatArray:
+        """What orders flips and tests as t does: r itself if all tests have as many clusters."""
+        alike = bool((self.n_clusters_of == self.n_clusters_of[:1]).all())
+        return r if alike else t_of(r, self.n_clusters_of)
+
+    def spread(self, p_values: FloatArray) -> FloatArray:
+        """p-values of these tests at their columns, NaN at all others."""
+        everywhere = np.full(self.n_columns, np.nan)
+        everywhere[self.columns] = p_values
+        return everywhere
+
+
+def t_of(r: FloatArray, n_clusters: NDArray[np.int64]) -> FloatArray:
+    """Turn r into t (..., tests); infinite where nothing but the mean is left."""
+    t = np.multiply(r, r)
+    np.subtract(1, t, out=t)
+    np.maximum(t, 0, out=t)
+    with np.errstate(divide="ignore"):
+        np.divide(n_clusters - 1, t, out=t)
+    np.sqrt(t, out=t)
+    return np.multiply(t, r, out=t)

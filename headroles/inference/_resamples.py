@@ -1,0 +1,89 @@
+"""Clusters drawn with replacement: the sums of a sample, and a statistic of each resample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.inference._columns import (
+    OK,
+    FloatArray,
+    Seed,
+    check_resamples,
+    cluster_sums,
+    renumber,
+)
+from headroles.inference.sample import Sample
+
+_NUMBERS_AT_ONCE = 2**20
+"""Bounds a chunk of draws. Part of what a seed means: other chunks are other draws."""
+_NUMBERS_KEPT = 2**24
+"""Bounds the resampled statistics that are kept at a time: 128 MiB."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Columns with the same gaps, centred at their means, and how they are to be resampled.
+
+    ``sums`` (clusters, tests) are sums by cluster, ``sizes`` (clusters,) numbers of values, and
+    ``standard_error`` (tests,) is the same for the data as for each resample: G / (G - 1) times the
+    plain robust variance. With clusters of one size it is that of `t_test`.
+    """
+
+    sums: FloatArray
+    sizes: FloatArray
+    standard_error: FloatArray
+    n_resamples: int
+    seed: int
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.sums)
+
+    def resampled(self, statistic: Statistic) -> FloatArray:
+        """The statistic (resamples, tests) of clusters drawn with replacement.
+
+        The draws start afresh each time: what a column gets depends on no other column.
+        """
+        rng = np.random.default_rng(self.seed)
+        found = np.empty((self.n_resamples, self.sums.shape[1]))
+        n = self.n_clusters
+        step = max(1, _NUMBERS_AT_ONCE // n)
+        for first in range(0, self.n_resamples, step):
+            rows = min(step, self.n_resamples - first)
+            drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
+            counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
+            found[first : first + rows] = statistic(self, counts.astype(np.float64))
+        return found
+
+
+Statistic: TypeAlias = Callable[[Part, FloatArray], FloatArray]
+"""From a part of a sample and numbers of draws (resamples, clusters) to (resamples, tests)."""
+
+
+def parts(sample: Sample, n_resamples: int, seed: Seed) -> Iterator[tuple[NDArray[np.intp], Part]]:
+    """(columns, the part of the sample that they are) for all columns that can be tested."""
+    check_resamples(n_resamples)
+    moments = sample.moments
+    start = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed
+    step = max(1, _NUMBERS_KEPT // n_resamples)
+    for columns, present in sample.gaps:
+        tested = columns[moments.status[columns] == OK]
+        for first in range(0, len(tested), step):
+            block = tested[first : first + step]
+            complete = sample.values[np.ix_(present, block)].astype(np.float64)
+            clusters = renumber(sample.clusters[present])
+            sums = cluster_sums(complete - complete.mean(axis=0), clusters)
+            sizes = np.bincount(clusters).astype(np.float64)
+            error = moments.standard_error[block]
+            if (sizes != sizes[0]).any():
+                error = _robust_error(sums, len(complete))
+            yield block, Part(sums, sizes, error, n_resamples, start)
+
+
+def _robust_error(sums: FloatArray, n: int) -> FloatArray:
+    return np.asarray(np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum(axis=0)) / n)

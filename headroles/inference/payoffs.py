@@ -1,0 +1,128 @@
+"""What is bet on: weighted distances of bounded values from a threshold, summed up by unit.
+
+With a value X_i of example i between known bounds, a threshold m and a cap, the example has the
+weight w_i = min(1, cap / farthest bound from m), and a unit u (a cluster, or an example) pays
+D_u = mean of w_i (X_i - m) over its examples: no more than the cap on either side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headroles.errors import StatisticsError
+from headroles.inference._columns import FloatArray, check_thresholds, cluster_sums
+from headroles.inference.sample import Sample
+
+ROUNDING = 1e-9
+"""Relative to the reach of payoffs: what sums of them may be off by."""
+_SLACK = 0.01
+"""Values may lie this share of their range outside of it, as those of half precision do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What values lie between, known before the data.
+
+    Tests have one of K ``kinds`` (tests,). ``low`` and ``high`` (examples, K) bound the value of
+    each example; NaN where nothing is known, and then the example has no part in the test.
+    ``least`` and ``most`` (K,) bound those of all examples there could be, infinite if nothing
+    does. Examples count less whose value could be farther than ``cap`` from the threshold.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    least: FloatArray
+    most: FloatArray
+    kinds: NDArray[np.intp]
+    cap: float
+
+    def take(self, columns: NDArray[np.intp]) -> Bounds:
+        """The bounds of some tests."""
+        return replace(self, kinds=self.kinds[columns])
+
+
+@dataclass(frozen=True)
+class Payoffs:
+    """D (units, tests), 0 where a unit has no value.
+
+    ``reach`` (2, tests) is how far D can be below 0, and above. ``weight`` (tests,) is the sum over
+    units of the mean weight of their examples, ``n_units`` (tests,) the number of units with a
+    value.
+    """
+
+    payoffs: FloatArray
+    reach: FloatArray
+    weight: FloatArray
+    n_units: NDArray[np.intp]
+
+
+def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
+    """What is bet on. Raises StatisticsError as `betting_test`."""
+    limits = check_thresholds(threshold, sample.n_tests)
+    _check_bounds(sample, bounds)
+    n_units = int(sample.clusters.max(initial=-1)) + 1
+    payoffs, sizes, total = np.zeros((3, n_units, sample.n_tests))
+    for kind in np.unique(bounds.kinds):
+        columns = np.flatnonzero(bounds.kinds == kind)
+        weighted, weights = _weighted(sample, columns, kind, limits[columns], bounds)
+        there = weights > 0
+        payoffs[:, columns] = cluster_sums(weighted, sample.clusters)
+        total[:, columns] = cluster_sums(weights, sample.clusters)
+        sizes[:, columns] = cluster_sums(there.astype(np.float64), sample.clusters)
+    order = np.argsort(np.unique(sample.clusters, return_index=True)[1])  # as they first appear
+    payoffs, sizes, total = payoffs[order], sizes[order], total[order]
+    size = np.maximum(sizes, 1)
+    payoffs /= size
+    weight = (total / size).sum(axis=0)
+    return Payoffs(payoffs, _reach(limits, bounds), weight, (sizes > 0).sum(axis=0))
+
+
+def _weighted(
+    sample: Sample, columns: NDArray[np.intp], kind: int, limits: FloatArray, bounds: Bounds
+) -> tuple[FloatArray, FloatArray]:
+    """Of tests of one kind w (X - m) and w, both (examples, tests), 0 where there is no value."""
+    low, high = bounds.low[:, kind, None], bounds.high[:, kind, None]
+    values = sample.values[:, columns].astype(np.float64)
+    there = ~np.isnan(values) & ~np.isnan(low)
+    width = np.where(there, high - low, 0)
+    outside = np.where(there, np.maximum(low - values, values - high), 0)
+    if (outside > _SLACK * np.maximum(width, 1)).any():
+        raise StatisticsError(
+            f"a value lies {outside.max():g} outside of its bounds; were they made together?"
+        )
+    farthest = np.maximum(limits - low, high - limits)
+    weights = np.where(there, bounds.cap / np.maximum(farthest, bounds.cap), 0)
+    distances = np.where(there, np.clip(values, low, high) - limits, 0)
+    return weights * distances, weights
+
+
+def _reach(limits: FloatArray, bounds: Bounds) -> FloatArray:
+    """(2, tests): the most that w (m - X) and w (X - m) can be."""
+    sides = (limits - bounds.least[bounds.kinds], bounds.most[bounds.kinds] - limits)
+    # A mean that no value can be beyond is bet on at any reach.
+    return np.array(
+        [np.where(side > ROUNDING, np.minimum(side, bounds.cap), bounds.cap) for side in sides]
+    )
+
+
+def _check_bounds(sample: Sample, bounds: Bounds) -> None:
+    shape = (sample.n_examples, len(bounds.least))
+    if bounds.low.shape != shape or bounds.high.shape != shape or bounds.most.shape != shape[1:]:
+        raise StatisticsError(
+            f"bounds have shapes {bounds.low.shape} and {bounds.high.shape} for "
+            f"{sample.n_examples} examples and {len(bounds.least)} kinds"
+        )
+    if bounds.kinds.shape != (sample.n_tests,):
+        raise StatisticsError(
+            f"kinds have shape {bounds.kinds.shape} instead of ({sample.n_tests},)"
+        )
+    beyond = np.fmax(bounds.least - bounds.low, bounds.high - bounds.most)
+    if (beyond > _SLACK).any():
+        raise StatisticsError(
+            f"bounds of an example lie {np.nanmax(beyond):g} outside of those of all examples"
+        )
+    if not bounds.cap > 0:
+        raise StatisticsError(f"the cap is {bounds.cap}; it must be above 0")

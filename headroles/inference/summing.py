@@ -1,0 +1,184 @@
+"""Moments of values that come in blocks: memory does not grow with the number of examples.
+
+Two passes over the same blocks: the first has the means, the second all that is about them.
+Clusters must come whole, each in one block.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from headroles.errors import StatisticsError
+from headroles.inference._columns import (
+    FloatArray,
+    check_clusters,
+    check_values,
+    cluster_sums,
+    resolution_of,
+)
+from headroles.inference.moments import Moments
+from headroles.inference.sample import Sample
+
+
+class MeansInBlocks:
+    """The first pass: ``n`` (tests,) counts the values so far, ``mean`` (tests,) is theirs."""
+
+    def __init__(self, n_tests: int) -> None:
+        self.n: NDArray[np.int64] = np.zeros(n_tests, dtype=np.int64)
+        self.mean: FloatArray = np.zeros(n_tests)
+
+    def add(self, values: ArrayLike) -> None:
+        """Take in values (examples, tests), NaN for missing ones."""
+        centred, there = _centred(check_values(values), self.mean)
+        self.n += there.sum(axis=0)
+        self.mean += centred.sum(axis=0) / np.maximum(self.n, 1)
+
+    def take(self, columns: NDArray[np.intp]) -> MeansInBlocks:
+        """Those of some tests."""
+        part = MeansInBlocks(len(columns))
+        part.n, part.mean = self.n[columns], self.mean[columns]
+        return part
+
+
+class MomentsInBlocks:
+    """The second pass, over the values that ``means`` are of.
+
+    With ``clustered`` values come with their clusters; else they are independent. What `sample`
+    gives at the end has the moments and the skewness that `Sample` has for all values at once, but
+    not the values.
+    """
+
+    def __init__(self, means: MeansInBlocks, *, clustered: bool, ddof: int = 1) -> None:
+        n_tests = len(means.n)
+        self._means, self._clustered, self._ddof = means, clustered, ddof
+        self._second, self._third = np.zeros((2, n_tests))
+        self._clusters = _ClusterSums(means.n, ddof)
+        self._resolution = 0.0
+        self._dtype: DTypeLike = np.float64
+        self._n_examples = 0
+
+    def add(self, values: ArrayLike, clusters: ArrayLike | None = None) -> None:
+        """Take in values (examples, tests), and the clusters (examples,) that they come from."""
+        data = check_values(values)
+        self._dtype, self._resolution = data.dtype, resolution_of(data)
+        centred, there = _centred(data, self._means.mean)
+        squares = centred * centred
+        self._second += squares.sum(axis=0)
+        self._third += (squares * centred).sum(axis=0)
+        self._n_examples += len(data)
+        if self._clustered:
+            codes = check_clusters(clusters, len(data))
+            self._clusters.add(
+                cluster_sums(centred, codes), cluster_sums(there.astype(np.float64), codes)
+            )
+
+    def sample(self) -> Sample:
+        """A sample of all that was added, without its values."""
+        n = self._means.n
+        moments = Moments.empty(len(n))
+        moments.n[:] = n
+        moments.mean[:] = np.where(n, self._means.mean, np.nan)
+        several = n >= 2
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sd = np.sqrt(self._second / (n - self._ddof))
+            skewness = (self._third / n) / (self._second / n) ** 1.5
+        moments.sd[several] = sd[several]
+        n_clusters = self._n_examples
+        if self._clustered:
+            n_clusters = self._clusters.count
+            self._clusters.put(moments)
+        else:
+            moments.n_clusters[:] = n
+        apart = several & (moments.n_clusters == n)  # each value is a cluster
+        moments.standard_error[apart] = sd[apart] / np.sqrt(n[apart])
+        moments.df[apart] = n[apart] - 1.0
+        moments.settle(self._resolution)
+        return SummedSample(moments, skewness, n_clusters, self._dtype, self._ddof)
+
+
+class _ClusterSums:
+    """What errors that are robust to clusters are made of; the formulas are those of `Sample`."""
+
+    def __init__(self, n: NDArray[np.int64], ddof: int) -> None:
+        self._n, self._ddof = np.maximum(n, 1), ddof
+        self.count = 0
+        self._n_clusters = np.zeros(len(n), dtype=np.int64)
+        self._error, self._shares, self._q, self._q_squared, self._largest = np.zeros((5, len(n)))
+        self._smallest = np.full(len(n), np.inf)
+
+    def add(self, residuals: FloatArray, sizes: FloatArray) -> None:
+        """Sums of residuals (clusters, tests), and numbers of values."""
+        there = sizes > 0
+        shares = sizes / self._n
+        with np.errstate(divide="ignore", invalid="ignore"):  # one cluster has no error anyway
+            free = 1 / (1 - shares) if self._ddof else 1.0
+            q = shares**2 / (1 - shares)
+            self._error += (residuals**2 * free).sum(axis=0)
+        self._shares += (shares**2).sum(axis=0)
+        self._q += q.sum(axis=0)
+        self._q_squared += (q**2).sum(axis=0)
+        self._largest = np.maximum(self._largest, sizes.max(axis=0, initial=0))
+        self._smallest = np.minimum(
+            self._smallest, np.where(there, sizes, np.inf).min(axis=0, initial=np.inf)
+        )
+        self._n_clusters += there.sum(axis=0)
+        self.count += len(sizes)
+
+    def put(self, moments: Moments) -> None:
+        """Fill in clusters, errors and degrees of freedom."""
+        moments.n_clusters[:] = self._n_clusters
+        several = self._n_clusters >= 2
+        moments.standard_error[several] = np.sqrt(self._error[several]) / self._n[several]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            df = 1 / (self._shares + self._q**2 - self._q_squared)
+        alike = self._largest == self._smallest
+        moments.df[several] = np.where(alike, self._n_clusters - 1.0, df)[several]
+
+
+class SummedSample(Sample):
+    """A sample whose moments are known, and whose values were not kept."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        skewness: FloatArray,
+        n_clusters: int,
+        dtype: DTypeLike,
+        ddof: int,
+    ) -> None:
+        super().__init__(np.empty((0, len(moments.n)), dtype), np.empty(0, np.intp), ddof)
+        self.__dict__.update(moments=moments, skewness=skewness, n_clusters=n_clusters)
+
+    def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
+        """The same moments, with no deviation in some tests."""
+        moments, dtype = self.moments.take(np.arange(self.n_tests)), self.values.dtype
+        moments.mean[columns] = moments.mean[columns].astype(dtype)
+        moments.sd[columns & (moments.n >= 2)] = 0
+        moments.standard_error[columns & (moments.n_clusters >= 2)] = 0
+        moments.settle(resolution_of(self.values))
+        skewness = np.where(columns, np.nan, self.skewness)
+        return SummedSample(moments, skewness, self.n_clusters, dtype, self.ddof)
+
+    def about(self, threshold: ArrayLike) -> FloatArray:
+        """Raise StatisticsError: it takes values."""
+        raise StatisticsError("this needs all values, and only their sums were kept")
+
+    @cached_property
+    def cluster_sizes(self) -> FloatArray:
+        """As `about`."""
+        return self.about(0)
+
+    @cached_property
+    def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """As `about`."""
+        self.about(0)
+        return []
+
+
+def _centred(data: NDArray[np.floating], mean: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Values less the mean, 0 where there is none, and which are there, both (examples, tests)."""
+    there = ~np.isnan(data)
+    return np.where(there, data.astype(np.float64) - mean, 0), there

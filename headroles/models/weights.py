@@ -1,0 +1,183 @@
+"""Configurations and weights, from a folder or the hub: read whole, or refused by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+
+from headroles.errors import ModelError
+from headroles.models.collaborative import is_collaborative, load_collaborative
+from headroles.models.families import refuse_unsupported
+from headroles.models.folders import cure_of_config, cure_of_weights, refuse_absurd_sizes
+from headroles.models.hub import where_to_look
+from headroles.models.options import ModelOptions
+from headroles.models.pruned import as_published, class_of, class_to_load, one_of
+from headroles.models.quiet import quiet_transformers
+from headroles.wording import in_one_line, listed
+
+ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
+"""What a model may have on top of its encoder, where that is needed."""
+_CLASSES = {
+    ENCODER: AutoModel,
+    CLASSIFICATION: AutoModelForSequenceClassification,
+    MASKED_LM: AutoModelForMaskedLM,
+}
+# A checkpoint may lack these: no attention weight depends on them.
+_UNUSED_PARTS = {
+    ENCODER: ("pooler.", "position_ids"),
+    CLASSIFICATION: ("position_ids",),
+    MASKED_LM: ("pooler.", "position_ids"),
+}
+_OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")
+_HUB_ID_PARTS = 2  # owner/name
+
+
+def read_model(
+    name: str, options: ModelOptions, head: str | None = None
+) -> tuple[PreTrainedModel, list[str]]:
+    """A model on the CPU in evaluation mode, and what to know of weights that it does not use.
+
+    With ``head``, one of ``HEADS``, it has that on top of its encoder; with None it is of the
+    class that wrote the weights.
+
+    Raises ModelError for weights that are not there, that do not fit or that would be random.
+    """
+    config = load_config(name, options)
+    refuse_unsupported(config)
+    if is_collaborative(name):
+        model = load_collaborative(name, config, getattr(torch, options.dtype))
+        return _with_head(model, name, head), []
+    network, report = _from_pretrained(name, config, options, head)
+    _refuse_lacking(network, name, report, head)
+    model = as_published(network)
+    cast(nn.Module, model).eval()
+    return model, _unused_layers(report["unexpected_keys"])
+
+
+def _from_pretrained(
+    name: str, config: PreTrainedConfig, options: ModelOptions, head: str | None
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """What transformers makes of the weights, and its report of those that did not fit."""
+    kind: Any = class_of(config) if head is None else class_to_load(_CLASSES[head], config)
+    try:
+        with quiet_transformers():
+            network, report = kind.from_pretrained(
+                name,
+                config=config,
+                **where_to_look(name, options),
+                dtype=getattr(torch, options.dtype),
+                use_safetensors=True,
+                trust_remote_code=options.trust_remote_code,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused by name, once all of them are known
+            )
+    except Exception as error:  # of whatever the configuration made of the model
+        raise ModelError(
+            f"the weights of {name} cannot be loaded ({in_one_line(error)}); "
+            f"{cure_of_weights(Path(name))}"
+        ) from error
+    return network, report
+
+
+def _refuse_lacking(
+    network: PreTrainedModel, name: str, report: dict[str, Any], head: str | None
+) -> None:
+    """Raise ModelError for weights that would be random, and are not among the unused parts."""
+    missing = sorted(report["missing_keys"])
+    missing += sorted(f"{key} of another shape" for key, *_ in report["mismatched_keys"])
+    lacking = [key for key in missing if not is_unused(key, head)]
+    if head and lacking and not any(_is_of_encoder(key, network) for key in lacking):
+        raise headless(name, head, f"{', '.join(lacking[:3])} would be random")
+    if lacking:
+        raise ModelError(
+            f"{name} lacks weights of its {'model' if head is None else 'encoder'} "
+            f"({listed(lacking)}); random ones would be scored in their place. Check that the "
+            "weights belong to the configuration"
+        )
+
+
+def _with_head(model: PreTrainedModel, name: str, head: str | None) -> PreTrainedModel:
+    """A whole model as it was asked for. Raises ModelError if it lacks what is to be on top."""
+    if head is None:
+        return model
+    if head == ENCODER:
+        return cast(PreTrainedModel, model.base_model)
+    if not isinstance(model, one_of(_CLASSES[head], model.config)):
+        raise headless(name, head, f"it is a {type(model).__name__}")
+    return model
+
+
+def headless(name: str, head: str, finding: str) -> ModelError:
+    """The error for a model without what it is to have on top of its encoder."""
+    return ModelError(
+        f"{name} has nothing trained on top of its encoder for {head.replace('_', ' ')} "
+        f"({finding}), so what its heads are worth for it means nothing; fine-tune it on the "
+        "task first"
+    )
+
+
+def _is_of_encoder(key: str, network: PreTrainedModel) -> bool:
+    return key.startswith(f"{network.base_model_prefix}.") and "pooler." not in key
+
+
+def _unused_layers(unexpected: Iterable[str]) -> list[str]:
+    """What to know of layers that the checkpoint has and the configuration does not ask for."""
+    unused = sorted(key for key in unexpected if _OF_A_LAYER.search(key))
+    if not unused:
+        return []
+    return [
+        f"the checkpoint has {len(unused)} weights of layers that its configuration does not use "
+        f"({listed(unused)}): check num_hidden_layers in config.json"
+    ]
+
+
+def is_unused(key: str, head: str | None = ENCODER) -> bool:
+    """Whether a weight is of a part which no attention weight, and no ``head``, depends on."""
+    return any(part in key for part in _UNUSED_PARTS[head or ENCODER])
+
+
+def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
+    """The configuration of a folder or hub id. Raises ModelError where there is none."""
+    folder = Path(name)
+    if folder.is_dir() and not (folder / "config.json").is_file():
+        raise ModelError(
+            f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"
+        )
+    where = where_to_look(name, options)
+    try:
+        refuse_absurd_sizes(name, PreTrainedConfig.get_config_dict(name, **where)[0])
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            name, trust_remote_code=options.trust_remote_code, **where
+        )
+    except ModelError:
+        raise
+    except Exception as error:  # configurations are validated by libraries with errors of their own
+        if not folder.exists():
+            if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
+                raise ModelError(f"there is no folder {name}; check the path") from error
+            reason = (
+                "the hub cannot be reached from here, and no copy of it was kept from earlier"
+                if where["local_files_only"]
+                else f"no model of that name could be had from the hub ({in_one_line(error)})"
+            )
+            raise ModelError(
+                f"there is no folder {name}, and {reason}; check the name and the connection"
+            ) from error
+        raise ModelError(
+            f"the configuration of {name} cannot be read ({in_one_line(error)}); "
+            f"{cure_of_config(folder)}"
+        ) from error
+    return config

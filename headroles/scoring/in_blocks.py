@@ -1,0 +1,61 @@
+"""Scores that are too many to be held at once: block by block, as often as asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headroles import storage
+from headroles.errors import StorageError
+from headroles.roles import SCORES, Role, Score
+from headroles.scoring.blocks import ScoreBlock
+from headroles.scoring.scores import HeadScores
+from headroles.scoring.tables import SCORES_FILE, read_blocks
+
+MOST_AT_ONCE = 2**28
+"""Scores that are held at once: 1 GiB, and several times as much while they are tested."""
+
+
+@dataclass(frozen=True)
+class ScoresInBlocks:
+    """Scores as `HeadScores` has them; ``blocks`` gives those of some examples at a time."""
+
+    roles: tuple[Role, ...]
+    n_layers: int
+    n_heads: int
+    score: Score
+    blocks: Callable[[], Iterator[ScoreBlock]]
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_folder(cls, folder: Path, provenance: dict[str, Any]) -> ScoresInBlocks:
+        """Those stored in a folder, whose ``run.json`` says what is in ``provenance``."""
+        roles = tuple(map(Role.from_record, provenance["roles"]))
+        heads = (provenance["layers"], provenance["heads"])
+        score = SCORES[provenance["score"]]
+        ids = [role.id for role in roles]
+
+        def blocks() -> Iterator[ScoreBlock]:
+            try:
+                yield from read_blocks(folder, ids, heads, score)
+            except (KeyError, IndexError, ValueError, TypeError) as error:
+                raise StorageError(
+                    f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it "
+                    f"({error!r}); score again"
+                ) from error
+
+        return cls(roles, *heads, score, blocks, provenance)
+
+
+def open_scores(folder: str | Path) -> HeadScores | ScoresInBlocks:
+    """The scores in a folder: all of them, or block by block where they are too many.
+
+    Raises StorageError as `HeadScores.load`.
+    """
+    folder = Path(folder)
+    provenance = HeadScores.read_record(folder)
+    if provenance["scores"] > MOST_AT_ONCE:
+        return ScoresInBlocks.of_folder(folder, provenance)
+    return HeadScores.read_files(folder, provenance)

@@ -1,0 +1,117 @@
+"""PowerPlan: how many examples it takes to decide each head and role."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from headroles.formats import to_records
+from headroles.inference import NO, YES
+from headroles.results import Grid, Result, Shown
+from headroles.studies.forms import PlanForm
+from headroles.testing import describe_correction
+
+COLUMNS = (
+    "layer",
+    "head",
+    "role",
+    "n",
+    "n_clusters",
+    "mean",
+    "effect_size",
+    "threshold",
+    "direction",
+    "alpha_per_test",
+    "design_effect",
+    "examples_with_score",
+    "corpus_examples",
+    "note",
+)
+SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
+"""The shares of a role's heads that a summary tells the examples for."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PowerPlan(Result):
+    """How many examples it takes to decide every head and role, if all is as in the pilot.
+
+    ``frame`` has the columns of ``COLUMNS``, ordered by role, layer and head. ``n``, ``mean`` and
+    ``effect_size`` are those of the pilot. ``direction`` is ``"yes"`` for heads above the
+    threshold and ``"no"`` for those below; to be shown, both need examples.
+    ``examples_with_score`` is the number of examples with a score for the role at which the test
+    has the power asked for, and ``corpus_examples`` the number of all examples that have so
+    many, in documents like those of the pilot where they are clusters. Infinity is for a mean at
+    the threshold, NaN for what cannot be planned; ``note`` says why.
+    """
+
+    kind: ClassVar[str] = "plan"
+    form: ClassVar[type[msgspec.Struct]] = PlanForm
+    stem: ClassVar[str] = "plan"
+    cure: ClassVar[str] = "make one with: headroles power DIR --out PLAN"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "summary")
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What was asked for, and the size of the pilot."""
+        plan: dict[str, Any] = self.provenance["plan"]
+        return plan
+
+    def summary(self) -> pd.DataFrame:
+        """For each role how many heads there are to decide, and the corpus that it takes.
+
+        Columns: ``share``, of the examples that have a score for the role; ``above``, ``below``
+        and ``unplanned``, numbers of heads; ``half``, ``nine_tenths`` and ``all``, the examples
+        of a corpus large enough for that share of the planned heads.
+        """
+        rows = {
+            role: self._summary_of(part) for role, part in self.frame.groupby("role", sort=False)
+        }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
+
+    def _summary_of(self, rows: pd.DataFrame) -> dict[str, float]:
+        needed = np.sort(rows["corpus_examples"].dropna().to_numpy())
+        return {
+            "share": rows["n"].max() / self.plan["examples"],
+            "above": int((rows["direction"] == YES).sum()),
+            "below": int((rows["direction"] == NO).sum()),
+            "unplanned": len(rows) - len(needed),
+            **{
+                name: needed[int(np.ceil(share * len(needed))) - 1] if len(needed) else np.nan
+                for name, share in SHARES.items()
+            },
+        }
+
+    def shown(self) -> Iterator[Shown]:
+        """How many examples it takes to decide the heads of each role."""
+        asked, summary = self.plan, self.summary()
+        documents = f", {asked['n_clusters']} documents" * (asked["clustered_by"] != "none")
+        yield (
+            f"examples of a corpus that decide half, nine tenths and all of a role's heads\n"
+            f"with power {asked['power']:g} each (alpha {asked['alpha']:g}, "
+            f"{describe_correction(asked['correction'], asked['family'])}); "
+            f"the pilot had {asked['examples']} examples{documents}\n"
+        )
+        rows = []
+        for role, row in zip(summary.index, summary.to_dict(orient="records"), strict=True):
+            rows.append((str(role), f"{row.pop('share'):.0%}", *map(_whole, row.values())))
+        names = (str(name).replace("_", " ") for name in summary.columns)
+        yield Grid(("role", *names), tuple(rows))
+        yield "the pilot's means are uncertain: take these numbers as lower bounds"
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts; null where no number of examples is known to do."""
+        return {"plan": self.plan, "roles": to_records(self.summary().reset_index())}
+
+
+def _whole(number: float) -> str:
+    """A count for people; infinity stays, and - is what there is not."""
+    if math.isnan(number):
+        return "-"
+    return "inf" if math.isinf(number) else f"{int(number):,}"

@@ -1,0 +1,100 @@
+"""Scores that stopped early: what is valid of them, what is refused, what is told.
+
+Where to stop was decided by looking at the scores. Of what is made from them:
+
+* betting, and so role tables by betting, certified answers and replication, may be looked at as
+  often as one likes, and is valid;
+* sentences of examples claim nothing;
+* intervals take the number of examples as given: those of t are told to be rough, others refused;
+* comparisons and plans, tests by anything but betting, the published preset, and thresholds that
+  are found in the scores themselves are refused.
+
+A run that came to the end of its corpus has the scores that it would have had without stopping, and
+nothing is refused or told of these; betting stays, as the order is still random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from headroles.errors import UsageError
+from headroles.studies.options import CORPUS
+from headroles.testing import BETTING, BY_T, T, TestOptions, UnitOptions
+
+
+class Provided(Protocol):
+    """Scores, or what stands for them, with what they were computed from."""
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What they were computed from."""
+
+
+DOCUMENT, EXAMPLE = "document", "example"
+"""Units of a random order."""
+
+
+def stopped_early(provenance: Mapping[str, Any]) -> bool:
+    """Whether scoring stopped before the end of the corpus."""
+    stopped = provenance.get("stopped") or {}
+    return bool(stopped) and stopped["sentences"] < stopped["of_sentences"]
+
+
+def refuse_stopped(scores: Provided, what: str) -> None:
+    """Raise UsageError for ``what`` is to be done with scores that stopped early."""
+    if stopped_early(scores.provenance):
+        stopped = scores.provenance["stopped"]
+        raise UsageError(
+            f"scoring stopped after {stopped['sentences']} of {stopped['of_sentences']} sentences, "
+            f"when enough was decided, and {what} a number of examples that does not depend on the "
+            "scores; score the whole corpus, without until (--until)"
+        )
+
+
+def warn_of_stopped(provenance: Mapping[str, Any]) -> list[str]:
+    """What to know of intervals by t; mostly nothing."""
+    if not stopped_early(provenance):
+        return []
+    return [
+        "scoring stopped when enough was decided, and intervals take the number of examples as "
+        "given: they are rough"
+    ]
+
+
+def stopped_tests(scores: Provided, asked: TestOptions) -> TestOptions:
+    """The tests as asked for; by betting, instead of t, of scores that came in random order.
+
+    Raises UsageError for what is not valid of scores that stopped early.
+    """
+    if not scores.provenance.get("stopped"):
+        return asked
+    if asked.test not in (T, BETTING):
+        raise UsageError(
+            "scoring stopped when enough was decided, which only tests by betting allow; "
+            "leave out test (--test), or score the whole corpus"
+        )
+    if asked.interval != BY_T:
+        refuse_stopped(scores, f"intervals {asked.interval} take")
+    return replace(asked, test=BETTING)
+
+
+def drawn_units(scores: Provided, options: UnitOptions) -> str | None:
+    """What the random order was of, ``DOCUMENT`` or ``EXAMPLE``; None if there was none.
+
+    Raises UsageError for ``options`` that take something else as independent.
+    """
+    drawn: str | None = (scores.provenance.get("stopped") or {}).get("unit")
+    if drawn and options.clusters == {DOCUMENT: "none", EXAMPLE: "document"}[drawn]:
+        raise UsageError(
+            f"scoring stopped early in a random order of {drawn}s, and tests must take these as "
+            "independent; leave clusters (--clusters) out"
+        )
+    return drawn
+
+
+def drawn_from(provenance: Mapping[str, Any]) -> int | None:
+    """The number of units of a corpus that is decided about itself; None for all text like it."""
+    stopped = provenance.get("stopped") or {}
+    return stopped["units"] if stopped.get("until_of") == CORPUS else None

@@ -1,0 +1,74 @@
+"""Hypotheses -> confidence intervals of their means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.inference import (
+    NO,
+    YES,
+    Intervals,
+    bca_interval,
+    bootstrap_t_interval,
+    simultaneous_intervals,
+    t_interval,
+)
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import BY_T, FCR, SIMULTANEOUS, TestOptions
+
+
+def find_intervals(
+    hypotheses: Hypotheses, options: TestOptions, answers: NDArray[np.str_] | None = None
+) -> Intervals:
+    """Confidence intervals of the means, at level 1 - alpha.
+
+    Those adjusted for selection need the ``answers`` (T,) that tests are selected by.
+    """
+    confidence, sample = 1 - options.alpha, hypotheses.sample
+    if options.interval == BY_T:
+        return t_interval(sample, confidence=confidence)
+    if options.interval == FCR:
+        if answers is None:
+            raise UsageError(f"intervals {FCR} are of tests with answers; pass another interval")
+        return _intervals_of_selected(hypotheses, options.alpha, answers)
+    find: Callable[..., Intervals] = {
+        SIMULTANEOUS: simultaneous_intervals,
+        "bca": bca_interval,
+        "bootstrap_t": bootstrap_t_interval,
+    }[options.interval]
+    parts = [np.arange(hypotheses.n_tests)]
+    if options.interval == SIMULTANEOUS:
+        parts = hypotheses.columns_by_family
+    low, high = np.full((2, hypotheses.n_tests), np.nan)
+    for columns in parts:
+        found = find(
+            sample.take(columns),
+            confidence=confidence,
+            n_resamples=options.resamples,
+            seed=options.seed,
+        )
+        low[columns], high[columns] = found.ci_low, found.ci_high
+    return Intervals(low, high)
+
+
+def _intervals_of_selected(
+    hypotheses: Hypotheses, alpha: float, answers: NDArray[np.str_]
+) -> Intervals:
+    """Intervals by t of the tests with an answer, at most ``alpha`` of which miss, on average.
+
+    Of m tests of a family R are selected by having got one answer, and have intervals of level
+    1 - R * alpha / m: the false coverage rate of Benjamini and Yekutieli (2005).
+    """
+    low, high = np.full((2, hypotheses.n_tests), np.nan)
+    for columns in hypotheses.columns_by_family:
+        for given in (YES, NO):
+            selected = columns[(answers[columns] == given) & hypotheses.is_tested[columns]]
+            if len(selected):
+                share = len(selected) / hypotheses.is_tested[columns].sum()
+                found = t_interval(hypotheses.sample.take(selected), confidence=1 - alpha * share)
+                low[selected], high[selected] = found.ci_low, found.ci_high
+    return Intervals(low, high)

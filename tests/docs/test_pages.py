@@ -1,0 +1,100 @@
+"""Every code block of the documentation runs, over small things that have the names of the page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from typer.testing import CliRunner
+
+import headroles as hr
+from headroles.cli import app
+from tests.docs.conftest import KEPT, SCORED
+from tests.docs.pages import REPOSITORY, Block, blocks_of, pages
+
+LONG_WORK = "studies and benchmarks, which take minutes: they are there, and know these options"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(REPOSITORY)))
+def test_blocks_of_a_page_run(page: Path, workspace: Path, pipeline: Path) -> None:
+    for name in ("en_core_web_sm", "PIPELINE"):
+        (workspace / name).symlink_to(pipeline)
+    names = _names(pipeline)
+    for block in blocks_of(page):
+        if block.is_python:
+            _run_python(block, names)
+        for words in block.commands():
+            _run_command(block, words, workspace)
+
+
+def _names(pipeline: Path) -> dict[str, Any]:
+    """What a page takes for granted in Python."""
+    import pandas as pd
+    import spacy
+
+    nlp = spacy.load(pipeline)
+    return {
+        "hr": hr,
+        "nlp": nlp,
+        "texts": ["The dog chased a cat. It ran."],
+        "dataset": pd.DataFrame(
+            {"text": ["A dog ran."], "premise": ["A dog ran."], "hypothesis": ["It slept."]}
+        ),
+        "MODEL": "MODEL",
+        "roles": hr.RoleTable.load("DIR"),
+    }
+
+
+def _run_python(block: Block, names: dict[str, Any]) -> None:
+    with mpl.rc_context({"backend": "agg"}):
+        exec(compile(block.python(), str(block.page), "exec"), names)
+
+
+def _run_command(block: Block, words: list[str], folder: Path) -> None:
+    program, *arguments = words
+    if program == "headroles":
+        _run_headroles(block, arguments, folder)
+    elif program == "zcat":
+        file, bar, headroles, *arguments = arguments
+        assert (bar, headroles) == ("|", "headroles"), block.place
+        _run_headroles(block, arguments, folder, given=(folder / file).read_bytes())
+    elif program == "make":
+        targets = [word for word in arguments if "=" not in word]
+        makefile = (REPOSITORY / "Makefile").read_text()
+        assert all(re.search(rf"^{one}:", makefile, re.M) for one in targets), block.place
+    elif words[:2] == ["python", "-m"] and words[2].startswith(("docs.", "benchmarks.")):
+        source = (REPOSITORY / f"{words[2].replace('.', '/')}.py").read_text()
+        flags = [word for word in arguments if word.startswith("--")]
+        assert all(f'"{flag}"' in source for flag in flags), (block.place, LONG_WORK)
+    else:
+        assert program in ("pip", "python", "git", "cd"), f"{block.place}: {words}"
+
+
+def _run_headroles(
+    block: Block, arguments: list[str], folder: Path, given: bytes | None = None
+) -> None:
+    _make_room(arguments, folder)
+    result = CliRunner().invoke(app, arguments, input=given)
+    assert result.exit_code == 0, f"{block.place}: headroles {arguments}\n{result.output}"
+
+
+def _make_room(arguments: list[str], folder: Path) -> None:
+    """See to it that folders to read hold scores, and that those to write are not there.
+
+    Pages call most folders DIR.
+    """
+    place = arguments.index("--out") + 1 if "--out" in arguments else 0
+    read = [word for k, word in enumerate(arguments) if k != place and word in SCORED]
+    for name in read:
+        # At the usual threshold, no head of a random model has a role.
+        if "--roles-from" in arguments or not (folder / name / "scores.parquet").exists():
+            shutil.rmtree(folder / name, ignore_errors=True)
+            shutil.copytree(folder / KEPT / name, folder / name)
+    if place and arguments[place] in read:
+        arguments[place] += "-out"
+    if place and (folder / arguments[place]).is_dir():
+        shutil.rmtree(folder / arguments[place])

@@ -1,0 +1,91 @@
+"""What the site makes from the program, and what its check finds."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.main import get_command
+
+import headroles as hr
+from headroles.cli import app
+from headroles.report import __all__ as figures
+from tests.docs.pages import REPOSITORY
+
+HTML = '<html><body id="here">{}</body></html>'
+
+
+def extension(name: str) -> ModuleType:
+    """A module of docs/extensions, where Sphinx alone looks otherwise."""
+    sys.path.insert(0, str(REPOSITORY / "docs" / "extensions"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.pop(0)
+
+
+def test_reference_has_every_option_of_every_command() -> None:
+    made = extension("command_reference")
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        text = "\n".join(made.describe_command(name, command))
+        context = command.make_context(name, [], resilient_parsing=True)
+        for param in command.get_params(context):
+            assert f"`{param.get_help_record(context)[0]}`" in text
+
+
+def test_reference_says_more_than_help() -> None:
+    made = extension("command_reference")
+    classify = get_command(app).commands["classify"]  # type: ignore[attr-defined]
+    text = "\n".join(made.describe_command("classify", classify))
+    assert "excess is 0 for uniform attention and 1 where" in text
+
+
+def test_reference_has_every_public_name() -> None:
+    listed = extension("function_reference").page()
+    for name in hr.__all__:
+        assert f"   headroles.{name}\n" in listed
+    for name in figures:
+        assert f"   headroles.report.{name}\n" in listed
+
+
+def test_options_in_docstrings_become_definitions() -> None:
+    made = extension("function_reference")
+    lines = (hr.classify_heads.__doc__ or "").splitlines()
+    made.mend_markup(None, "function", "", None, None, lines)
+    at = lines.index("``window``")
+    assert lines[at + 1] == "    Reach of the local sieve, in tokens."
+
+
+def test_every_figure_is_in_the_gallery_or_in_a_worked_example() -> None:
+    pages = [REPOSITORY / "docs" / "gallery.md", *(REPOSITORY / "notebooks").glob("*.ipynb")]
+    shown = "".join(page.read_text(encoding="utf-8") for page in pages)
+    for name in figures:
+        assert not name.startswith("draw_") or f"{name}(" in shown, name
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ('<a href="b.html#there">', "links to b.html#there; the page has no such place"),
+        ('<a href="c.html">', "links to c.html, which is not there"),
+        ('<img src="no.svg">', "loads no.svg, which is not there"),
+        ('<script src="https://cdn.example/x.js"></script>', "loads https://cdn.example/x.js"),
+        ('<link rel="stylesheet" href="//cdn.example/x.css">', "loads //cdn.example/x.css"),
+    ],
+)
+def test_faults_of_a_site_are_found(tmp_path: Path, body: str, fault: str) -> None:
+    (tmp_path / "b.html").write_text(HTML.format(""))
+    file = tmp_path / "a.html"
+    file.write_text(HTML.format(body))
+    assert list(extension("site_check").faults_of(file)) == [fault]
+
+
+def test_a_site_without_faults_has_none(tmp_path: Path) -> None:
+    (tmp_path / "b.html").write_text(HTML.format(""))
+    file = tmp_path / "a.html"
+    links = '<a href="b.html#here"><a href="#here"><a href="https://x.org"><img src="data:,x">'
+    file.write_text(HTML.format(links))
+    assert list(extension("site_check").faults_of(file)) == []

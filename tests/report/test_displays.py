@@ -1,0 +1,41 @@
+"""In notebooks results show their figure and their table."""
+
+from __future__ import annotations
+
+import base64
+import re
+from io import BytesIO
+
+import matplotlib.pyplot as plt
+
+from headroles import Classification, HeadScores, RoleShifts, RoleTable, plan_examples
+from headroles.report.displays import display
+
+
+def pixels(html: str) -> tuple[int, int]:
+    """Width and height of the first picture of a page."""
+    found = re.search(r'src="data:image/png;base64,([^"]+)"', html)
+    assert found
+    height, width, _ = plt.imread(BytesIO(base64.b64decode(found[1]))).shape
+    return width, height
+
+
+def test_results_show_figure_and_table(
+    table: RoleTable, shifts: RoleShifts, scores: HeadScores
+) -> None:
+    for result in (table, shifts, plan_examples(scores), Classification(scores, table)):
+        html = result._repr_html_()
+        assert html.count("<img alt=") == 1
+        assert "<table" in html
+        assert min(pixels(html)) > 100
+
+
+def test_a_figure_has_the_roles_of_its_table(table: RoleTable) -> None:
+    assert pixels(display(table.where(role="local")))[0] < pixels(display(table))[0]
+
+
+def test_results_without_a_figure_have_their_table_alone(table: RoleTable) -> None:
+    assert display(object()) == ""
+    empty = table.where(role="syntactic", only_assigned=True)
+    assert len(empty) == 0
+    assert display(empty) == ""
