@@ -37,11 +37,19 @@ _telling = threading.Lock()
 
 @contextmanager
 def told_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
-    """While the block runs, ``tell`` says what is kept if the process has to end at once."""
+    """While the block runs, ``tell`` says what is kept if the process has to end at once.
+
+    An interrupted block is told of until the end: cleaning up after it may take too long as well.
+    """
     _tellers.append(tell)
     try:
         yield
-    finally:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        _tellers.remove(tell)
+        raise
+    else:
         _tellers.remove(tell)
 
 

@@ -50,7 +50,27 @@ def end(script: str, number: signal.Signals) -> tuple[int, str, float]:
         return process.returncode, told, time.perf_counter() - start
 
 
-@pytest.mark.parametrize(("script", "told"), [(SWALLOWS, "two parts are kept"), (HEEDS, "all is")])
+CLEANS_UP_FOR_LONG = """
+import time
+from headroles import interrupts
+interrupts.heed()
+try:
+    with interrupts.told_when_interrupted(lambda: "a part is kept"):
+        print("ready", flush=True)
+        time.sleep(60)
+finally:
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (SWALLOWS, "two parts are kept"),
+        (HEEDS, "all is"),
+        (CLEANS_UP_FOR_LONG, "a part is kept"),
+    ],
+)
 @pytest.mark.parametrize(
     ("number", "code"),
     [
