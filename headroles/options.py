@@ -207,11 +207,8 @@ def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
     return tuple(name for part in parts if (name := str(part).strip()))
 
 
-_GIVEN_AS = "options"
-
-
 class Takes(Protocol[P, G_co]):
-    """Makes a function of ``options`` one of keyword arguments."""
+    """Makes a function of options, the last argument, one of keyword arguments."""
 
     @overload
     def __call__(self, function: Callable[[A, G_co], R], /) -> Callable[Concatenate[A, P], R]: ...
@@ -228,15 +225,14 @@ class Takes(Protocol[P, G_co]):
 
 
 def takes(group: Callable[P, G]) -> Takes[P, G]:
-    """Decorate a function whose argument ``options`` is a group of options.
+    """Decorate a function whose last argument is a group of options.
 
     It is then called with keyword arguments in the place of the group; its signature and its
     documentation show every option, with type and default.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        parameters = inspect.signature(function).parameters
-        subjects = [one for name, one in parameters.items() if name != _GIVEN_AS]
+        *subjects, last = inspect.signature(function).parameters.values()
         signature = _signature(function, subjects, options)
 
         @functools.wraps(function)
@@ -244,7 +240,7 @@ def takes(group: Callable[P, G]) -> Takes[P, G]:
             bound = _bind(function.__name__, signature, args, given)
             named = {one.name for one in fields_of(options)} & set(given)
             made = options(**{name: bound.arguments.pop(name) for name in named})
-            return function(**bound.arguments, **{_GIVEN_AS: made})
+            return function(*bound.args, **{**bound.kwargs, last.name: made})
 
         accepting.__signature__ = signature  # type: ignore[attr-defined]
         accepting.__doc__ = f"{inspect.getdoc(function)}\n\n{describe(options)}"

@@ -157,14 +157,14 @@ def test_descriptions_have_titles_and_choices() -> None:
 
 
 @takes(Baking)
-def bake_for(guest: str, options: Baking, hour: int = 8) -> tuple[str, Baking, int]:
+def bake_for(guest: str, *, hour: int = 8, options: Baking) -> tuple[str, Baking, int]:
     """Bake something for a guest."""
     return guest, options, hour
 
 
-def test_options_may_stand_before_what_can_be_left_out() -> None:
+def test_options_may_stand_after_what_can_be_left_out() -> None:
     assert bake_for("Ada", layers=3) == ("Ada", Baking(layers=3), 8)
-    assert bake_for("Ada", 9, heat=200) == bake_for("Ada", hour=9, heat=200)
+    assert bake_for("Ada", heat=200, hour=9) == ("Ada", Baking(heat=200), 9)
 
 
 @pytest.mark.parametrize("name", [one for one in hr.__all__ if one.islower()])

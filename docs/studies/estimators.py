@@ -28,7 +28,7 @@ from scipy import stats
 
 from headroles.errors import UsageError
 from headroles.studies.removal import Ablations, Importance
-from headroles.studies.removal.importance import values_of
+from headroles.studies.removal.estimators import values_of
 from headroles.studies.removal.options import ESTIMATORS
 
 RISE, SIZE = "rise of the loss", "size of the change"

@@ -67,8 +67,8 @@ def role_importance(
 
 @pytest.fixture
 def bounded(scores: HeadScores) -> HeadScores:
-    limits = np.broadcast_to(np.array([-9, 15], dtype=np.float32), (40, 3, 2))
-    return replace(scores, bounds=limits)
+    limits = np.broadcast_to(np.array([0, 15], dtype=np.float32), (40, 3, 2))
+    return replace(scores, values=np.maximum(scores.values, 0), bounds=limits)
 
 
 @pytest.fixture

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 def collaborate_heads(
     model: Model,
     sample: Corpus | None,
-    options: CollaborateOptions,
+    *,
     task: str | Path | None = None,
+    options: CollaborateOptions,
 ) -> tuple[CollaborativeModel, Collaboration]:
     """Make a model whose heads share query and key dimensions, and measure what it changes.
 
@@ -54,9 +55,9 @@ def collaborate_heads(
         model: a folder, a hub id, or a loaded model in evaluation mode, which stays as it is.
         sample: text like that which the model is for, to weight and to measure with; None for
             the bundled treebank.
-        options: keyword arguments, described below.
         task: examples of what the model was trained for, which it was not trained on; its loss
             and metrics are measured before and after.
+        options: keyword arguments, described below.
 
     Returns:
         The new model with its tokenizer, and the table of its layers.
