@@ -53,7 +53,7 @@ def crossed_t_test(values: ArrayLike, threshold: float = 0.0) -> CrossedTest:
 
     >>> found = crossed_t_test([[[3.4]], [[2.9]], [[4.1]], [[3.8]], [[3.0]]], threshold=3)
     >>> round(float(found.p_value[0]), 6)
-    0.127491
+    0.127493
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != _DIMENSIONS or len(data) < 2 or not data.shape[1]:
