@@ -46,12 +46,12 @@ class TestParts:
     def test_a_damaged_one_is_refused(self, parts: Parts) -> None:
         opened = parts.open(PLAN)
         opened.write(0, b"zero")
-        file = opened.folder / "00000000"
+        file = opened.folder / "part-0"
         for content in (file.read_bytes()[:-1], b""):
             file.write_bytes(content)
-            with pytest.raises(StorageError, match="00000000 is damaged; remove it"):
+            with pytest.raises(StorageError, match="part-0 is damaged; remove it"):
                 opened.read(0)
-        with pytest.raises(StorageError, match="00000001 cannot be read: No such file"):
+        with pytest.raises(StorageError, match="part-1 cannot be read: No such file"):
             opened.read(1)
 
     def test_another_plan_is_refused_by_name(self, parts: Parts) -> None:
@@ -69,7 +69,7 @@ class TestParts:
     def test_each_is_claimed_once(self, parts: Parts) -> None:
         one, other = parts.open(PLAN), OpenParts(parts.open(PLAN).folder)
         assert [one.claim(0), other.claim(0), other.claim(1), one.claim(1)] == [1, 0, 1, 0]
-        (one.folder / ".00000002-draft").touch()
+        (one.folder / ".part-2-draft").touch()
         one.forget_claims()
         assert other.claim(0)
         assert names(one.folder) == {"claims"}

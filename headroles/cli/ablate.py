@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
-from headroles.cli.flags import ReportedOptions, command
+from headroles.cli.flags import ReportedOptions, ResumeOptions, command
 from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import AblateOptions
 
@@ -16,6 +16,7 @@ def ablate(
     out: Out,
     options: AblateOptions,
     output: ReportedOptions,
+    resuming: ResumeOptions,
 ) -> None:
     """Test what MODEL loses in TASK without heads.
 
@@ -24,4 +25,6 @@ def ablate(
     from headroles.studies.removal import Ablations
     from headroles.studies.removal import ablate as ablate_heads
 
-    fill_resumably(out, Ablations, output, "ablation", ablate_heads, model, task, options=options)
+    fill_resumably(
+        out, Ablations, output, resuming, "ablation", ablate_heads, model, task, options=options
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
-from headroles.cli.flags import ReportedOptions, command
+from headroles.cli.flags import ReportedOptions, ResumeOptions, command
 from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import ImportanceOptions
 
@@ -16,6 +16,7 @@ def importance(
     out: Out,
     options: ImportanceOptions,
     output: ReportedOptions,
+    resuming: ResumeOptions,
 ) -> None:
     """Tell how much the loss of TASK depends on each head.
 
@@ -25,4 +26,6 @@ def importance(
     from headroles.studies.removal import Importance
     from headroles.studies.removal import importance as find
 
-    fill_resumably(out, Importance, output, "importance", find, model, task, options=options)
+    fill_resumably(
+        out, Importance, output, resuming, "importance", find, model, task, options=options
+    )

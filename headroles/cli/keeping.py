@@ -16,10 +16,9 @@ from headroles.errors import UsageError
 from headroles.interrupts import told_when_interrupted
 
 if TYPE_CHECKING:
-    from headroles.cli.flags import FolderOptions, OutputOptions
+    from headroles.cli.flags import FolderOptions, OutputOptions, ResumeOptions
     from headroles.results import Result, Shown, Stored
     from headroles.scoring import Sharing, Team
-    from headroles.tasks import Parts
 
 R = TypeVar("R")
 
@@ -116,47 +115,21 @@ def fill_resumably(
     out: Path,
     kind: type[Result],
     output: FolderOptions,
+    resuming: ResumeOptions,
     what: str,
     study: Callable[..., Result],
     *subjects: Any,
     options: Any,
 ) -> None:
-    """`fill` with a study over batches, which goes on where it was interrupted.
-
-    What it has computed stands in the folder until its result does. With ``--overwrite``, what
-    another study left there is dropped.
-    """
+    """`fill` with a study over batches, whose parts stay in the folder if it is interrupted."""
     from headroles.results import new_folder, write_together
-    from headroles.storage import UNFINISHED
-    from headroles.tasks import Parts
+    from headroles.storage import parts_beside
 
-    with new_folder(out, [kind], output.overwrite) as folder:
-        parts = Parts(folder.parent / UNFINISHED, output.overwrite)
-        with _told_what_is_kept(parts, out):
-            asked = replace(options, parts=parts)
-            result = with_progress(what, study, *subjects, options=asked, unit="batches")
+    with new_folder(out, [kind], output.overwrite, resuming.resume) as folder:
+        asked = replace(options, parts=parts_beside(folder))
+        result = with_progress(what, study, *subjects, options=asked, unit="batches")
         write_together(folder, [result])
-        parts.drop()
     _finish(result, out, output)
-
-
-@contextmanager
-def _told_what_is_kept(parts: Parts, out: Path) -> Iterator[None]:
-    """Tell of batches that are taken up, and of those that are kept if it is interrupted."""
-    if len(parts):
-        console.note(f"{out} keeps {len(parts)} batches of a study that was interrupted")
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        if len(parts):
-            stop.args = (
-                f"no result was written; {out} keeps the {len(parts)} batches that are done, and "
-                "the same command goes on from them",
-            )
-        raise
-    finally:
-        if not len(parts):  # there is nothing to go on from
-            parts.drop()
 
 
 def with_progress(

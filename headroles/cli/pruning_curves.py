@@ -9,7 +9,7 @@ import typer
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalTask, Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import FolderOptions, ResumeOptions, command
 from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import CurveOptions
 
@@ -24,6 +24,7 @@ def pruning_curves(
     out: Out,
     options: CurveOptions,
     output: FolderOptions,
+    resuming: ResumeOptions,
     task: OptionalTask = None,
 ) -> None:
     """Measure MODEL with more and more heads removed.
@@ -35,5 +36,5 @@ def pruning_curves(
     from headroles.studies.removal import pruning_curves as measure
 
     fill_resumably(
-        out, PruningCurves, output, "pruning", measure, model, test, task, options=options
+        out, PruningCurves, output, resuming, "pruning", measure, model, test, task, options=options
     )

@@ -52,8 +52,11 @@ def pack(part: Part) -> bytes:
     lists: dict[str, Any] = {}
     for one in fields(ScoreBlock) if part.block is not None else ():
         value = getattr(part.block, one.name)
-        if value is not None:
-            (arrays if isinstance(value, np.ndarray) else lists)[one.name] = value
+        if isinstance(value, np.ndarray):
+            # What does not lie in order would be written as if it did.
+            arrays[one.name] = np.ascontiguousarray(value)
+        elif value is not None:
+            lists[one.name] = value
     record = {"counts": part.counts.record(), "block": lists if part.block is not None else None}
     arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
     return save(arrays)

@@ -10,7 +10,6 @@ from headroles.storage.files import (
 )
 from headroles.storage.folders import (
     HIDDEN,
-    UNFINISHED,
     changed_folder,
     check_result_folder,
     finish_swap,
@@ -43,7 +42,6 @@ __all__ = [
     "RUN_FILE",
     "Run",
     "TableWriter",
-    "UNFINISHED",
     "changed_folder",
     "check_files",
     "check_record",

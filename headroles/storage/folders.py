@@ -24,8 +24,6 @@ from headroles.storage.parts import Parts
 from headroles.storage.run import RUN_FILE, check_record, result_files
 
 HIDDEN = ".headroles"
-UNFINISHED = "unfinished"
-"""In the hidden folder: what a study that was interrupted keeps for when it is repeated."""
 _LOCK, _NEW, _OLD, _JOURNAL, _PARTS = "lock", "new", "old", "swap.json", "parts"
 _KEPT = "new-results"
 _PATIENCE = 10.0
@@ -148,7 +146,7 @@ class _Claim:
             self.parts.remove()
         with contextlib.suppress(OSError):  # it does no harm where it is
             for entry in self.hidden.iterdir():
-                if entry.name in (_PARTS, UNFINISHED):
+                if entry.name == _PARTS:
                     continue
                 if entry.is_dir():
                     shutil.rmtree(entry, ignore_errors=True)

@@ -19,6 +19,7 @@ from headroles.storage.files import cannot_be_written, encode_json, read_json, w
 from headroles.wording import shortened
 
 _PLAN, _CLAIMS = "plan.json", "claims"
+_PREFIX = "part-"
 _DIGEST_BYTES = 16
 _MOST_DIFFERENCES = 4
 _LONGEST_VALUE = 40
@@ -87,25 +88,25 @@ class Parts:
 
     def _files(self) -> Iterator[Path]:
         for folder in self._folders():
-            yield from folder.glob("[0-9]*")
+            yield from folder.glob(f"{_PREFIX}*")
 
 
 @dataclass(frozen=True)
 class OpenParts:
-    """Parts of one plan by their numbers, from 0; each is there whole or not at all."""
+    """Parts of one plan by their names, or numbers from 0; each is there whole or not at all."""
 
     folder: Path
 
-    def __contains__(self, number: int) -> bool:
-        return self._file(number).exists()
+    def __contains__(self, name: int | str) -> bool:
+        return self._file(name).exists()
 
     def numbers(self) -> set[int]:
-        """Those of the parts that are there."""
-        return {int(file.name) for file in self.folder.glob("[0-9]*")}
+        """Those of the parts that are there, where all have numbers."""
+        return {int(file.name.removeprefix(_PREFIX)) for file in self.folder.glob(f"{_PREFIX}*")}
 
-    def read(self, number: int) -> bytes:
+    def read(self, name: int | str) -> bytes:
         """What was written. Raises StorageError if it cannot be read, or is not what was."""
-        file = self._file(number)
+        file = self._file(name)
         try:
             content = file.read_bytes()
         except OSError as error:
@@ -115,9 +116,9 @@ class OpenParts:
             raise StorageError(f"{file} is damaged; remove it, and go on with --resume")
         return content
 
-    def write(self, number: int, content: bytes) -> None:
+    def write(self, name: int | str, content: bytes) -> None:
         """Keep a part. Raises StorageError if it cannot be written."""
-        write_bytes(self._file(number), _digest(content) + content)
+        write_bytes(self._file(name), _digest(content) + content)
 
     def claim(self, number: int) -> bool:
         """Whether a part is this process's to make: it is asked for the first time."""
@@ -137,8 +138,8 @@ class OpenParts:
             with contextlib.suppress(OSError):
                 draft.unlink()
 
-    def _file(self, number: int) -> Path:
-        return self.folder / f"{number:08d}"
+    def _file(self, name: int | str) -> Path:
+        return self.folder / f"{_PREFIX}{name}"
 
 
 def _plain(plan: Mapping[str, Any]) -> dict[str, Any]:

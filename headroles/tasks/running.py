@@ -30,7 +30,7 @@ from headroles.tasks.batches import IGNORED, Batch, Batches
 from headroles.tasks.metrics import measure, metrics_of
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.outcomes import Derivatives, FloatArray, Outcomes
-from headroles.tasks.parts import Arrays, Parts
+from headroles.tasks.parts import Arrays, KeptBatches
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.targets import find_targets, objective_of
 
@@ -50,13 +50,13 @@ class TaskRun:
         self.metrics = metrics_of(self.objective, config.num_labels or 0)
         made = Batches(encoder, task, self.objective, self.targets, options)
         self.batches, self.n_cut = made.make()
-        self.parts: Parts | None = None
+        self.kept = KeptBatches()
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
         """The same model over the examples of another file; errors are those of `read_task`."""
         task = read_task(file, options, labelled=self.objective != MASKED_LM)
         run = TaskRun(self.encoder, task, options)
-        run.parts = self.parts
+        run.kept = self.kept
         return run
 
     @property
@@ -161,13 +161,12 @@ class TaskRun:
     ) -> Arrays:
         """What is computed of every batch, put together in the order of the examples.
 
-        Batches that ``parts`` keeps are not computed again.
+        Batches that are ``kept`` are not computed again.
         """
         name = self._name_of(what, gates)
         found: Arrays = {}
         for done, batch in enumerate(self.batches, start=1):
-            make = partial(compute, batch)
-            own = self.parts.get(f"{name}-{done}", make) if self.parts is not None else make()
+            own = self.kept.get(f"{name}-{done}", partial(compute, batch))
             for column, values in own.items():
                 if column not in found:
                     found[column] = np.empty((len(self.task), *values.shape[1:]), values.dtype)

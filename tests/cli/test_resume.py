@@ -119,7 +119,7 @@ def test_killed_processes_are_gone_on_with(
     corpus, out = large(sample, tmp_path), tmp_path / "out"
     asked = ["-m", "headroles", "score", str(bert_folder), str(corpus), "--out", str(out)]
     with subprocess.Popen([sys.executable, *asked], stderr=subprocess.DEVNULL) as process:
-        while not list(out.glob(f"{HIDDEN}/parts/*/0*")):
+        while not list(out.glob(f"{HIDDEN}/parts/*/part-*")):
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What is kept of a study that was interrupted, and who may go on with it."""
+"""What is kept of batches, and what they are told apart by."""
 
 from __future__ import annotations
 
@@ -9,55 +9,42 @@ import pytest
 import torch
 
 from headroles.errors import StorageError
-from headroles.tasks import Parts, TaskOptions, open_run
-
-PLAN = {"study": "x", "options": {"ablation": "zero", "sets": ("single",)}, "n": 3}
+from headroles.storage import Parts
+from headroles.tasks import KeptBatches, TaskOptions, open_run
 
 
 def refuse() -> dict[str, np.ndarray]:
     raise AssertionError("computed again")
 
 
+def kept_in(folder: Path) -> KeptBatches:
+    return KeptBatches(Parts(folder / "hidden" / "parts").open({"study": "x"}))
+
+
 def test_what_was_kept_is_not_computed_again(tmp_path: Path) -> None:
-    parts = Parts(tmp_path / "parts")
-    parts.begin(PLAN)
-    made = {"losses": np.arange(6.0).reshape(2, 3), "tokens": np.array([1, 2])}
-    assert parts.get("one", lambda: made) is made
-    again = Parts.of(str(tmp_path / "parts"))
-    again.begin(PLAN)
-    found = again.get("one", refuse)
+    made = {"losses": np.arange(6.0).reshape(2, 3).T, "tokens": np.array([1, 2])}
+    assert kept_in(tmp_path).get("one", lambda: made) is made
+    found = kept_in(tmp_path).get("one", refuse)
     assert np.array_equal(found["losses"], made["losses"])
     assert found["tokens"].dtype == made["tokens"].dtype
-    assert len(again) == 1
-    again.drop()
-    assert not (tmp_path / "parts").exists()
+    with pytest.raises(AssertionError):  # nothing is kept of what failed
+        kept_in(tmp_path).get("other", refuse)
+    assert Parts(tmp_path / "hidden" / "parts").count == 1
 
 
-def test_nothing_is_kept_of_what_failed(tmp_path: Path) -> None:
-    parts = Parts(tmp_path)
-    parts.begin(PLAN)
+def test_nothing_is_kept_without_a_place() -> None:
+    kept = KeptBatches()
+    assert kept.get("one", lambda: {"a": np.ones(1)}) == {"a": np.ones(1)}
     with pytest.raises(AssertionError):
-        parts.get("one", refuse)
-    assert len(parts) == 0
+        kept.get("one", refuse)
 
 
-def test_another_plan_is_refused_by_name(tmp_path: Path) -> None:
-    Parts(tmp_path).begin(PLAN)
-    Parts(tmp_path).get("one", lambda: {"a": np.ones(1)})
-    other = {**PLAN, "options": {"ablation": "mean", "sets": ("single",)}}
-    with pytest.raises(StorageError, match=r"options ablation is 'zero', not 'mean'.*--overwrite"):
-        Parts(tmp_path).begin(other)
-    assert len(Parts(tmp_path)) == 1
-    Parts(tmp_path, replace=True).begin(PLAN)
-    assert len(Parts(tmp_path)) == 1
-    Parts(tmp_path, replace=True).begin(other)
-    assert len(Parts(tmp_path)) == 0
-
-
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "one.npz").write_bytes(b"PK\x03\x04 no")
-    with pytest.raises(StorageError, match=r"one.npz cannot be read"):
-        Parts(tmp_path).get("one", refuse)
+def test_what_is_no_array_is_named(tmp_path: Path) -> None:
+    kept = kept_in(tmp_path)
+    assert kept.parts is not None
+    kept.parts.write("one", b"no arrays")
+    with pytest.raises(StorageError, match=r"part one in .* cannot be read"):
+        kept.get("one", refuse)
 
 
 def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path) -> None:
@@ -65,20 +52,20 @@ def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path
     whole, other = torch.ones(1, 3, 4), torch.ones(1, 3, 4)
     other[0, 1, 2] = 0
     plain = open_run(classifier, labelled, TaskOptions(batch_size=3))
-    kept = open_run(classifier, labelled, TaskOptions(batch_size=3))
-    kept.parts = Parts(tmp_path)
+    run = open_run(classifier, labelled, TaskOptions(batch_size=3))
+    run.kept, parts = kept_in(tmp_path), Parts(tmp_path / "hidden" / "parts")
     for _ in range(2):
         for gates, ablation in ((whole, "zero"), (other, "zero"), (other, "uniform")):
             expected = plain.outcomes(gates, ablation)
-            found = kept.outcomes(gates, ablation)
+            found = run.outcomes(gates, ablation)
             assert np.array_equal(found.losses, expected.losses)
             assert np.array_equal(found.predictions, expected.predictions)
         expected = plain.derivatives()
-        found = kept.derivatives()
+        found = run.derivatives()
         assert np.array_equal(found.by_gate, expected.by_gate)
         assert np.array_equal(found.losses, expected.losses)
-        assert len(kept.parts) == 4 * 3
+        assert parts.count == 4 * 3
     larger = open_run(classifier, labelled, TaskOptions(batch_size=8))
-    larger.parts = kept.parts
+    larger.kept = run.kept
     larger.outcomes(whole)
-    assert len(kept.parts) == 4 * 3 + 1
+    assert parts.count == 4 * 3 + 1

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from headroles.errors import UsageError
 from headroles.options import Option, Options, split_names
 from headroles.scoring import OnProgress
+from headroles.storage import Parts
 from headroles.studies.removal.tuning_options import TuningOptions
-from headroles.tasks import Parts, TaskOptions
+from headroles.tasks import TaskOptions
 from headroles.testing import MAX_T
 
 ABSOLUTE, SIGNED, TOKEN, TAYLOR = ESTIMATORS = ("absolute", "signed", "token", "taylor")
@@ -53,6 +56,14 @@ class RunOptions(TaskOptions):
     ] = None
 
 
+def _as_parts(given: Any) -> Parts:
+    if isinstance(given, Parts):
+        return given
+    if not isinstance(given, str | PathLike):
+        raise UsageError(f"parts is {given!r}; it must be the name of a folder")
+    return Parts(Path(given))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ResumableOptions(RunOptions):
     """How a task is run by a study that can be taken up where it was interrupted."""
@@ -66,7 +77,7 @@ class ResumableOptions(RunOptions):
             "interrupted, need not compute them again.",
             has_flag=False,
             recorded=False,
-            convert=Parts.of,
+            convert=_as_parts,
         ),
     ] = None
 

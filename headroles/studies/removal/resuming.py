@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroles.studies.removal.options import ResumableOptions
-from headroles.tasks import TaskRun
+from headroles.tasks import KeptBatches, TaskRun
 
 _OF_MODEL = ("model", "revision", "class", "dtype", "weights_sha256", "tokenizer")
 
@@ -18,7 +18,7 @@ def keep_parts(study: str, options: ResumableOptions, *runs: TaskRun) -> None:
     if options.parts is None:
         return
     records = [run.provenance(run.options) for run in runs]
-    options.parts.begin(
+    opened = options.parts.open(
         {
             "study": study,
             "options": options.record(),
@@ -30,4 +30,4 @@ def keep_parts(study: str, options: ResumableOptions, *runs: TaskRun) -> None:
         }
     )
     for run in runs:
-        run.parts = options.parts
+        run.kept = KeptBatches(opened)

@@ -241,9 +241,7 @@ class TestCommand:
 
 
 def test_from_python(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    found = prune_heads(
-        classifier, tmp_path / "out", task=labelled, test=labelled, keep=5, seed=1
-    )
+    found = prune_heads(classifier, tmp_path / "out", task=labelled, test=labelled, keep=5, seed=1)
     assert found.folder == tmp_path / "out"
     assert (len(found.kept), len(found.removed)) == (5, 7)
     gated = gate_heads(classifier, labelled, tmp_path / "gated", keep=5, updates=3, seeds=1)

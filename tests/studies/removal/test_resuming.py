@@ -13,7 +13,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from headroles.cli import app
-from headroles.storage import HIDDEN, UNFINISHED
+from headroles.storage import parts_in
 from headroles.studies.stored import load_table
 from headroles.tasks.running import TaskRun
 
@@ -57,38 +57,41 @@ def test_goes_on(name: str, classifier: Path, labelled: Path, tmp_path: Path) ->
     with counted(len(whole) * 3 // 4):
         stopped = run(*command, "--out", out)
     assert stopped.exit_code == 130
-    assert "the same command goes on" in " ".join(stopped.stderr.split())
+    assert "run the same command with --resume" in " ".join(stopped.stderr.split())
     assert not (out / "run.json").exists()
-    assert list((out / HIDDEN / UNFINISHED).glob("*.npz"))
+    assert parts_in(out).count
+    asked = run(*command, "--out", out)
+    assert asked.exit_code == 1
+    assert "of an unfinished run; to go on" in " ".join(asked.stderr.split())
     with counted() as rest:
-        result = run(*command, "--out", out)
+        result = run(*command, "--out", out, "--resume")
     assert result.exit_code == 0, result.output
-    assert "of a study that was interrupted" in " ".join(result.stderr.split())
     assert len(rest) <= len(whole) // 2
     assert load_table(out).frame.equals(load_table(tmp_path / "whole").frame)
-    assert not (out / HIDDEN).exists()
+    assert sorted(one.name for one in out.iterdir()) == sorted(
+        one.name for one in (tmp_path / "whole").iterdir()
+    )
 
 
 def test_another_study_is_refused(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     command, out = commands(classifier, labelled), tmp_path / "out"
     with counted(7):
         assert run(*command["ablate"], "--out", out).exit_code == 130
-    kept = out / HIDDEN / UNFINISHED
-    n_kept = len(list(kept.glob("*.npz")))
+    n_kept = parts_in(out).count
     for other, said in (
         (
             [*command["ablate"], "--ablation", "uniform"],
-            "options ablation is 'zero', not 'uniform'",
+            'options ablation was "zero" and is "uniform"',
         ),
-        ([*command["ablate"], "--examples", 6], "options examples is None, not 6"),
+        ([*command["ablate"], "--examples", 6], "options examples was null and is 6"),
     ):
-        result = run(*other, "--out", out)
+        result = run(*other, "--out", out, "--resume")
         assert result.exit_code == 1
         assert said in " ".join(result.stderr.split())
-        assert len(list(kept.glob("*.npz"))) == n_kept
-    assert run(*command["importance"], "--out", out).exit_code == 1
-    assert run(*command["importance"], "--out", out, "--overwrite").exit_code == 0
-    assert not (out / HIDDEN).exists()
+        assert parts_in(out).count == n_kept
+    assert run(*command["importance"], "--out", out, "--resume").exit_code == 1
+    assert run(*command["importance"], "--out", out, "--no-resume").exit_code == 0
+    assert not parts_in(out).count
 
 
 def test_progress_is_told_in_batches(
