@@ -13,22 +13,21 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import Grid, Shown, Warned
 from headroles.studies.removal.ablation_options import AblateOptions
 from headroles.studies.removal.ablation_table import ANSWERS, COLUMNS, make_table
-from headroles.studies.removal.examples import read_outcomes, write_outcomes
+from headroles.studies.removal.examples import OutcomesResult
 from headroles.studies.removal.orders import without_each
 from headroles.studies.removal.removals import removals_of
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import Outcomes, open_run
 from headroles.tasks.outcomes import FloatArray
 
-EXAMPLES_FILE = "ablation-examples.parquet"
 _SHOWN = 8
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Ablations(Result):
+class Ablations(OutcomesResult):
     """What the loss of a task becomes without heads, each removal tested over the examples.
 
     ``frame`` has the columns of ``COLUMNS``, a row for each removal. ``layer`` and ``head`` are -1
@@ -43,11 +42,9 @@ class Ablations(Result):
     those of the whole model; ``targets`` (examples,) are what was to be said.
     """
 
-    outcomes: Outcomes | None = None
-    targets: FloatArray | None = None
-
     kind: ClassVar[str] = "ablations"
     stem: ClassVar[str] = "ablations"
+    examples_file: ClassVar[str] = "ablation-examples.parquet"
     cure: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
@@ -113,20 +110,6 @@ class Ablations(Result):
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
         return {"ablated": self.ablated, "removals": to_records(self.frame)}
-
-    def write_files(self, folder: Path) -> list[str]:
-        """The table, and what came of every example."""
-        names = super().write_files(folder)
-        if self.outcomes is None or self.targets is None:
-            return names
-        write_outcomes(folder / EXAMPLES_FILE, self.outcomes, self.targets)
-        return [*names, EXAMPLES_FILE]
-
-    @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Ablations:
-        """The table and the outcomes."""
-        table = super().read_files(folder, provenance)
-        return cls(table.frame, provenance, *read_outcomes(folder / EXAMPLES_FILE))
 
 
 @takes(AblateOptions)

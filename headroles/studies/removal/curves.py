@@ -14,24 +14,22 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import Grid, Shown, Warned
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import find_points
 from headroles.studies.removal.curve_table import COLUMNS, make_table
-from headroles.studies.removal.examples import read_outcomes, write_outcomes
+from headroles.studies.removal.examples import OutcomesResult
 from headroles.studies.removal.measures import LOSS, measured
 from headroles.studies.removal.options import BY_TASK
 from headroles.studies.removal.orders import without_each
 from headroles.studies.removal.resuming import keep_parts
-from headroles.tasks import Outcomes, TaskRun, open_run
-from headroles.tasks.outcomes import FloatArray
+from headroles.tasks import TaskRun, open_run
 
 _FEW_DRAWS = 5
-EXAMPLES_FILE = "pruning-curves-examples.parquet"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PruningCurves(Result):
+class PruningCurves(OutcomesResult):
     """What a task loses as more and more heads are removed, in several orders.
 
     ``frame`` has the columns of ``COLUMNS``, a row for each order, share of the heads removed and
@@ -47,11 +45,9 @@ class PruningCurves(Result):
     model; ``targets`` (examples,) what was to be said. ``points`` tell which setting is which.
     """
 
-    outcomes: Outcomes | None = None
-    targets: FloatArray | None = None
-
     kind: ClassVar[str] = "pruning curves"
     stem: ClassVar[str] = "pruning-curves"
+    examples_file: ClassVar[str] = "pruning-curves-examples.parquet"
     cure: ClassVar[str] = "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
@@ -110,20 +106,6 @@ class PruningCurves(Result):
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
         return {"curves": self.curves, "values": to_records(self.frame)}
-
-    def write_files(self, folder: Path) -> list[str]:
-        """The table, and what came of every example."""
-        names = super().write_files(folder)
-        if self.outcomes is None or self.targets is None:
-            return names
-        write_outcomes(folder / EXAMPLES_FILE, self.outcomes, self.targets)
-        return [*names, EXAMPLES_FILE]
-
-    @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> PruningCurves:
-        """The table and the outcomes."""
-        table = super().read_files(folder, provenance)
-        return cls(table.frame, provenance, *read_outcomes(folder / EXAMPLES_FILE))
 
 
 def _unique(rows: pd.DataFrame) -> list[float]:

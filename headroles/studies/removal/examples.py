@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.errors import StorageError
+from headroles.results import Result
 from headroles.tasks import Outcomes
 from headroles.tasks.outcomes import FloatArray
 
 _SHAPES = b"shapes"
+_OUTCOMES = ("loss", "prediction", "target")
 
 
 def write_examples(file: Path, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -51,18 +54,40 @@ def read_examples(file: Path) -> dict[str, NDArray[Any]]:
         raise StorageError(f"{file} is not what headroles wrote ({error!r})") from error
 
 
-def write_outcomes(file: Path, outcomes: Outcomes, targets: FloatArray) -> None:
-    """Write what came of examples, and what was to be said of each."""
-    columns = {"loss": outcomes.losses, "prediction": outcomes.predictions, "target": targets}
-    write_examples(file, columns)
+@dataclass(frozen=True, repr=False, eq=False)
+class OutcomesResult(Result):
+    """A table, and what came of every example in all settings that it was made of.
 
+    ``outcomes`` are losses and predictions (examples, settings), ``targets`` (examples,) what was
+    to be said of each; both None for tables that are made by hand.
+    """
 
-def read_outcomes(file: Path) -> tuple[Outcomes, FloatArray]:
-    """Read back what `write_outcomes` wrote. Raises StorageError where that is not possible."""
-    found = read_examples(file)
-    if missing := {"loss", "prediction", "target"} - set(found):
-        raise StorageError(
-            f"{file} lacks {', '.join(sorted(missing))}, which this version writes; make the "
-            "results again"
+    outcomes: Outcomes | None = None
+    targets: FloatArray | None = None
+
+    examples_file: ClassVar[str]
+
+    def write_files(self, folder: Path) -> list[str]:
+        """The table, and what came of every example."""
+        names = super().write_files(folder)
+        if self.outcomes is None or self.targets is None:
+            return names
+        columns = (self.outcomes.losses, self.outcomes.predictions, self.targets)
+        write_examples(folder / self.examples_file, dict(zip(_OUTCOMES, columns, strict=True)))
+        return [*names, self.examples_file]
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+        """The table and the outcomes."""
+        table, file = (
+            super().read_files(folder, provenance),
+            folder / f"{cls.stem}-examples.parquet",
         )
-    return Outcomes(found["loss"], found["prediction"]), found["target"]
+        found = read_examples(file)
+        if missing := set(_OUTCOMES) - set(found):
+            raise StorageError(
+                f"{file} lacks {', '.join(sorted(missing))}, which this version writes; make the "
+                "results again"
+            )
+        losses, predictions, targets = (found[name] for name in _OUTCOMES)
+        return cls(table.frame, provenance, Outcomes(losses, predictions), targets)
