@@ -79,10 +79,7 @@ class OutcomesResult(Result):
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
         """The table and the outcomes."""
-        table, file = (
-            super().read_files(folder, provenance),
-            folder / f"{cls.stem}-examples.parquet",
-        )
+        table, file = super().read_files(folder, provenance), folder / cls.examples_file
         found = read_examples(file)
         if missing := set(_OUTCOMES) - set(found):
             raise StorageError(
