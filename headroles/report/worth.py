@@ -83,7 +83,10 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
     places = np.arange(len(frame))
     is_found = (frame["p_removed_adjusted"] <= result.provenance["compared"]["alpha"]).to_numpy()
     ax.hlines(places, frame["ci_low"], frame["ci_high"], color="0.5")
-    for chosen, color, label in ((is_found, DARK, "significant"), (~is_found, "white", "not")):
+    for chosen, color, label in (
+        (is_found, DARK, "significant"),
+        (~is_found, "white", "not significant"),
+    ):
         own = frame[chosen]
         if len(own):
             look: dict[str, Any] = {
