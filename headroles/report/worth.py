@@ -8,7 +8,7 @@ import numpy as np
 
 from headroles.errors import UsageError
 from headroles.report.maps import draw_grid
-from headroles.report.style import DARK, THRESHOLD, new_axes, plain
+from headroles.report.style import DARK, DIVERGING, THRESHOLD, new_axes, plain
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 STRONGEST = 10
 """Heads whose rank a map of importance tells."""
-_DIVERGING = "PuOr_r"  # both ends dark, and told apart by the colour-blind
 _MARKS = {"worse": ("black", "o"), "better": ("black", "v")}
 
 
@@ -106,7 +105,7 @@ def _map_of(
     """A map of layers x heads with its scale, which has 0 in its middle if values have signs."""
     layers, heads = values.shape
     ax = new_axes(ax, max(4.5, 2.2 + 0.42 * heads), 1.5 + 0.36 * layers)
-    mesh = draw_grid(ax, values, _DIVERGING) if is_signed else draw_grid(ax, values)
+    mesh = draw_grid(ax, values, DIVERGING) if is_signed else draw_grid(ax, values)
     if is_signed:
         reach = float(np.nanmax(np.abs(values))) or 1.0
         mesh.set_clim(-reach, reach)
