@@ -111,15 +111,16 @@ def curves_page(folder: Path) -> Page:
             answer.append(f"Shown to be {told} than {against}: {', '.join(shown)}.")
     if not rows["answer"].isin(["better", "worse"]).any():
         answer.append(f"No order was shown to be better or worse than {against}.")
-    figures = tuple(
-        figure_of(draw_pruning_curves(result, one)) for one in dict.fromkeys((result.measure, LOSS))
-    )
     caption = (
-        "What is reached without a share of the heads, by order of removing them, with intervals; "
+        "what is reached without a share of the heads, by order of removing them, with intervals; "
         "the dotted line is the whole model."
     )
+    pictures = tuple(
+        Picture((figure_of(draw_pruning_curves(result, one)),), f"{one}: {caption}")
+        for one in dict.fromkeys((result.measure, LOSS))
+    )
     title = f"How many attention heads can {model_name(result.provenance)} do without?"
-    return plain_page(result, title, tuple(answer), (Picture(figures, caption),))
+    return plain_page(result, title, tuple(answer), pictures)
 
 
 def task_drops_page(folder: Path) -> Page:
@@ -137,12 +138,13 @@ def task_drops_page(folder: Path) -> Page:
             f"Most is lost in {one['task']} without {one['removed']}: the loss rises by "
             f"{one['relative_drop']:.1%}."
         )
-    figures = tuple(
-        figure_of(draw_task_drops(result, one)) for one in dict.fromkeys((result.measure, LOSS))
-    )
     caption = (
-        "What is lost without heads, as a share of what the whole model reaches. * differs from "
+        "what is lost without heads, as a share of what the whole model reaches. * differs from "
         "0; > more and < less than in the other tasks, each task's mean taken off."
     )
+    pictures = tuple(
+        Picture((figure_of(draw_task_drops(result, one)),), f"{one}: {caption}")
+        for one in dict.fromkeys((result.measure, LOSS))
+    )
     title = "Which attention heads matter for which task?"
-    return plain_page(result, title, tuple(answer), (Picture(figures, caption),))
+    return plain_page(result, title, tuple(answer), pictures)

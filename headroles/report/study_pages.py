@@ -34,11 +34,13 @@ def replication_page(folder: Path) -> Page:
             f"Number of roles that each head was shown to have in all {sets} {over}.",
         )
     ]
-    if len(counts):
-        maps = tuple(
-            figure_of(draw_replication(result, str(role))) for role in counts.index[:_MOST_MAPS]
+    pictures += [
+        Picture(
+            (figure_of(draw_replication(result, role)),),
+            f"{role}: in at least how many {over} each head has it.",
         )
-        pictures.append(Picture(maps, f"In at least how many {over} each head has a role."))
+        for role in map(str, counts.index[:_MOST_MAPS])
+    ]
     return plain_page(result, f"Which roles replicate over {over}?", answer, tuple(pictures))
 
 
@@ -52,11 +54,15 @@ def layer_counts_page(folder: Path) -> Page:
         f"The role that most heads have is {role}: {fewest[role]} to {most[role]} heads, by set.",
     )
     roles = [str(one) for one in most.nlargest(_MOST_MAPS).index]
-    figures = tuple(figure_of(draw_layer_counts(result, one)) for one in roles)
-    caption = "Heads with a role by layer: the mean over sets, with the fewest and the most."
-    return plain_page(
-        result, "In which layers are heads with a role?", answer, (Picture(figures, caption),)
+    pictures = tuple(
+        Picture(
+            (figure_of(draw_layer_counts(result, one)),),
+            f"{one}: heads that have it, by layer; the mean over sets, with the fewest and "
+            "the most.",
+        )
+        for one in roles
     )
+    return plain_page(result, "In which layers are heads with a role?", answer, pictures)
 
 
 def plan_page(folder: Path) -> Page:

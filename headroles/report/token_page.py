@@ -16,18 +16,22 @@ def token_page(folder: Path) -> Page:
     """The page of the token groups in a folder."""
     result = TokenGroups.load(folder)
     table = result.summary().loc[result.found]
-    by_weights, by_norms = str(table["weights"].idxmax()), str(table["norms"].idxmax())
-    answer = [
-        f"By attention weights most goes to {by_weights} tokens: {table['weights'].max():.0%} of a "
-        f"row, on average over heads and layers; they are {table['tokens'][by_weights]:.0%} of "
-        "the tokens.",
-        f"By norms, which count what heads hand on, most goes to {by_norms} tokens: "
-        f"{table['norms'].max():.0%}.",
-    ]
-    figures = tuple(figure_of(draw_token_group(result, name)) for name in result.found)
-    caption = (
-        "Shares of weights and of norms that go to the tokens of each group, by layer, with "
-        "intervals; the dotted line is the share of the tokens, as uniform attention gives it."
+    times = table[["weights", "norms"]].div(table["tokens"], axis=0)
+    most = str(times["weights"].idxmax())
+    answer = (
+        f"Compared with uniform attention, most of the attention weights goes to the {most} tokens: "
+        f"{table['weights'][most]:.0%} of a row on average, {times['weights'][most]:.1f} times their "
+        "share of the tokens.",
+        f"By norms, which count what heads hand on, they get {table['norms'][most]:.0%}, "
+        f"{times['norms'][most]:.1f} times their share.",
+    )
+    pictures = tuple(
+        Picture(
+            (figure_of(draw_token_group(result, name)),),
+            f"{name} tokens: their share of weights and of norms by layer, with intervals; the "
+            "dotted line is their share of the tokens, which uniform attention would give them.",
+        )
+        for name in result.found
     )
     title = f"Which tokens does {model_name(result.provenance)} attend to?"
-    return plain_page(result, title, tuple(answer), (Picture(figures, caption),))
+    return plain_page(result, title, answer, pictures)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.report.maps import draw_grid
+from headroles.report.maps import draw_grid, ink_on
 from headroles.report.style import DARK, DIVERGING, THRESHOLD, new_axes, plain
 from headroles.wording import not_among
 
@@ -34,9 +34,9 @@ def draw_importance(
         raise UsageError(not_among("estimator", estimator, known))
     values, ranks = importance.of(estimator), importance.of(estimator, "rank")
     ax = _map_of(values, f"importance ({estimator})", ax)
-    light = 0.45 * np.nanmax(values)
+    low, high = min(0.0, np.nanmin(values)), np.nanmax(values)
     for layer, head in np.argwhere(ranks <= STRONGEST):
-        ink = "black" if values[layer, head] > light else "white"
+        ink = ink_on(values[layer, head], low, high)
         place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": ink}
         ax.text(head, layer, f"{ranks[layer, head]:.0f}", **place)
     ax.set_title(f"importance of heads; numbers: the {STRONGEST} most important", fontsize=10)
@@ -82,7 +82,10 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
     places = np.arange(len(frame))
     is_found = (frame["p_removed_adjusted"] <= result.provenance["compared"]["alpha"]).to_numpy()
     ax.hlines(places, frame["ci_low"], frame["ci_high"], color="0.5")
-    for chosen, color, label in ((is_found, DARK, "significant"), (~is_found, "white", "not")):
+    for chosen, color, label in (
+        (is_found, DARK, "significant"),
+        (~is_found, "white", "not significant"),
+    ):
         own = frame[chosen]
         if len(own):
             look: dict[str, Any] = {

@@ -129,7 +129,7 @@ def test_importance_of_roles(role_importance: RoleImportance, tmp_path: Path) ->
     ax = draw_role_importance(replace(role_importance, frame=frame))
     found, others = ax.lines[:2]
     assert (found.get_label(), len(found.get_xdata())) == ("significant", 1)
-    assert (others.get_label(), len(others.get_xdata())) == ("not", len(frame) - 1)
+    assert (others.get_label(), len(others.get_xdata())) == ("not significant", len(frame) - 1)
     bars = [bar for bar in ax.collections[0].get_segments() if bar.ndim == 2]
     limits = frame[["ci_low", "ci_high"]].dropna().to_numpy()
     assert np.array([bar[:, 0] for bar in bars]) == pytest.approx(limits)

@@ -25,7 +25,9 @@ def test_a_group(groups: TokenGroups) -> None:
     ax = draw_token_group(groups, "other")
     rows = groups.frame[(groups.frame["group"] == "other") & (groups.frame["layer"] != "all")]
     weights, norms, uniform = ax.lines
-    for line, bars, name in zip((weights, norms), ax.collections, ("weights", "norms"), strict=True):
+    for line, bars, name in zip(
+        (weights, norms), ax.collections, ("weights", "norms"), strict=True
+    ):
         own = rows[rows["quantity"] == name]
         assert line.get_label() == name
         assert np.asarray(line.get_ydata()) == pytest.approx(own["mean"])
@@ -45,8 +47,10 @@ def test_groups_that_no_example_has_are_left_out(groups: TokenGroups) -> None:
 
 def test_page(groups: TokenGroups, tmp_path: Path) -> None:
     page = make_report(groups.save(tmp_path / "tokens"))
-    weights = groups.summary()["weights"]
-    assert f"most goes to {weights.idxmax()} tokens: {weights.max():.0%}" in page.answer[0]
+    table = groups.summary()
+    times = table["weights"] / table["tokens"]
+    assert f"goes to the {times.idxmax()} tokens" in page.answer[0]
+    assert f"on average, {times.max():.1f} times" in page.answer[0]
     assert page.to_html().count("<svg") == len(groups.found)
 
 
