@@ -19,9 +19,9 @@ def token_page(folder: Path) -> Page:
     times = table[["weights", "norms"]].div(table["tokens"], axis=0)
     most = str(times["weights"].idxmax())
     answer = (
-        f"Compared with uniform attention, most of the attention weights goes to the {most} tokens: "
-        f"{table['weights'][most]:.0%} of a row on average, {times['weights'][most]:.1f} times their "
-        "share of the tokens.",
+        "Compared with uniform attention, most of the attention weights goes to the "
+        f"{most} tokens: {table['weights'][most]:.0%} of a row on average, "
+        f"{times['weights'][most]:.1f} times their share of the tokens.",
         f"By norms, which count what heads hand on, they get {table['norms'][most]:.0%}, "
         f"{times['norms'][most]:.1f} times their share.",
     )
