@@ -56,6 +56,8 @@ def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | Non
     ``measure``, the one that the table is shown by. Of many removals those with the largest drops
     are drawn. Raises UsageError for a measure that the tasks do not have.
     """
+    from matplotlib.ticker import PercentFormatter
+
     measure = _known(measure or drops.measure, drops.measures)
     removals, names = drops.largest(measure), drops.tasks
     rows = drops.frame[drops.frame["measure"] == measure]
@@ -67,14 +69,14 @@ def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | Non
     reach = float(np.nanmax(np.abs(values))) or 1.0
     mesh.set_clim(-reach, reach)
     bar = ax.figure.colorbar(mesh, ax=ax, label="relative drop")
-    bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    bar.formatter = PercentFormatter(1)
     for (row, column), value in np.ndenumerate(values):
         ink = "white" if abs(value) > 0.6 * reach else "black"
         text = f"{value:+.1%}{drops.marks(found[row][column])}"
         ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     ax.set_xticks(range(len(names)), [plain(name, 16) for name in names])
     ax.set_yticks(range(len(removals)), [plain(name) for name in removals])
-    ax.set_title(f"{measure} lost without", fontsize=10)
+    ax.set_title(f"what is lost without, by {measure}", fontsize=10)
     return ax
 
 
