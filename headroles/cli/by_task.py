@@ -9,7 +9,7 @@ import typer
 
 from headroles.cli.app import app
 from headroles.cli.arguments import Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill
 from headroles.cli.replicate import names_of
 from headroles.studies.removal import TaskDropOptions
@@ -23,7 +23,7 @@ def by_task(
     ],
     out: Out,
     options: TaskDropOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
     names: Annotated[
         str | None,
         typer.Option(

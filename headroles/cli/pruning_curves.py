@@ -9,7 +9,7 @@ import typer
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalTask, Out
-from headroles.cli.flags import FolderOptions, ResumeOptions, command
+from headroles.cli.flags import ReportedOptions, ResumeOptions, command
 from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import CurveOptions
 
@@ -23,7 +23,7 @@ def pruning_curves(
     ],
     out: Out,
     options: CurveOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
     resuming: ResumeOptions,
     task: OptionalTask = None,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.studies import TokenOptions
@@ -17,7 +17,7 @@ def tokens(
     out: Out,
     reading: CorpusOptions,
     options: TokenOptions,
-    output: FolderOptions,
+    output: ReportedOptions,
 ) -> None:
     """Compare weights and norms that go to each kind of token.
 

@@ -8,6 +8,8 @@ from .distributions import draw_error as draw_error
 from .distributions import draw_head as draw_head
 from .distributions import draw_plan as draw_plan
 from .distributions import draw_scores as draw_scores
+from .losses import draw_pruning_curves as draw_pruning_curves
+from .losses import draw_task_drops as draw_task_drops
 from .maps import draw_colocation as draw_colocation
 from .maps import draw_heads as draw_heads
 from .maps import draw_role as draw_role
@@ -17,6 +19,8 @@ from .pages import write_report as write_report
 from .replicates import draw_layer_counts as draw_layer_counts
 from .replicates import draw_replication as draw_replication
 from .saving import save_figure as save_figure
+from .token_shares import draw_token_group as draw_token_group
+from .token_shares import draw_token_groups as draw_token_groups
 from .worth import draw_ablations as draw_ablations
 from .worth import draw_importance as draw_importance
 from .worth import draw_role_importance as draw_role_importance

@@ -6,25 +6,27 @@ import base64
 import html
 import io
 from collections.abc import Callable
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from headroles.errors import HeadRolesError
-from headroles.report.changes import draw_changed_heads
-from headroles.report.distributions import draw_plan
-from headroles.report.maps import draw_roles
-from headroles.studies.comparison import RoleShifts
-from headroles.studies.power_plan import PowerPlan
-from headroles.studies.role_table import RoleTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURES: dict[type, tuple[Callable[[Any], Any], str]] = {
-    RoleTable: (draw_roles, "Mean scores of roles by layer and head."),
-    RoleShifts: (draw_changed_heads, "Number of roles that changed, by layer and head."),
-    PowerPlan: (draw_plan, "Share of heads and roles decided, by number of examples."),
+FIGURES = {
+    "role table": ("maps:draw_roles", "Mean scores of roles by layer and head."),
+    "comparison": ("changes:draw_changed_heads", "Number of roles that changed, by head."),
+    "plan": ("distributions:draw_plan", "Share of heads and roles decided, by examples."),
+    "replication": ("replicates:draw_replication", "Number of roles in all sets, by head."),
+    "importance": ("worth:draw_importance", "Importance by layer and head."),
+    "ablations": ("worth:draw_ablations", "Change of the loss without each head."),
+    "role importance": ("worth:draw_role_importance", "Loss without the heads of each role."),
+    "pruning curves": ("losses:draw_pruning_curves", "What is reached, by share removed."),
+    "task drops": ("losses:draw_task_drops", "What is lost, by removal and task."),
+    "token groups": ("token_shares:draw_token_groups", "Shares of each group, by layer."),
 }
-"""Kinds of results that have a figure: what draws it, and what it shows."""
+"""For a kind of result the function that draws it, loaded when it is needed, and what it shows."""
 _DOTS_PER_INCH = 90
 
 
@@ -33,9 +35,10 @@ def display(result: object) -> str:
 
     A picture and no drawing: cells of large models make drawings of megabytes.
     """
-    draw, description = FIGURES.get(type(result), (None, ""))
-    if draw is None:
+    place, description = FIGURES.get(getattr(result, "kind", ""), ("", ""))
+    if not place:
         return ""
+    draw: Callable[[Any], Any] = resolve_name(f"{__package__}.{place}")
     try:
         drawn = draw(result)
     except HeadRolesError:  # such as a table without rows

@@ -137,5 +137,5 @@ def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
     ax.set(xscale="log", xlabel="examples of the corpus", ylim=(0, 1.02))
     ax.set_ylabel("share of heads and roles decided")
     ax.set_title(f"power {plan.plan['power']:g}, alpha {plan.plan['alpha']:g}")
-    ax.legend(fontsize="small")
+    ax.legend(fontsize="small", loc="lower right")  # below the curve, which ends at the top
     return ax

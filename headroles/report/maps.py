@@ -226,6 +226,10 @@ def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
     most = np.nanmax(grid)
     for (row, column), value in np.ndenumerate(grid):
         if value > 0:
-            light = value > 0.45 * most
-            ink = "black" if light else "white"
+            ink = ink_on(value, 0, most)
             ax.text(column, row, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=7)
+
+
+def ink_on(value: float, low: float, high: float) -> str:
+    """The ink that can be read on the colour of a value, of a scale from ``low`` to ``high``."""
+    return "black" if value - low > 0.45 * (high - low) else "white"

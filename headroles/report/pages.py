@@ -15,9 +15,12 @@ PAGES = {
     "plan": "study_pages:plan_page",
     "replication": "study_pages:replication_page",
     "layer counts": "study_pages:layer_counts_page",
-    "importance": "study_pages:importance_page",
-    "ablations": "study_pages:ablations_page",
-    "role importance": "study_pages:role_importance_page",
+    "importance": "removal_pages:importance_page",
+    "ablations": "removal_pages:ablations_page",
+    "role importance": "removal_pages:role_importance_page",
+    "pruning curves": "removal_pages:curves_page",
+    "task drops": "removal_pages:task_drops_page",
+    "token groups": "token_page:token_page",
 }
 """For a kind of result the function that makes its page from a folder, which is loaded when it is
 needed. In a folder of several kinds the first one here tells what the page is about."""

@@ -35,12 +35,15 @@ def draw_replication(
         _check(role, replication.frame)
         found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
         title, label = plain(role), f"{replication.asked['over']} (of {sets})"
+    from matplotlib.ticker import MaxNLocator
+
     counts = grid_of(heads, found.astype(float))
     ax = new_axes(ax, 2.2 + 0.42 * counts.shape[1], 1.1 + 0.36 * counts.shape[0])
     mesh = draw_grid(ax, counts)
     if role is not None:
         mesh.set_clim(0, sets)
-    ax.figure.colorbar(mesh, ax=ax, label=label)
+    bar = ax.figure.colorbar(mesh, ax=ax, label=label)
+    bar.locator = MaxNLocator(integer=True)
     write_numbers(ax, counts)
     ax.set(title=title, xlabel="head", ylabel="layer")
     return ax

@@ -10,88 +10,11 @@ from headroles.report.distributions import draw_plan
 from headroles.report.page import Page, Picture
 from headroles.report.plain_page import plain_page
 from headroles.report.replicates import draw_layer_counts, draw_replication
-from headroles.report.run_facts import model_name
 from headroles.report.style import figure_of
-from headroles.report.worth import draw_ablations, draw_importance, draw_role_importance
 from headroles.studies.power_plan import PowerPlan
-from headroles.studies.removal import Ablations, Importance, RoleImportance
 from headroles.studies.replication_tables import LayerCounts, Replication
 
 _MOST_MAPS = 4
-
-
-def importance_page(folder: Path) -> Page:
-    """The page of the importance of heads in a folder."""
-    result = Importance.load(folder)
-    estimators = list(dict.fromkeys(result.frame["estimator"]))
-    first = estimators[0]
-    top = result.frame[result.frame["estimator"] == first].nsmallest(1, "rank").to_dict("records")
-    sure = result.reliability[first]["full"]
-    answer = [
-        f"Other examples would give an order of heads whose rank correlation with this one is "
-        f"about {sure:.2f} (estimator {first}; 1 is the same order)."
-    ]
-    if top:
-        one = top[0]
-        answer.insert(
-            0,
-            f"The most important head is {one['layer']}-{one['head']}: {one['importance']:.3g} "
-            f"({one['ci_low']:.3g} to {one['ci_high']:.3g}).",
-        )
-    pictures = tuple(
-        Picture(
-            (figure_of(draw_importance(result, name)),),
-            f"Importance by layer and head, estimator {name}.",
-        )
-        for name in estimators
-    )
-    title = f"Which attention heads does {model_name(result.provenance)} need for its task?"
-    return plain_page(result, title, tuple(answer), pictures)
-
-
-def ablations_page(folder: Path) -> Page:
-    """The page of what is lost without heads."""
-    result = Ablations.load(folder)
-    counts = result.frame["answer"].value_counts()
-    worst = result.frame.nlargest(1, "loss_change").to_dict("records")
-    answer = [
-        f"Of {len(result.frame)} removals, {counts.get('worse', 0)} were shown to make the loss "
-        f"worse and {counts.get('better', 0)} to make it better; "
-        f"{int(result.frame['equivalent'].sum())} change it by less than the margin."
-    ]
-    answer += [
-        f"The loss rises most without {one['removed']}: by {one['loss_change']:.3g} "
-        f"({one['ci_low']:.3g} to {one['ci_high']:.3g})."
-        for one in worst
-    ]
-    pictures: tuple[Picture, ...] = ()
-    if (result.frame["set"] == "single").any():
-        caption = (
-            "Change of the loss without each head alone. A circle: shown to be worse; a "
-            "triangle: shown to be better."
-        )
-        pictures = (Picture((figure_of(draw_ablations(result)),), caption),)
-    title = f"What does {model_name(result.provenance)} lose without attention heads?"
-    return plain_page(result, title, tuple(answer), pictures)
-
-
-def role_importance_page(folder: Path) -> Page:
-    """The page of whether heads with a role matter more."""
-    result = RoleImportance.load(folder)
-    frame, alpha = result.frame, result.provenance["compared"]["alpha"]
-    is_found = frame["p_removed_adjusted"] <= alpha
-    more = int((is_found & (frame["removed_difference"] > 0)).sum())
-    less = int((is_found & (frame["removed_difference"] < 0)).sum())
-    answer = (
-        f"Without the heads of {more} of {len(frame)} roles the loss is larger than without as "
-        f"many other heads of their layers, without those of {less} it is smaller.",
-    )
-    caption = (
-        "Loss without all heads with a role, less the loss without as many others, with "
-        "intervals; in brackets the number of heads."
-    )
-    pictures = (Picture((figure_of(draw_role_importance(result)),), caption),)
-    return plain_page(result, "Do attention heads with a role matter more?", answer, pictures)
 
 
 def replication_page(folder: Path) -> Page:
@@ -111,11 +34,13 @@ def replication_page(folder: Path) -> Page:
             f"Number of roles that each head was shown to have in all {sets} {over}.",
         )
     ]
-    if len(counts):
-        maps = tuple(
-            figure_of(draw_replication(result, str(role))) for role in counts.index[:_MOST_MAPS]
+    pictures += [
+        Picture(
+            (figure_of(draw_replication(result, role)),),
+            f"{role}: in at least how many {over} each head has it.",
         )
-        pictures.append(Picture(maps, f"In at least how many {over} each head has a role."))
+        for role in map(str, counts.index[:_MOST_MAPS])
+    ]
     return plain_page(result, f"Which roles replicate over {over}?", answer, tuple(pictures))
 
 
@@ -129,11 +54,15 @@ def layer_counts_page(folder: Path) -> Page:
         f"The role that most heads have is {role}: {fewest[role]} to {most[role]} heads, by set.",
     )
     roles = [str(one) for one in most.nlargest(_MOST_MAPS).index]
-    figures = tuple(figure_of(draw_layer_counts(result, one)) for one in roles)
-    caption = "Heads with a role by layer: the mean over sets, with the fewest and the most."
-    return plain_page(
-        result, "In which layers are heads with a role?", answer, (Picture(figures, caption),)
+    pictures = tuple(
+        Picture(
+            (figure_of(draw_layer_counts(result, one)),),
+            f"{one}: heads that have it, by layer; the mean over sets, with the fewest and "
+            "the most.",
+        )
+        for one in roles
     )
+    return plain_page(result, "In which layers are heads with a role?", answer, pictures)
 
 
 def plan_page(folder: Path) -> Page:

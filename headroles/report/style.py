@@ -6,7 +6,9 @@ import html
 import io
 import re
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
 
 from headroles.wording import printable, shortened
 
@@ -16,11 +18,16 @@ if TYPE_CHECKING:
 
 SCALE = "cividis"
 """A colour map whose lightness rises evenly: for the colour-blind, and in grey print."""
+DIVERGING = "PuOr_r"
+"""Of values with signs: both ends are dark, and told apart by the colour-blind."""
 MISSING = "0.9"
 DARK, BRIGHT = "#1b3a5f", "#c98a00"
 """Two colours that differ in lightness as well as in hue."""
 THRESHOLD = "0.35"
 _LONGEST_ROLE = 48
+_LINES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+# Colours that the colour-blind tell apart (Okabe and Ito 2008); the forms do it in grey print.
+_FORMS = "osD^vPX<>"
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -30,6 +37,12 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def line_looks() -> Iterator[dict[str, Any]]:
+    """The looks of one line after the other, told apart by colour and by marker; without end."""
+    for color, marker in zip(cycle(_LINES), cycle(_FORMS), strict=False):
+        yield {"color": color, "marker": marker, "markersize": 5}
 
 
 def figure_of(ax: Axes) -> Figure:

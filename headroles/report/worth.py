@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.report.maps import draw_grid
-from headroles.report.style import DARK, THRESHOLD, new_axes, plain
+from headroles.report.maps import draw_grid, ink_on
+from headroles.report.style import DARK, DIVERGING, THRESHOLD, new_axes, plain
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 STRONGEST = 10
 """Heads whose rank a map of importance tells."""
-_DIVERGING = "PuOr_r"  # both ends dark, and told apart by the colour-blind
 _MARKS = {"worse": ("black", "o"), "better": ("black", "v")}
 
 
@@ -35,9 +34,9 @@ def draw_importance(
         raise UsageError(not_among("estimator", estimator, known))
     values, ranks = importance.of(estimator), importance.of(estimator, "rank")
     ax = _map_of(values, f"importance ({estimator})", ax)
-    light = 0.45 * np.nanmax(values)
+    low, high = min(0.0, np.nanmin(values)), np.nanmax(values)
     for layer, head in np.argwhere(ranks <= STRONGEST):
-        ink = "black" if values[layer, head] > light else "white"
+        ink = ink_on(values[layer, head], low, high)
         place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": ink}
         ax.text(head, layer, f"{ranks[layer, head]:.0f}", **place)
     ax.set_title(f"importance of heads; numbers: the {STRONGEST} most important", fontsize=10)
@@ -109,7 +108,7 @@ def _map_of(
     """A map of layers x heads with its scale, which has 0 in its middle if values have signs."""
     layers, heads = values.shape
     ax = new_axes(ax, max(4.5, 2.2 + 0.42 * heads), 1.5 + 0.36 * layers)
-    mesh = draw_grid(ax, values, _DIVERGING) if is_signed else draw_grid(ax, values)
+    mesh = draw_grid(ax, values, DIVERGING) if is_signed else draw_grid(ax, values)
     if is_signed:
         reach = float(np.nanmax(np.abs(values))) or 1.0
         mesh.set_clim(-reach, reach)

@@ -75,6 +75,11 @@ class TokenGroups(Result):
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")
 
+    @property
+    def found(self) -> list[str]:
+        """The groups that some example has."""
+        return [one for one in GROUPS if self._rows[ALL_LAYERS, one, TOKENS].n]
+
     def summary(self) -> pd.DataFrame:
         """Means over layers: a row for each group, a column for each quantity."""
         own = self.frame[self.frame["layer"] == ALL_LAYERS]
@@ -107,7 +112,7 @@ class TokenGroups(Result):
             "punctuation: below 0 where frequent words get less"
         )
         yield self._by_layer([(OTHER, f"{name}{WITH_FREQUENCY}") for name in PER_TOKEN])
-        for group in (one for one in GROUPS if not self._rows[ALL_LAYERS, one, TOKENS].n):
+        for group in (one for one in GROUPS if one not in self.found):
             yield Warned(f"no example has tokens of the group {group}")
         yield from map(Warned, warnings_of_run(self.provenance))
 

@@ -19,7 +19,8 @@ from headroles.studies.removal.drop_table import COLUMNS, LESS, MORE, make_table
 from headroles.studies.removal.measures import LOSS
 from headroles.wording import listed
 
-_MOST_ROWS = 24
+MOST_ROWS = 24
+"""Removals of which a matrix for people tells, those that change most."""
 _THIRDS = "thirds"
 
 
@@ -56,20 +57,45 @@ class TaskDrops(Result):
         names: list[str] = self.frame["measure"].drop_duplicates().tolist()
         return sorted(names, key=lambda name: name == LOSS)
 
+    @property
+    def measure(self) -> str:
+        """What the matrix is first shown by: Matthews' correlation if it can be."""
+        # Accuracy cannot fall below that of always naming the larger class, which differs by task.
+        return "matthews" if "matthews" in self.measures else self.measures[0]
+
+    @property
+    def tasks(self) -> list[str]:
+        """What the tasks are called, in their order."""
+        return [one["name"] for one in self.compared["tasks"]]
+
+    def largest(self, measure: str, most: int = MOST_ROWS) -> list[str]:
+        """The removals, in their order; of more than ``most`` those that most is changed by."""
+        rows = self.frame[self.frame["measure"] == measure]
+        order: list[str] = rows["removed"].drop_duplicates().tolist()
+        if len(order) <= most:
+            return order
+        largest = rows.groupby("removed")["relative_drop"].agg(lambda own: own.abs().max())
+        kept = set(largest.nlargest(most).index)
+        return [name for name in order if name in kept]
+
+    @staticmethod
+    def marks(row: Any) -> str:
+        """The marks of a row: ``*`` differs from 0, ``>`` more, ``<`` less than in other tasks."""
+        marks = "*" if row["answer"] != "undecided" else ""
+        return marks + {MORE: ">", LESS: "<"}.get(row["deviates"], "")
+
     def wide(self, value: str = "relative_drop") -> pd.DataFrame:
         """One row per measure and removal, a column per task, holding column ``value``."""
         wide = self.frame.pivot_table(
             index=["measure", "set", "removed"], columns="task", values=value, sort=False
         )
-        names = [one["name"] for one in self.compared["tasks"]]
-        return wide[names].rename_axis(columns=None).reset_index()
+        return wide[self.tasks].rename_axis(columns=None).reset_index()
 
     def correlations(self, kind: str, measure: str = LOSS) -> pd.DataFrame:
         """Rank correlations (Spearman) of tasks with one another, over the removals of a set."""
         wide = self.wide()
         rows = wide[(wide["measure"] == measure) & (wide["set"] == kind)]
-        names = [one["name"] for one in self.compared["tasks"]]
-        return rows[names].corr("spearman").rename_axis("task")
+        return rows[self.tasks].corr("spearman").rename_axis("task")
 
     def shown(self) -> Iterator[Shown]:
         """The matrices of relative drops, by a metric (Matthews' if it can be) and by the loss."""
@@ -80,9 +106,7 @@ class TaskDrops(Result):
             + "\n"
             for one in asked["tasks"]
         )
-        # Accuracy cannot fall below that of always naming the larger class, which differs by task.
-        metric = "matthews" if "matthews" in self.measures else self.measures[0]
-        for measure in dict.fromkeys((metric, LOSS)):
+        for measure in dict.fromkeys((self.measure, LOSS)):
             yield self._grid(measure)
         yield (
             f"intervals of {1 - asked['alpha']:.0%} over examples; * differs from 0, > more and "
@@ -95,19 +119,16 @@ class TaskDrops(Result):
 
     def _grid(self, measure: str) -> Grid:
         rows = self.frame[self.frame["measure"] == measure]
-        order = rows["removed"].drop_duplicates().tolist()
+        order, removals = self.largest(measure), rows["removed"].nunique()
         title = f"{measure} lost without"
-        if len(order) > _MOST_ROWS:
-            largest = rows.groupby("removed")["relative_drop"].agg(lambda own: own.abs().max())
-            kept = set(largest.nlargest(_MOST_ROWS).index)
-            title += f" (the {_MOST_ROWS} largest of {len(order)})"
-            order = [name for name in order if name in kept]
-        names = [one["name"] for one in self.compared["tasks"]]
+        if len(order) < removals:
+            title += f" (the {len(order)} largest of {removals})"
         cells = rows.set_index(["removed", "task"]).to_dict("index")
         grid = tuple(
-            (str(removed), *(_cell(cells[removed, name]) for name in names)) for removed in order
+            (str(removed), *(_cell(cells[removed, name]) for name in self.tasks))
+            for removed in order
         )
-        return Grid((title, *names), grid)
+        return Grid((title, *self.tasks), grid)
 
     def _agreement(self, kind: str) -> str:
         found = self.correlations(kind).to_numpy()
@@ -128,9 +149,7 @@ def _cell(row: Any) -> str:
     limits = f" ({row['ci_low']:+.1%} to {row['ci_high']:+.1%})"
     if np.isnan(row["ci_low"]):
         limits = ""
-    marks = "*" * (row["answer"] != "undecided")
-    marks += {MORE: ">", LESS: "<"}.get(row["deviates"], "")
-    return f"{row['relative_drop']:+.1%}{limits}{marks:2}"
+    return f"{row['relative_drop']:+.1%}{limits}{TaskDrops.marks(row):2}"
 
 
 @takes(TaskDropOptions)

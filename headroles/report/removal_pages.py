@@ -1,0 +1,150 @@
+"""Pages of what models lose without heads: a question, its answer, a figure, and the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headroles.report.losses import draw_pruning_curves, draw_task_drops
+from headroles.report.page import Page, Picture
+from headroles.report.plain_page import plain_page
+from headroles.report.run_facts import model_name
+from headroles.report.style import figure_of
+from headroles.report.worth import draw_ablations, draw_importance, draw_role_importance
+from headroles.studies.removal import (
+    Ablations,
+    Importance,
+    PruningCurves,
+    RoleImportance,
+    TaskDrops,
+)
+from headroles.studies.removal.measures import LOSS
+
+
+def importance_page(folder: Path) -> Page:
+    """The page of the importance of heads in a folder."""
+    result = Importance.load(folder)
+    estimators = list(dict.fromkeys(result.frame["estimator"]))
+    first = estimators[0]
+    top = result.frame[result.frame["estimator"] == first].nsmallest(1, "rank").to_dict("records")
+    sure = result.reliability[first]["full"]
+    answer = [
+        f"Other examples would give an order of heads whose rank correlation with this one is "
+        f"about {sure:.2f} (estimator {first}; 1 is the same order)."
+    ]
+    if top:
+        one = top[0]
+        answer.insert(
+            0,
+            f"The most important head is {one['layer']}-{one['head']}: {one['importance']:.3g} "
+            f"({one['ci_low']:.3g} to {one['ci_high']:.3g}).",
+        )
+    pictures = tuple(
+        Picture(
+            (figure_of(draw_importance(result, name)),),
+            f"Importance by layer and head, estimator {name}.",
+        )
+        for name in estimators
+    )
+    title = f"Which attention heads does {model_name(result.provenance)} need for its task?"
+    return plain_page(result, title, tuple(answer), pictures)
+
+
+def ablations_page(folder: Path) -> Page:
+    """The page of what is lost without heads."""
+    result = Ablations.load(folder)
+    counts = result.frame["answer"].value_counts()
+    worst = result.frame.nlargest(1, "loss_change").to_dict("records")
+    answer = [
+        f"Of {len(result.frame)} removals, {counts.get('worse', 0)} were shown to make the loss "
+        f"worse and {counts.get('better', 0)} to make it better; "
+        f"{int(result.frame['equivalent'].sum())} change it by less than the margin."
+    ]
+    answer += [
+        f"The loss rises most without {one['removed']}: by {one['loss_change']:.3g} "
+        f"({one['ci_low']:.3g} to {one['ci_high']:.3g})."
+        for one in worst
+    ]
+    pictures: tuple[Picture, ...] = ()
+    if (result.frame["set"] == "single").any():
+        caption = (
+            "Change of the loss without each head alone. A circle: shown to be worse; a "
+            "triangle: shown to be better."
+        )
+        pictures = (Picture((figure_of(draw_ablations(result)),), caption),)
+    title = f"What does {model_name(result.provenance)} lose without attention heads?"
+    return plain_page(result, title, tuple(answer), pictures)
+
+
+def role_importance_page(folder: Path) -> Page:
+    """The page of whether heads with a role matter more."""
+    result = RoleImportance.load(folder)
+    frame, alpha = result.frame, result.provenance["compared"]["alpha"]
+    is_found = frame["p_removed_adjusted"] <= alpha
+    more = int((is_found & (frame["removed_difference"] > 0)).sum())
+    less = int((is_found & (frame["removed_difference"] < 0)).sum())
+    answer = (
+        f"Without the heads of {more} of {len(frame)} roles the loss is larger than without as "
+        f"many other heads of their layers, without those of {less} it is smaller.",
+    )
+    caption = (
+        "Loss without all heads with a role, less the loss without as many others, with "
+        "intervals; in brackets the number of heads."
+    )
+    pictures = (Picture((figure_of(draw_role_importance(result)),), caption),)
+    return plain_page(result, "Do attention heads with a role matter more?", answer, pictures)
+
+
+def curves_page(folder: Path) -> Page:
+    """The page of what is lost as more and more heads go."""
+    result = PruningCurves.load(folder)
+    against = result.curves["against"]
+    rows = result.frame[(result.frame["measure"] == LOSS) & result.frame["share"].isna()]
+    best = rows.nsmallest(1, "value").to_dict("records")
+    answer = [
+        f"On average over the shares removed, the loss is least in the order {one['order']}: "
+        f"{one['value']:.3g} ({one['ci_low']:.3g} to {one['ci_high']:.3g}); the whole model has "
+        f"{result.curves['whole'][LOSS]:.3g}."
+        for one in best
+    ]
+    for told in ("better", "worse"):
+        if shown := [str(row.order) for row in rows.itertuples() if row.answer == told]:
+            answer.append(f"Shown to be {told} than {against}: {', '.join(shown)}.")
+    if not rows["answer"].isin(["better", "worse"]).any():
+        answer.append(f"No order was shown to be better or worse than {against}.")
+    caption = (
+        "what is reached without a share of the heads, by order of removing them, with intervals; "
+        "the dotted line is the whole model."
+    )
+    pictures = tuple(
+        Picture((figure_of(draw_pruning_curves(result, one)),), f"{one}: {caption}")
+        for one in dict.fromkeys((result.measure, LOSS))
+    )
+    title = f"How many attention heads can {model_name(result.provenance)} do without?"
+    return plain_page(result, title, tuple(answer), pictures)
+
+
+def task_drops_page(folder: Path) -> Page:
+    """The page of which layers or heads matter for which task."""
+    result = TaskDrops.load(folder)
+    rows = result.frame[result.frame["measure"] == LOSS]
+    worse = int((rows["answer"] == "worse").sum())
+    more = int((rows["deviates"] == "more").sum())
+    answer = [
+        f"Of {len(rows)} pairs of a removal and a task, {worse} were shown to make the loss of the "
+        f"task worse, and {more} to matter more for it than for the other tasks."
+    ]
+    for one in rows.nlargest(1, "relative_drop").to_dict("records"):
+        answer.append(
+            f"Most is lost in {one['task']} without {one['removed']}: the loss rises by "
+            f"{one['relative_drop']:.1%}."
+        )
+    caption = (
+        "what is lost without heads, as a share of what the whole model reaches. * differs from "
+        "0; > more and < less than in the other tasks, each task's mean taken off."
+    )
+    pictures = tuple(
+        Picture((figure_of(draw_task_drops(result, one)),), f"{one}: {caption}")
+        for one in dict.fromkeys((result.measure, LOSS))
+    )
+    title = "Which attention heads matter for which task?"
+    return plain_page(result, title, tuple(answer), pictures)

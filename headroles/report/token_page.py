@@ -1,0 +1,37 @@
+"""The page of what goes to tokens of each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headroles.report.page import Page, Picture
+from headroles.report.plain_page import plain_page
+from headroles.report.run_facts import model_name
+from headroles.report.style import figure_of
+from headroles.report.token_shares import draw_token_group
+from headroles.studies.token_groups import TokenGroups
+
+
+def token_page(folder: Path) -> Page:
+    """The page of the token groups in a folder."""
+    result = TokenGroups.load(folder)
+    table = result.summary().loc[result.found]
+    times = table[["weights", "norms"]].div(table["tokens"], axis=0)
+    most = str(times["weights"].idxmax())
+    answer = (
+        "Compared with uniform attention, most of the attention weights goes to the "
+        f"{most} tokens: {table['weights'][most]:.0%} of a row on average, "
+        f"{times['weights'][most]:.1f} times their share of the tokens.",
+        f"By norms, which count what heads hand on, they get {table['norms'][most]:.0%}, "
+        f"{times['norms'][most]:.1f} times their share.",
+    )
+    pictures = tuple(
+        Picture(
+            (figure_of(draw_token_group(result, name)),),
+            f"{name} tokens: their share of weights and of norms by layer, with intervals; the "
+            "dotted line is their share of the tokens, which uniform attention would give them.",
+        )
+        for name in result.found
+    )
+    title = f"Which tokens does {model_name(result.provenance)} attend to?"
+    return plain_page(result, title, answer, pictures)

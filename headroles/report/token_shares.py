@@ -1,0 +1,65 @@
+"""What goes to tokens of each kind, layer by layer: by weights and by norms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headroles.errors import UsageError
+from headroles.report.style import BRIGHT, DARK, THRESHOLD, new_axes
+from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from headroles.studies import TokenGroups
+
+_ALL = "all"  # the row of all layers together
+_LOOKS: dict[str, dict[str, Any]] = {
+    "weights": {"color": DARK, "marker": "o"},
+    "norms": {"color": BRIGHT, "marker": "s", "linestyle": "dashed"},
+}
+
+
+def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) -> Axes:
+    """Layer by layer, the shares of weights and of norms that go to the tokens of one group.
+
+    Bars are the intervals of the table; the dotted line is the share of the tokens that are of the
+    group, which uniform attention would give it. Raises UsageError for a group that there is not.
+    """
+    known = list(groups.frame["group"].unique())
+    if group not in known:
+        raise UsageError(not_among("group", group, known))
+    rows = groups.frame[groups.frame["group"] == group].set_index(["quantity", "layer"])
+    ax = new_axes(ax, 4, 3)
+    for name, look in _LOOKS.items():
+        own = rows.loc[name].drop(_ALL)
+        layers, mean = own.index.astype(int), own["mean"]
+        ax.plot(layers, mean, label=name, markersize=4, **look)
+        ax.vlines(layers, own["ci_low"], own["ci_high"], color=look["color"])
+    uniform = float(rows["mean"].loc[("tokens", _ALL)])
+    ax.axhline(uniform, color=THRESHOLD, linestyle="dotted", label="share of the tokens")
+    ax.set_xticks(layers[:: 1 if len(layers) <= 16 else 2])
+    ax.set(ylim=(0, 1), xlabel="layer", ylabel="share")
+    ax.set_title(group, fontsize=10)
+    ax.legend(fontsize="small")
+    return ax
+
+
+def draw_token_groups(groups: TokenGroups) -> Figure:
+    """Every group that some example has, beside the others, each as `draw_token_group` draws it.
+
+    Raises UsageError if there is none.
+    """
+    from matplotlib.figure import Figure
+
+    if not (names := groups.found):
+        raise UsageError("no example has tokens of any group; there is nothing to draw")
+    figure = Figure(figsize=(3.2 * len(names), 3), layout="constrained")
+    places = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
+    for k, (ax, name) in enumerate(zip(places, names, strict=True)):
+        draw_token_group(groups, name, ax)
+        if k:
+            ax.get_legend().remove()
+            ax.set_ylabel("")
+    return figure

@@ -1,0 +1,128 @@
+"""Figures and pages of what is lost without heads, against the tables that they are drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from headroles import ablate_heads
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.report import draw_pruning_curves, draw_task_drops, make_report
+from headroles.report.displays import display
+from headroles.studies.removal import (
+    Ablations,
+    PruningCurves,
+    TaskDrops,
+    compare_tasks,
+    find_pruning_curves,
+)
+from tests.tasks.conftest import classifier, labelled  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def curves(classifier: Path, labelled: Path) -> PruningCurves:  # noqa: F811
+    return find_pruning_curves(
+        classifier, labelled, orders="random,middle", shares="0.25,0.5", draws=2
+    )
+
+
+@pytest.fixture(scope="module")
+def ablations(classifier: Path, labelled: Path) -> Ablations:  # noqa: F811
+    return ablate_heads(classifier, labelled, sets="single,layers")
+
+
+@pytest.fixture(scope="module")
+def drops(ablations: Ablations) -> TaskDrops:
+    return compare_tasks([ablations, ablations], ["one", "two"])
+
+
+def test_curves(curves: PruningCurves) -> None:
+    ax = draw_pruning_curves(curves, "loss")
+    rows = curves.frame[(curves.frame["measure"] == "loss") & curves.frame["share"].notna()]
+    *lines, whole = ax.lines
+    assert [line.get_label() for line in lines] == ["random", "middle"]
+    for line, band in zip(lines, ax.collections, strict=True):
+        own = rows[rows["order"] == line.get_label()]
+        assert line.get_xdata() == pytest.approx([0.25, 0.5])
+        assert line.get_ydata() == pytest.approx(own["value"])
+        edges = band.get_paths()[0].vertices[:, 1]
+        assert set(own["ci_low"]) | set(own["ci_high"]) <= set(edges)
+    assert whole.get_ydata()[0] == curves.curves["whole"]["loss"]
+    assert len({line.get_color() for line in lines}) == 2
+    assert draw_pruning_curves(curves).get_ylabel() == f"{curves.measure} without them"
+    with pytest.raises(UsageError, match="no measure 'los'; did you mean 'loss'"):
+        draw_pruning_curves(curves, "los")
+
+
+def test_page_of_curves(curves: PruningCurves, tmp_path: Path) -> None:
+    frame = curves.frame.copy()
+    mean = (frame["measure"] == "loss") & frame["share"].isna() & (frame["order"] == "middle")
+    frame.loc[mean, ["value", "answer"]] = [0.125, "better"]
+    page = make_report(replace(curves, frame=frame).save(tmp_path / "curves"))
+    assert "least in the order middle: 0.125 (" in page.answer[0]
+    assert page.answer[1] == "Shown to be better than random: middle."
+    assert page.to_html().count("<svg") == 2
+    frame["answer"] = "undecided"
+    page = make_report(replace(curves, frame=frame).save(tmp_path / "undecided"))
+    assert page.answer[1] == "No order was shown to be better or worse than random."
+
+
+def test_drops(drops: TaskDrops) -> None:
+    frame = drops.frame.copy()
+    frame["answer"], frame["deviates"] = "undecided", "undecided"
+    chosen = (frame["measure"] == "loss") & (frame["removed"] == "layer 0")
+    assert chosen.sum() == 2
+    frame.loc[chosen, ["answer", "deviates"]] = ["worse", "less"]
+    ax = draw_task_drops(replace(drops, frame=frame), "loss")
+    wide = drops.wide()
+    wide = wide[wide["measure"] == "loss"]
+    assert np.asarray(ax.collections[0].get_array()) == pytest.approx(wide[["one", "two"]])
+    assert [one.get_text() for one in ax.get_yticklabels()] == wide["removed"].tolist()
+    texts = [one.get_text() for one in ax.texts]
+    marked = [text for text in texts if text.endswith("%*<")]
+    assert len(marked) == 2
+    assert all(text.endswith("%") for text in texts if text not in marked)
+    with pytest.raises(UsageError, match="no measure 'fame'"):
+        draw_task_drops(drops, "fame")
+
+
+def test_drops_of_many_removals_are_the_largest(drops: TaskDrops) -> None:
+    rows = drops.frame[drops.frame["measure"] == "loss"]
+    size = rows["relative_drop"].abs().groupby(rows["removed"]).max()
+    kept = drops.largest("loss", 3)
+    assert size[kept].min() >= size.drop(kept).max()
+    assert kept == [one for one in drops.largest("loss") if one in kept]
+
+
+def test_page_of_drops(drops: TaskDrops, tmp_path: Path) -> None:
+    page = make_report(drops.save(tmp_path / "drops"))
+    rows = drops.frame[drops.frame["measure"] == "loss"]
+    assert page.answer[0].startswith(f"Of {len(rows)} pairs of a removal and a task")
+    most = rows.loc[rows["relative_drop"].idxmax()]
+    assert (
+        f"without {most['removed']}: the loss rises by {most['relative_drop']:.1%}"
+        in (page.answer[1])
+    )
+    assert page.to_html().count("<svg") == 2
+
+
+def test_losses_are_shown_in_notebooks(
+    curves: PruningCurves, drops: TaskDrops, ablations: Ablations
+) -> None:
+    for result in (curves, drops, ablations):
+        assert display(result).startswith("<img alt=")
+
+
+def test_commands_write_pages(ablations: Ablations, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        ablations.save(tmp_path / name)
+    out = tmp_path / "drops"
+    asked = ["by-task", *(str(tmp_path / name) for name in ("one", "two")), "--out", str(out)]
+    done = CliRunner().invoke(app, [*asked, "--report"])
+    assert done.exit_code == 0, done.output
+    assert (out / "report.html").is_file()

@@ -1,0 +1,62 @@
+"""Figures and the page of token groups, against the table that they are drawn from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from headroles import TokenGroups, measure_token_groups, read_conllu
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.report import draw_token_group, draw_token_groups, make_report
+from headroles.report.displays import display
+from tests.conftest import make_bert, make_tokenizer
+
+
+@pytest.fixture(scope="module")
+def groups(sample: Path) -> TokenGroups:
+    return measure_token_groups(make_bert(), read_conllu(sample), tokenizer=make_tokenizer())
+
+
+def test_a_group(groups: TokenGroups) -> None:
+    ax = draw_token_group(groups, "other")
+    rows = groups.frame[(groups.frame["group"] == "other") & (groups.frame["layer"] != "all")]
+    weights, norms, uniform = ax.lines
+    for line, bars, name in zip(
+        (weights, norms), ax.collections, ("weights", "norms"), strict=True
+    ):
+        own = rows[rows["quantity"] == name]
+        assert line.get_label() == name
+        assert np.asarray(line.get_ydata()) == pytest.approx(own["mean"])
+        limits = np.array([bar[:, 1] for bar in bars.get_segments()])
+        assert limits == pytest.approx(own[["ci_low", "ci_high"]].to_numpy())
+    assert uniform.get_ydata()[0] == groups.summary().loc["other", "tokens"]
+    with pytest.raises(UsageError, match="no group 'others'; did you mean 'other'"):
+        draw_token_group(groups, "others")
+
+
+def test_groups_that_no_example_has_are_left_out(groups: TokenGroups) -> None:
+    counts = groups.frame[groups.frame["quantity"] == "tokens"].groupby("group")["n"].max()
+    assert 0 < len(groups.found) == (counts > 0).sum()
+    assert [ax.get_title() for ax in draw_token_groups(groups).axes] == groups.found
+    assert display(groups).startswith("<img alt=")
+
+
+def test_page(groups: TokenGroups, tmp_path: Path) -> None:
+    page = make_report(groups.save(tmp_path / "tokens"))
+    table = groups.summary()
+    times = table["weights"] / table["tokens"]
+    assert f"goes to the {times.idxmax()} tokens" in page.answer[0]
+    assert f"on average, {times.max():.1f} times" in page.answer[0]
+    assert page.to_html().count("<svg") == len(groups.found)
+
+
+def test_the_command_writes_a_page(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tokens"
+    asked = ["tokens", str(bert_folder), str(treebank), "--out", str(out), "--report"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    assert (out / "report.html").is_file()
