@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from headroles.studies import RoleTable
 
+MOST_LABELS = 16
+"""Numbers of heads or layers that stand beside a map."""
 MOST_ROLES = 16
 """Roles that a figure of all roles shows unless it is told which."""
 _MARKS: dict[str, dict[str, Any]] = {
@@ -161,16 +163,19 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
 
 def _draw_small_map(table: RoleTable, role: str, ax: Axes) -> None:
     heads = _sizes(table.frame)[1]
-    _draw_map(table, role, ax, mark_size=min(14, 170 / heads))
+    _draw_map(table, role, ax, mark_size=min(14, 170 / heads), most_labels=8)
     largest = table.frame.loc[table.frame["role"] == role, "mean"].max()
     ax.set_title(f"{plain(role, 40)}\nlargest mean {largest:.2g}", fontsize=8)
 
 
-def _draw_map(table: RoleTable, role: str, ax: Axes, mark_size: float) -> QuadMesh:
+def _draw_map(
+    table: RoleTable, role: str, ax: Axes, mark_size: float, most_labels: int = MOST_LABELS
+) -> QuadMesh:
     if role not in table.roles:
         raise UsageError(not_among("role", role, table.roles))
     rows = table.frame[table.frame["role"] == role]
-    mesh = draw_grid(ax, grid_of(table.frame, rows.set_index(["layer", "head"])["mean"]))
+    means = grid_of(table.frame, rows.set_index(["layer", "head"])["mean"])
+    mesh = draw_grid(ax, means, most_labels=most_labels)
     certified = (rows["answer"] == YES) & (rows["certified"] == YES)
     shown = rows["answer"].where(~certified, "yes, certified")
     for answer, look in _MARKS.items():
@@ -196,8 +201,13 @@ def grid_of(frame: pd.DataFrame, values: pd.Series[float]) -> NDArray[np.float64
     return grid
 
 
-def draw_grid(ax: Axes, grid: NDArray[Any], scale: str = SCALE) -> QuadMesh:
-    """Cells with the first row on top, whose scale begins at 0 unless there is less."""
+def draw_grid(
+    ax: Axes, grid: NDArray[Any], scale: str = SCALE, most_labels: int = MOST_LABELS
+) -> QuadMesh:
+    """Cells with the first row on top, whose scale begins at 0 unless there is less.
+
+    Of more rows or columns than ``most_labels`` every second one or so has its number.
+    """
     found = grid[~np.isnan(grid)]
     low, high = (min(0.0, found.min()), found.max()) if len(found) else (0.0, 1.0)
     down, across = grid.shape
@@ -213,8 +223,8 @@ def draw_grid(ax: Axes, grid: NDArray[Any], scale: str = SCALE) -> QuadMesh:
     )
     ax.set_facecolor(MISSING)
     ax.set(xlim=(-0.5, across - 0.5), ylim=(down - 0.5, -0.5))
-    ax.set_xticks(range(0, across, 1 if across <= 16 else 2))
-    ax.set_yticks(range(0, down, 1 if down <= 16 else 2))
+    ax.set_xticks(range(0, across, -(-across // most_labels)))
+    ax.set_yticks(range(0, down, -(-down // most_labels)))
     ax.tick_params(length=0)
     for side in ax.spines.values():
         side.set_color(THRESHOLD)
