@@ -28,8 +28,8 @@ MOST_ROLES = 16
 _MARKS: dict[str, dict[str, Any]] = {
     "yes, certified": {"marker": "o", "facecolor": "black", "edgecolor": "white"},
     "yes": {"marker": "o", "facecolor": "white", "edgecolor": "black"},
-    UNDECIDED: {"marker": "$?$", "facecolor": "white", "edgecolor": "black", "linewidth": 0.2},
-    UNTESTABLE: {"marker": "x", "color": "black"},
+    UNDECIDED: {"marker": "$?$", "linewidth": 0.2},
+    UNTESTABLE: {"marker": "x"},
 }
 
 
@@ -183,6 +183,9 @@ def _draw_map(
         if len(own):
             size = mark_size * (3 if answer == UNDECIDED else 1)  # the sign has thin lines
             drawn = {"linewidth": 0.8, "s": size, "label": answer, **look}
+            if "facecolor" not in look:
+                low, high = mesh.get_clim()
+                drawn["color"] = [ink_on(mean, low, high) for mean in own["mean"]]
             ax.scatter(own["head"], own["layer"], **drawn)
     return mesh
 
@@ -242,4 +245,5 @@ def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
 
 def ink_on(value: float, low: float, high: float) -> str:
     """The ink that can be read on the colour of a value, of a scale from ``low`` to ``high``."""
-    return "black" if value - low > 0.45 * (high - low) else "white"
+    # Cells without a value are light.
+    return "white" if value - low <= 0.45 * (high - low) else "black"

@@ -24,6 +24,7 @@ from headroles.report import (
     draw_scores,
     draw_trajectory,
 )
+from headroles.report.maps import ink_on
 from headroles.report.style import BRIGHT, DARK, to_svg
 
 GOLDEN = Path(__file__).parent / "role.png"
@@ -171,3 +172,12 @@ def test_svg_escapes_names_and_has_ids_of_its_own(table: RoleTable) -> None:
     assert ' id="one-figure_1"' in drawn
     assert drawn == draw()
     assert "url(#one-" in drawn
+
+
+def test_marks_can_be_read_on_their_cells() -> None:
+    assert [ink_on(value, -1, 1) for value in (-1, 0, 1, np.nan)] == [
+        "white",
+        "black",
+        "black",
+        "black",
+    ]
