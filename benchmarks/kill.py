@@ -60,7 +60,7 @@ OUT = "OUT"
 
 def main() -> None:
     """Parse the command line, kill, and print the table."""
-    # A shell has what runs in its background ignore SIGINT, and children inherit that, but no handler.
+    # What a shell runs in its background ignores SIGINT, and so would the commands.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", required=True)
