@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedToken
 
 from headroles import HeadScores, Role, sample_treebank
 from headroles.roles import SCORES, RoleOptions, choose_roles
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # What a shell runs in its background ignores SIGINT, and so would the commands under test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,;:!?'-$"
 FREQUENT = "the of and to a in is it was for on with as at by from that this".split()
