@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from headroles.errors import StatisticsError
 from headroles.inference._columns import FloatArray, check_share
 from headroles.inference.intervals import Intervals
-from headroles.inference.one_sample import p_of_t
+from headroles.inference.one_sample import p_of_t, reach_of_t
 
 _DIMENSIONS = 3
 
@@ -31,7 +30,7 @@ class CrossedTest:
     def interval(self, confidence: float = 0.95) -> Intervals:
         """Two-sided t intervals of the means, each for itself; the mean where nothing varies."""
         check_share(confidence, "confidence")
-        reach = stats.t.ppf((1 + confidence) / 2, self.df) * self.standard_error
+        reach = reach_of_t(self.standard_error, self.df, confidence)
         reach = np.where(self.standard_error == 0, 0, reach)
         return Intervals(self.mean - reach, self.mean + reach)
 

@@ -90,16 +90,20 @@ def t_interval(
     Untestable columns have NaN for limits, degenerate ones their mean. Raises StatisticsError for
     what `Sample.of` refuses, and for a confidence outside (0, 1).
     """
-    from scipy import stats  # half a second to import
-
     check_share(confidence, "confidence")
     sample = Sample.of(values, clusters, ddof)
     moments, result = sample.moments, open_intervals(sample)
     ok = moments.status == OK
-    factor = stats.t.ppf((1 + confidence) / 2, moments.df[ok])
-    reach = factor * moments.standard_error[ok]
+    reach = reach_of_t(moments.standard_error[ok], moments.df[ok], confidence)
     result.ci_low[ok], result.ci_high[ok] = moments.mean[ok] - reach, moments.mean[ok] + reach
     return result
+
+
+def reach_of_t(standard_error: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
+    """Half the width of two-sided t intervals."""
+    from scipy import stats  # half a second to import
+
+    return np.asarray(stats.t.ppf((1 + confidence) / 2, df) * standard_error)
 
 
 def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> FloatArray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headroles.report.losses import draw_pruning_curves, draw_task_drops
 from headroles.report.page import Page, Picture
@@ -18,6 +20,11 @@ from headroles.studies.removal import (
     TaskDrops,
 )
 from headroles.studies.removal.measures import LOSS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
 
 
 def importance_page(folder: Path) -> Page:
@@ -115,10 +122,7 @@ def curves_page(folder: Path) -> Page:
         "what is reached without a share of the heads, by order of removing them, with intervals; "
         "the dotted line is the whole model."
     )
-    pictures = tuple(
-        Picture((figure_of(draw_pruning_curves(result, one)),), f"{one}: {caption}")
-        for one in dict.fromkeys((result.measure, LOSS))
-    )
+    pictures = _by_measure(partial(draw_pruning_curves, result), result.measure, caption)
     title = f"How many attention heads can {model_name(result.provenance)} do without?"
     return plain_page(result, title, tuple(answer), pictures)
 
@@ -142,9 +146,14 @@ def task_drops_page(folder: Path) -> Page:
         "what is lost without heads, as a share of what the whole model reaches. * differs from "
         "0; > more and < less than in the other tasks, each task's mean taken off."
     )
-    pictures = tuple(
-        Picture((figure_of(draw_task_drops(result, one)),), f"{one}: {caption}")
-        for one in dict.fromkeys((result.measure, LOSS))
-    )
+    pictures = _by_measure(partial(draw_task_drops, result), result.measure, caption)
     title = "Which attention heads matter for which task?"
     return plain_page(result, title, tuple(answer), pictures)
+
+
+def _by_measure(draw: Callable[[str], Axes], first: str, caption: str) -> tuple[Picture, ...]:
+    """A figure of what the task is measured by, and one of the loss."""
+    return tuple(
+        Picture((figure_of(draw(measure)),), f"{measure}: {caption}")
+        for measure in dict.fromkeys((first, LOSS))
+    )

@@ -11,10 +11,9 @@ from headroles.errors import StorageError, UsageError
 from headroles.provenance import new_provenance
 from headroles.roles import SCORES
 from headroles.scoring.blocks import Counts, ScoreBlock
-from headroles.scoring.forms import ScoresForm
-from headroles.scoring.options import HALF
 from headroles.scoring.scores import HeadScores
-from headroles.scoring.tables import ScoreWriter, read_blocks
+from headroles.scoring.tables import read_blocks
+from headroles.scoring.writing import write_scores
 
 
 def merge_scores(folders: Sequence[str | Path], staging: Path) -> dict[str, Any]:
@@ -30,30 +29,18 @@ def merge_scores(folders: Sequence[str | Path], staging: Path) -> dict[str, Any]
     runs = _in_order([_open(Path(folder)) for folder in folders])
     first = runs[0][1]
     ids = [role["id"] for role in first["roles"]]
-    n_scores = 0
-    with ScoreWriter(staging, ids, first.get("rounded") == HALF) as writer:
-        for block in _interleaved(runs, ids):
-            writer.write(block)
-    n_scores = sum(run["scores"] for _, run in runs)
-    provenance = _merged(runs) | {"scores": n_scores}
-    files = storage.digests_of(staging, writer.files)
-    storage.write_run(staging, provenance, {HeadScores.kind: files})
-    return provenance
+    return write_scores(staging, _interleaved(runs, ids), ids, _merged(runs))
 
 
 def _open(folder: Path) -> tuple[Path, dict[str, Any]]:
     """A folder of scores of a part, and what it says of itself."""
-    storage.finish_swap(folder)
-    run = storage.read_run(folder)
-    held = run.files.get(HeadScores.kind)
-    if held is None or "part" not in run.provenance:
+    run = HeadScores.read_record(folder)
+    if "part" not in run:
         raise UsageError(
-            f"{folder} holds no scores of a part of a corpus; "
+            f"{folder} holds scores, but not of a part of a corpus; "
             "make them with: headroles score --part 1/N"
         )
-    storage.check_files(folder, held)
-    storage.check_record(folder, run.provenance, ScoresForm)
-    return folder, run.provenance
+    return folder, run
 
 
 def _in_order(runs: list[tuple[Path, dict[str, Any]]]) -> list[tuple[Path, dict[str, Any]]]:
@@ -115,5 +102,6 @@ def _merged(runs: list[tuple[Path, dict[str, Any]]]) -> dict[str, Any]:
         "created": now["created"],
         "command": now["command"],
         "examples": sum(run["examples"] for _, run in runs),
+        "scores": sum(run["scores"] for _, run in runs),
         **counts.record(),
     }

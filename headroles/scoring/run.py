@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from headroles import storage
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus
 from headroles.encoding import TOO_LONG, ExampleEncoder
 from headroles.errors import CorpusError
@@ -29,8 +28,8 @@ from headroles.scoring.plan import plan_of
 from headroles.scoring.run_notes import cure_of_length
 from headroles.scoring.scores import HeadScores, describe_scores
 from headroles.scoring.sharing import ALONE, Sharing
-from headroles.scoring.tables import ScoreWriter
 from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
+from headroles.scoring.writing import write_scores
 
 
 @takes(ScoreOptions)
@@ -67,18 +66,11 @@ def score_to_folder(
 ) -> dict[str, Any]:
     """Write the scores of ``run`` into an existing folder as they come, and its provenance.
 
-    ``blocks`` are those of the run unless given.
-
-    For corpora of any size: memory does not grow with the number of examples. The files are
-    those of `HeadScores.save`. Returns the provenance.
+    ``blocks`` are those of the run unless given. For corpora of any size: memory does not grow with
+    the number of examples. The files are those of `HeadScores.save`. Returns the provenance.
     """
-    is_half = run.provenance.get("rounded") == HALF
-    with ScoreWriter(folder, [role.id for role in run.roles], is_half) as writer:
-        for block in blocks or run.blocks():
-            writer.write(block)
-    files = storage.digests_of(folder, writer.files)
-    storage.write_run(folder, run.provenance, {HeadScores.kind: files})
-    return run.provenance
+    ids = [role.id for role in run.roles]
+    return write_scores(folder, blocks or run.blocks(), ids, run.provenance)
 
 
 @contextmanager

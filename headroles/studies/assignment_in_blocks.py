@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from headroles.corpus import Places
 from headroles.errors import UsageError
 from headroles.inference import MeansInBlocks, MomentsInBlocks, RunningBets, Sample
-from headroles.scoring import HeadScores, ScoreBlock, ScoresInBlocks
-from headroles.studies.heads import ONE_DOCUMENT, FloatArray, HeadColumns
+from headroles.scoring import ScoreBlock, ScoresInBlocks
+from headroles.studies.heads import FloatArray, HeadColumns, are_units
 from headroles.studies.options import AssignOptions
 from headroles.studies.role_table import RoleTable
 from headroles.studies.role_tests import Described, refuse_nothing, table_of, tests_asked
@@ -114,9 +114,7 @@ def _hypotheses(
     moments = MomentsInBlocks(first.means(columns.ids), clustered=clustered, ddof=ddof)
     bets: RunningBets | None = RunningBets(limits, drawn_from(scores.provenance))
     for block in in_whole_documents(scores.blocks()) if clustered else scores.blocks():
-        part = HeadScores.from_blocks([block], scores.roles, scores.score, {})
-        values, bounds = columns.values(part), columns.bounds(part)
-        codes = np.unique(block.documents, return_inverse=True)[1] if clustered else None
+        values, bounds, codes = columns.read(block, scores.roles, scores.score, clustered)
         moments.add(values, codes)
         if bets is None or bounds is None:
             bets = None  # what no bounds are known of cannot be bet on
@@ -137,11 +135,7 @@ def _hypotheses(
 
 def _is_clustered(scores: ScoresInBlocks, first: _FirstReading, asked: TestOptions) -> bool:
     """Whether documents are the units, as `clusters_of` has it."""
-    if drawn_units(scores, asked) == EXAMPLE:
-        return False
-    if asked.clusters == "document" and first.n_documents < 2:
-        raise UsageError(ONE_DOCUMENT)
-    return asked.clusters != "none" and first.n_documents > 1
+    return drawn_units(scores, asked) != EXAMPLE and are_units(first.n_documents, asked)
 
 
 def _refuse_what_takes_all(

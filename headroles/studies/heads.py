@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.inference import Bounds
 from headroles.roles import Role, Score
-from headroles.scoring import HeadScores
+from headroles.scoring import HeadScores, ScoreBlock
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import ThresholdOptions
 from headroles.studies.stopped import EXAMPLE, drawn_from, drawn_units, refuse_stopped
@@ -80,6 +80,17 @@ class HeadColumns:
         for place, role in enumerate(self.ids):
             values[:, place] = scores.column(role)
         return values.reshape(scores.n_examples, -1)
+
+    def read(
+        self, block: ScoreBlock, scored: tuple[Role, ...], score: Score, clustered: bool
+    ) -> tuple[NDArray[np.float32], Bounds | None, IntArray | None]:
+        """Values, bounds and, if they are ``clustered``, clusters of a block of whole documents.
+
+        ``scored`` are the roles that the block has scores for.
+        """
+        part = HeadScores.from_blocks([block], scored, score, {})
+        codes = np.unique(block.documents, return_inverse=True)[1] if clustered else None
+        return self.values(part), self.bounds(part), codes
 
     def thresholds(self, score: Score, asked: float | None) -> FloatArray:
         """(T,): what the mean of each column is compared with, if not with an offset."""
@@ -180,9 +191,17 @@ def clusters_in(documents: Sequence[str], options: UnitOptions) -> IntArray | No
     Raises UsageError for examples of one document that are to be clustered by document.
     """
     names, codes = np.unique(np.asarray(documents), return_inverse=True)
-    if options.clusters == "document" and len(names) < 2:
+    return codes if are_units(len(names), options) else None
+
+
+def are_units(n_documents: int, options: UnitOptions) -> bool:
+    """Whether examples are clustered by their documents, of which there are so many.
+
+    Raises UsageError for examples of one document that are to be clustered by document.
+    """
+    if options.clusters == "document" and n_documents < 2:
         raise UsageError(ONE_DOCUMENT)
-    return codes if options.clusters != "none" and len(names) > 1 else None
+    return options.clusters != "none" and n_documents > 1
 
 
 def scores_of(given: Any) -> HeadScores:

@@ -160,11 +160,11 @@ class AnswersSoFar:
 
     def add(self, block: ScoreBlock) -> ScoreBlock:
         """Take in a block of whole units. Returns the block."""
-        part = HeadScores.from_blocks([block], self._roles, self._score, {})
-        columns = HeadColumns(self._tested, part.n_layers, part.n_heads)
-        values, bounds = columns.values(part), columns.bounds(part)
+        columns = HeadColumns(self._tested, *block.values.shape[1:3])
+        values, bounds, clusters = columns.read(
+            block, tuple(self._roles), self._score, self._by_document
+        )
         assert bounds is not None  # whatever is being scored has them
-        clusters = np.unique(part.documents, return_inverse=True)[1] if self._by_document else None
         if self._answers is None:
             limits = columns.thresholds(self._score, self._stopping.against.threshold)
             self._answers = RunningAnswers(
@@ -173,7 +173,7 @@ class AnswersSoFar:
             self._is_there = np.zeros(len(limits), dtype=np.bool_)
         self._answers.add(values, bounds, clusters)
         self._is_there |= ~np.isnan(values).all(axis=0)
-        self.n_examples += part.n_examples
+        self.n_examples += len(block.ids)
         self.n_scores += int(np.count_nonzero(~np.isnan(block.values)))
         return block
 

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from headroles.errors import ModelError
-from headroles.scoring.block_scoring import BlockScorer
 from headroles.storage import HIDDEN
 from tests.cli.test_cli import names, run, run_well
-from tests.scoring.test_parts import WINDOW, content
-
-
-@contextmanager
-def failing_after(windows: int, error: BaseException) -> Iterator[None]:
-    count = itertools.count()
-    real = BlockScorer.fetch
-
-    def fetch(*given: Any) -> Any:
-        if next(count) == windows:
-            raise error
-        return real(*given)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(BlockScorer, "fetch", fetch)
-        yield
+from tests.scoring.test_parts import WINDOW, content, stopped_after
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +28,7 @@ def test_an_interrupted_run_is_gone_on_with(
 ) -> None:
     run_well(command, bert_folder, sample, "--out", tmp_path / "whole")
     asked = (command, bert_folder, sample, "--out", tmp_path / "out")
-    with failing_after(2, KeyboardInterrupt()):
+    with stopped_after(2, KeyboardInterrupt()):
         stopped = run(*asked)
     assert stopped.exit_code == 130
     assert stopped.stderr == (
@@ -60,12 +40,12 @@ def test_an_interrupted_run_is_gone_on_with(
     assert "holds 2 parts of an unfinished run" in refused.stderr
     other = run(*asked, "--resume", "--window", 1)
     assert "is of another plan: options window was 2 and is 1" in other.stderr
-    with failing_after(1, ModelError("no luck")):
+    with stopped_after(1, ModelError("no luck")):
         failed = run(*asked, "--resume")
     error, told = failed.stderr.splitlines()
     assert error == "error: no luck"
     assert told.startswith("warning: 3 parts of the work are kept")
-    with failing_after(3, AssertionError()):
+    with stopped_after(3, AssertionError()):
         run_well(*asked, "--resume")
     found, expected = (content(tmp_path / name) for name in ("out", "whole"))
     assert found == {**expected, "command": found["command"]}
@@ -74,7 +54,7 @@ def test_an_interrupted_run_is_gone_on_with(
 
 def test_or_begun_anew(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
     asked = ("score", bert_folder, sample, "--out", tmp_path / "out")
-    with failing_after(2, KeyboardInterrupt()):
+    with stopped_after(2, KeyboardInterrupt()):
         run(*asked)
     run_well(*asked, "--no-resume", "--window", 1)
     assert HIDDEN not in names(tmp_path / "out")

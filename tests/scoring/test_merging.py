@@ -71,7 +71,7 @@ class TestRefused:
             merged([halves[0], halves[0]], tmp_path / "twice")
 
     def test_whole_corpora(self, scoring: Scoring, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="holds no scores of a part of a corpus"):
+        with pytest.raises(UsageError, match="holds scores, but not of a part of a corpus"):
             merged([scoring.run()], tmp_path / "whole")
 
     def test_scores_that_were_saved_as_one_block(self, halves: list[Path], tmp_path: Path) -> None:

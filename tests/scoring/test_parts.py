@@ -101,14 +101,14 @@ def content(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def stopped_after(windows: int) -> Iterator[None]:
-    """Interrupts the scoring of the next window but so many."""
+def stopped_after(windows: int, error: BaseException | None = None) -> Iterator[None]:
+    """Ends the scoring of the next window but so many, by KeyboardInterrupt or another error."""
     count = itertools.count()
     real = BlockScorer.fetch
 
     def fetch(*given: Any) -> ScoreBlock:
         if next(count) == windows:
-            raise KeyboardInterrupt
+            raise error or KeyboardInterrupt
         return real(*given)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -48,6 +48,13 @@ def save(model: PreTrainedModel, folder: Path) -> Path:
     return folder
 
 
+def write_labelled(file: Path, rows: list[tuple[str, str]], label: str = "label") -> Path:
+    """A file of the task of these texts and labels."""
+    lines = [f"sentence\t{label}", *("\t".join(row) for row in rows)]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
 @pytest.fixture(scope="session")
 def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save(make_task_model(), tmp_path_factory.mktemp("models") / "classifier")
@@ -67,17 +74,13 @@ def masked_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("tasks") / "labelled.tsv"
-    rows = [f"{text}\t{label}" for text, label in SENTENCES]
-    file.write_text("\n".join(["sentence\tlabel", *rows]) + "\n", encoding="utf-8")
-    return file
+    return write_labelled(file, [(text, str(label)) for text, label in SENTENCES])
 
 
 @pytest.fixture(scope="session")
 def numbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("tasks") / "numbered.tsv"
-    rows = [f"{text}\t{len(text) / 10}" for text, _ in SENTENCES]
-    file.write_text("\n".join(["sentence\tscore", *rows]) + "\n", encoding="utf-8")
-    return file
+    return write_labelled(file, [(text, str(len(text) / 10)) for text, _ in SENTENCES], "score")
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from headroles.errors import UsageError
 from headroles.studies.removal import Ablations, TaskDrops, ablate_heads, compare_tasks
 from headroles.studies.removal.drop_table import relative_drops
 from headroles.studies.stored import load_table
-from tests.tasks.conftest import SENTENCES, make_task_model, save
+from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
 NAMES = ("long", "short")
 
@@ -23,9 +23,8 @@ NAMES = ("long", "short")
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("tasks") / "short.tsv"
-    rows = [f"{' '.join(text.split()[:3])}\t{label}" for text, label in SENTENCES]
-    file.write_text("\n".join(["sentence\tlabel", *rows]) + "\n", encoding="utf-8")
-    return file
+    rows = [(" ".join(text.split()[:3]), str(label)) for text, label in SENTENCES]
+    return write_labelled(file, rows)
 
 
 @pytest.fixture(scope="module")
