@@ -1,9 +1,10 @@
-"""Peak memory of scoring: on a small and a ten times larger corpus, and at the longest inputs.
+"""Peak memory of scoring: on a small and on larger corpora, and at the longest inputs.
 
-python -m benchmarks.memory --model DIR --treebank FILE [--sentences 900]
+python -m benchmarks.memory --model DIR --treebank FILE [--sentences 900 9000]
 
-Each figure is the peak resident memory of a process of its own, in MiB. The long inputs are 8
-examples of 512 tokens in one batch, beside an eager forward pass over the same inputs; there the
+Each figure is the peak resident memory of a process of its own, in MiB. A corpus of more sentences
+than the treebank has repeats it, under other names of sentences and documents. The long inputs are
+8 examples of 512 tokens in one batch, beside an eager forward pass over the same inputs; there the
 growth over the loaded model is given too.
 """
 
@@ -11,14 +12,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
 from pathlib import Path
 
 import torch
 
+SENTENCES = (900, 9000)
 LONG_EXAMPLES = 8
 LONG_SENTENCE = 254  # words of one piece each: two of them and the special tokens make 511
 
@@ -28,34 +32,43 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", required=True)
     parser.add_argument("--treebank", type=Path, required=True)
-    parser.add_argument("--sentences", type=int, default=900)
+    parser.add_argument("--sentences", type=int, nargs="+", default=SENTENCES)
     arguments = parser.parse_args()
     measure_memory(arguments.model, arguments.treebank, arguments.sentences)
 
 
-def measure_memory(model: str, treebank: Path, sentences: int = 900) -> None:
+def measure_memory(model: str, treebank: Path, sentences: Sequence[int] = SENTENCES) -> None:
     """Print both comparisons."""
     with tempfile.TemporaryDirectory() as folder:
         compare_sizes(model, treebank, sentences, Path(folder))
         compare_with_forward(model, Path(folder))
 
 
-def compare_sizes(model: str, treebank: Path, sentences: int, folder: Path) -> None:
-    """`headroles score` on the first sentences and on ten times as many."""
-    peaks = []
-    for count in (sentences, 10 * sentences):
-        part = folder / f"{count}.conllu"
-        part.write_text("".join(islice(sentence_blocks(treebank), count)), encoding="utf-8")
-        command = ["-m", "headroles", "score", model, str(part), "--out", f"{folder}/{count}"]
+def compare_sizes(model: str, treebank: Path, sentences: Sequence[int], folder: Path) -> None:
+    """`headroles score` on so many sentences, and what each takes beside the first."""
+    peaks: list[float] = []
+    for n in sentences:
+        part = folder / f"{n}.conllu"
+        with part.open("w", encoding="utf-8") as file:
+            file.writelines(islice(repeated(sentence_blocks(treebank)), n))
+        command = ["-m", "headroles", "score", model, str(part), "--out", f"{folder}/{n}"]
         peaks.append(peak_of(command))
-        print(f"score, {count} sentences: {peaks[-1]:.0f} MiB")
-    print(f"  ratio {peaks[1] / peaks[0]:.3f}")
+        ratio = peaks[-1] / peaks[0]
+        print(f"score, {n} sentences: {peaks[-1]:.0f} MiB, ratio {ratio:.3f}", flush=True)
 
 
 def sentence_blocks(treebank: Path) -> list[str]:
     """The sentences of a treebank as text."""
     text = treebank.read_text(encoding="utf-8")
     return [block + "\n\n" for block in text.split("\n\n") if block.strip()]
+
+
+def repeated(blocks: Sequence[str]) -> Iterator[str]:
+    """The sentences again and again, each time under other names."""
+    yield from blocks
+    for turn in count(1):
+        for block in blocks:
+            yield re.sub(r"(?m)^(# (?:newdoc |sent_)id = )", rf"\g<1>{turn}-", block)
 
 
 def compare_with_forward(model: str, folder: Path) -> None:
