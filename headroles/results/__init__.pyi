@@ -1,0 +1,14 @@
+from .result import Result as Result
+from .result import drawn as drawn
+from .shown import WIDE as WIDE
+from .shown import Grid as Grid
+from .shown import Shown as Shown
+from .shown import Warned as Warned
+from .shown import as_html as as_html
+from .shown import as_text as as_text
+from .shown import print_on as print_on
+from .stored import Stored as Stored
+from .stored import new_folder as new_folder
+from .stored import put_into as put_into
+from .stored import save_together as save_together
+from .stored import write_together as write_together

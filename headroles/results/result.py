@@ -1,0 +1,151 @@
+"""Tables that show, save, load and export themselves, written once for all kinds of them."""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles import storage
+from headroles.errors import StorageError, UsageError
+from headroles.formats import export_frame
+from headroles.results.shown import Shown, Warned, as_html, as_text
+from headroles.results.stored import Stored
+from headroles.wording import not_among
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result(Stored):
+    """A table with where it came from.
+
+    ``frame`` has the columns of ``columns``, and is stored in files called ``stem``. The ``views``
+    are other tables that follow from it, by name; the first, ``"long"``, is the frame itself.
+    """
+
+    frame: pd.DataFrame
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    spares: ClassVar[tuple[str, ...]] = ("scores",)
+    stem: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]
+    views: ClassVar[tuple[str, ...]] = ("long",)
+
+    @abstractmethod
+    def shown(self) -> Iterator[Shown]:
+        """What people are shown: sentences, grids, warnings."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts: an object that JSON can have."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before relying on it: sentences for people."""
+        return tuple(one.text for one in self.shown() if isinstance(one, Warned))
+
+    def where(
+        self,
+        role: str | Sequence[str] | None = None,
+        layer: int | Sequence[int] | None = None,
+        only_assigned: bool = False,
+    ) -> Self:
+        """The same result with some of its rows: of these roles, these layers, heads with the role.
+
+        Raises UsageError for a role or layer that the table does not have, and where it has none.
+        """
+        kept = np.ones(len(self.frame), dtype=bool)
+        for column, asked in (("role", role), ("layer", layer)):
+            if asked is not None:
+                names = [asked] if isinstance(asked, str | int) else asked
+                kept &= self._rows_of(column, names)
+        if only_assigned:
+            if "assigned" not in self.frame:
+                raise UsageError(f"a {self.kind} does not say which roles are assigned")
+            kept &= self.frame["assigned"].to_numpy(dtype=bool)
+        return replace(self, frame=self.frame[kept].reset_index(drop=True))
+
+    def _rows_of(self, column: str, names: Sequence[str | int]) -> NDArray[np.bool_]:
+        if column not in self.frame:
+            raise UsageError(f"the rows of a {self.kind} are not by {column}")
+        known = list(dict.fromkeys(self.frame[column]))
+        for name in names:
+            if name not in known:
+                raise UsageError(not_among(column, name, [str(one) for one in known]))
+        return self.frame[column].isin(names).to_numpy()
+
+    def view(self, name: str = "long", value: str | None = None) -> pd.DataFrame:
+        """One of the tables of ``views``.
+
+        ``value`` is what the cells of a ``"wide"`` one show, a column of the long one. Raises
+        UsageError for another name or value.
+        """
+        if name not in self.views:
+            raise UsageError(f"the view is {name!r}; it must be one of {', '.join(self.views)}")
+        if value is not None and name != "wide":
+            raise UsageError("--value is what a wide table shows; pass --view wide with it")
+        if name == "long":
+            return self.frame
+        made: Any = getattr(self, name)
+        if callable(made):
+            made = made() if value is None else made(value)
+        table: pd.DataFrame = made
+        return table
+
+    def export(self, fmt: str, view: str = "long", value: str | None = None) -> bytes:
+        """A view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
+
+        Raises UsageError for another format, and for what `view` refuses.
+        """
+        table = self.view(view, value)
+        if not isinstance(table.index, pd.RangeIndex) and table.index.name is not None:
+            table = table.reset_index()
+        return export_frame(table.rename(columns=str), fmt, self.provenance)
+
+    def write_files(self, folder: Path) -> list[str]:
+        """The table as CSV, to be read everywhere, and as Parquet."""
+        names = [f"{self.stem}.{fmt}" for fmt in ("csv", "parquet")]
+        for name in names:
+            storage.write_bytes(folder / name, self.export(name.rpartition(".")[2]))
+        return names
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+        """The table from its Parquet file."""
+        file = folder / f"{cls.stem}.parquet"
+        frame = storage.read_table(file).to_pandas()
+        if tuple(frame.columns) != cls.columns:
+            raise StorageError(
+                f"{file} has not the columns of this version; {cls.cure.format(folder=folder)}"
+            )
+        return cls(frame, provenance)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are of one kind, and have the same table and provenance."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.provenance == other.provenance and self.frame.equals(other.frame)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return as_text(self.shown())
+
+    def _repr_html_(self) -> str:
+        return drawn(self) + as_html(self.shown())
+
+
+def drawn(result: Result) -> str:
+    """The figure of a result as HTML; nothing for kinds that have none."""
+    # By name: figures are made from results, and no result knows of them.
+    picture: str = importlib.import_module("headroles.report.displays").display(result)
+    return picture

@@ -1,0 +1,125 @@
+"""What result folders hold: written whole or not at all, and read back as it was."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from headroles import storage
+from headroles.errors import StorageError
+
+
+class Stored(ABC):
+    """What a result folder can hold.
+
+    ``kind`` is what a folder calls what it holds, in words for people, and ``cure`` what to do
+    about a folder that does not hold it. ``spares`` are kinds that cost more: saving one of this
+    kind never replaces them. ``form`` is what ``run.json`` must say for it to be read back.
+    """
+
+    kind: ClassVar[str]
+    cure: ClassVar[str]
+    spares: ClassVar[tuple[str, ...]] = ()
+    form: ClassVar[type[msgspec.Struct]] = msgspec.Struct
+    provenance: dict[str, Any]
+
+    def record(self) -> dict[str, Any]:
+        """What ``run.json`` is to say of it."""
+        return self.provenance
+
+    @abstractmethod
+    def write_files(self, folder: Path) -> list[str]:
+        """Write the files of the result into an existing folder; their names."""
+
+    @classmethod
+    @abstractmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+        """Read back what `write_files` wrote. Raises StorageError where that is not possible."""
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write the result into ``folder``, whole or not at all.
+
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set, and
+        if it holds what is not to be replaced by this.
+        """
+        return save_together(folder, [self], overwrite)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read back what `save` wrote. Raises StorageError where that is not possible."""
+        folder = Path(folder)
+        return cls.read_files(folder, cls.read_record(folder))
+
+    @classmethod
+    def read_record(cls, folder: Path) -> dict[str, Any]:
+        """What ``run.json`` says, if all files are there as they were written.
+
+        Raises StorageError if not, or if the folder holds no result of this kind.
+        """
+        storage.finish_swap(folder)
+        run = storage.read_run(folder)
+        if cls.kind not in run.files:
+            held = ", ".join(run.files) or "nothing"
+            raise StorageError(
+                f"{folder} holds no {cls.kind} (it holds: {held}); {cls.cure.format(folder=folder)}"
+            )
+        storage.check_files(folder, run.files[cls.kind])
+        storage.check_record(folder, run.provenance, cls.form)
+        return run.provenance
+
+
+def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:
+    """Write results into a folder, each made from those before it, all of them or none.
+
+    Raises StorageError as `new_folder` does.
+    """
+    with new_folder(folder, [type(one) for one in results], overwrite) as staging:
+        write_together(staging, results)
+    return Path(folder)
+
+
+@contextmanager
+def new_folder(
+    folder: str | Path,
+    kinds: Sequence[type[Stored]],
+    overwrite: bool = False,
+    resume: bool | None = None,
+) -> Iterator[Path]:
+    """A folder to write results of these ``kinds`` into, as `storage.result_folder`.
+
+    To be opened before long work, which then has a place to go to. Raises StorageError as that
+    does, and for a folder that holds what these ``kinds`` spare.
+    """
+    saved = {kind.kind for kind in kinds}
+    for held in storage.kinds_in(Path(folder)):
+        if held not in saved and any(held in kind.spares for kind in kinds):
+            raise StorageError(
+                f"{folder} holds {held}, which a {kinds[-1].kind} would replace; "
+                "name another folder for it"
+            )
+    with storage.result_folder(folder, overwrite, resume) as staging:
+        yield staging
+
+
+def write_together(staging: Path, results: Sequence[Stored]) -> None:
+    """Write results into an empty folder, with what they say of themselves."""
+    files = {one.kind: one.write_files(staging) for one in results}
+    digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
+    record = {name: value for one in results for name, value in one.record().items()}
+    storage.write_run(staging, record, digests)
+
+
+def put_into(folder: str | Path, result: Stored) -> None:
+    """Put a result into a folder that holds what it was made from, replacing an earlier one."""
+    folder = Path(folder)
+    storage.finish_swap(folder)
+    run = storage.read_run(folder)
+    with storage.changed_folder(folder, run.files.get(result.kind, ())) as staging:
+        files = storage.digests_of(staging, result.write_files(staging))
+        record = {**run.provenance, **result.record()}
+        storage.write_run(staging, record, {**run.files, result.kind: files})
