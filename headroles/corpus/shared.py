@@ -10,7 +10,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import IO
 
-from headroles.corpus.corpus import Corpus, PreparedCorpus, read_through
+from headroles.corpus.corpus import Corpus
+from headroles.corpus.prepared import PreparedCorpus, read_through
 from headroles.errors import StorageError
 from headroles.storage import read_json, write_json
 

@@ -1,0 +1,217 @@
+"""Corpora as all that scores them sees them: read once from end to end, and quick to re-read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import IO, Any
+
+from headroles.corpus.corpus import Corpus, Skipped
+from headroles.corpus.documents import prefix_of
+from headroles.corpus.places import Places
+from headroles.corpus.schemes import distinctive_labels, fold_subtype, recognise_scheme
+from headroles.corpus.sentence import ROOT, Sentence
+from headroles.corpus.spool import flush, from_line, temporary_spool, to_line, write_to
+from headroles.errors import CorpusError
+from headroles.wording import listed
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """A corpus that was read once from end to end: free of errors, counted, and quick to re-read.
+
+    ``relations`` counts the arcs by full label (subtypes kept, root arcs left out); ``digest``
+    is a SHA-256 over ids, words, trees and where documents begin. Of treebanks, ``undivided`` is
+    the number of sentences whose document is only the file that they are in, and
+    ``documents_by_id`` how many documents their ids speak of, 0 if some do not.
+    ``order`` are the places in the spool at which sentences are read, None for all as they came.
+    """
+
+    source: dict[str, Any]
+    scheme: str
+    digest: str
+    n_sentences: int
+    n_words: int
+    documents: int
+    undivided: int
+    documents_by_id: int
+    relations: Counter[str]
+    skipped: Skipped
+    spool: IO[str] = field(repr=False)
+    order: tuple[int, ...] | None = field(default=None, repr=False)
+
+    def __iter__(self) -> Iterator[Sentence]:
+        if self.order is not None:
+            for offset in self.order:
+                self.spool.seek(offset)
+                yield from_line(self.spool.readline())
+            return
+        self.spool.seek(0)
+        for line in self.spool:
+            yield from_line(line)
+
+    def offsets(self) -> Iterator[tuple[int, Sentence]]:
+        """Where each sentence stands in the spool, in the order in which they are read."""
+        if self.order is not None:
+            for offset in self.order:
+                yield offset, from_line(self._line(offset))
+            return
+        offset = 0
+        while line := self._line(offset):
+            yield offset, from_line(line)
+            offset += len(line)  # they are ASCII: a character is a byte
+
+    def _line(self, offset: int) -> str:
+        self.spool.seek(offset)  # whoever reads in turns with others finds its place again
+        return self.spool.readline()
+
+    def span(self, first: int, offset: int, n_sentences: int) -> Iterator[Sentence]:
+        """Adjacent sentences, ``first`` being before them, and ``offset`` that of their first."""
+        if self.order is not None:
+            for place in self.order[first : first + n_sentences]:
+                yield from_line(self._line(place))
+            return
+        self.spool.seek(offset)
+        for line in islice(self.spool, n_sentences):
+            yield from_line(line)
+
+    def content_digest(self) -> str:
+        """A digest of all that is read here, in this order: of annotations and documents too."""
+        content = hashlib.blake2b(digest_size=16)
+        self.spool.seek(0)
+        for line in self.spool:
+            content.update(line.encode())
+        for offset in self.order or ():
+            content.update(offset.to_bytes(8, "little"))
+        return content.hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """The part of the provenance that tells which corpus this is."""
+        return {
+            **self.source,
+            "scheme": self.scheme,
+            "digest": self.digest,
+            "sentences": self.n_sentences,
+            "words": self.n_words,
+            "documents": self.documents,
+            "undivided": self.undivided,
+            "documents_by_id": self.documents_by_id,
+        }
+
+
+@contextmanager
+def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
+    """Read ``corpus`` from end to end once, so that every defect shows before any long work.
+
+    Parsed sentences wait in a temporary file: a parser runs once, and memory does not grow with
+    the corpus. Raises CorpusError for defective input, for a corpus without sentences, and for
+    labels of two schemes.
+    """
+    with temporary_spool() as spool:
+        yield read_through(corpus, spool)
+
+
+def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
+    """`prepared`, with a file for the sentences that is not temporary."""
+    skipped: Skipped = Counter()
+    relations: Counter[str] = Counter()
+    digest = hashlib.sha256()
+    schemes = _SchemeWatch()
+    documents = _DocumentCount(corpus)
+    n_sentences = n_words = 0
+    for sentence in corpus.read(skipped):
+        document = documents.see(sentence)
+        write_to(sentence, spool)
+        relations.update(
+            relation
+            for relation, governor in zip(sentence.relations, sentence.governors, strict=True)
+            if governor != ROOT
+        )
+        schemes.see(sentence)
+        n_sentences += 1
+        n_words += len(sentence.words)
+        # Documents go in by number: their names hold paths, which differ between machines.
+        digest.update(to_line(sentence, document).encode())
+    if not n_sentences:
+        raise CorpusError(f"no sentences in {_where(corpus)}; {_why_none(skipped)}")
+    flush(spool)
+    return PreparedCorpus(
+        source=corpus.source,
+        scheme=corpus.source.get("scheme") or recognise_scheme(relations),
+        digest=digest.hexdigest(),
+        n_sentences=n_sentences,
+        n_words=n_words,
+        documents=len(documents.numbers),
+        undivided=documents.undivided,
+        documents_by_id=documents.by_id,
+        relations=relations,
+        skipped=skipped,
+        spool=spool,
+    )
+
+
+class _DocumentCount:
+    """Counts documents, and what there is instead where a treebank names none."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.numbers = Places()
+        self.undivided = 0
+        is_treebank = corpus.source.get("format") == "conllu"
+        self._files = frozenset(corpus.source["files"]) if is_treebank else frozenset()
+        self._prefixes = Places()
+        self._have_prefixes = True
+
+    def see(self, sentence: Sentence) -> int:
+        """The number of its document, from 1."""
+        if sentence.document in self._files:
+            self.undivided += 1
+            prefix = prefix_of(sentence.id)
+            self._have_prefixes &= prefix != ""
+            self._prefixes.setdefault(prefix, 0)
+        return self.numbers.setdefault(sentence.document, len(self.numbers) + 1)
+
+    @property
+    def by_id(self) -> int:
+        return len(self._prefixes) if self._have_prefixes else 0
+
+
+class _SchemeWatch:
+    """Raises as soon as the labels seen can no longer come from one scheme."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        self._shown: dict[str, tuple[str, str]] = {}
+
+    def see(self, sentence: Sentence) -> None:
+        new = {fold_subtype(relation) for relation in sentence.relations} - self._seen
+        if not new:
+            return
+        self._seen |= new
+        for scheme, label in distinctive_labels(new).items():
+            self._shown.setdefault(scheme, (label, sentence.id))
+        if len(self._shown) > 1:
+            found = " and ".join(
+                f"{label!r} (sentence {where!r})" for label, where in self._shown.values()
+            )
+            raise CorpusError(
+                f"two label schemes in one corpus: {found} belong to UD and to CLEAR; "
+                "score corpora of different schemes in separate runs"
+            )
+
+
+def _where(corpus: Corpus) -> str:
+    return listed(corpus.source.get("files", [])) or _given(corpus)
+
+
+def _given(corpus: Corpus) -> str:
+    return f"the {corpus.source.get('format', 'sentences')} given"
+
+
+def _why_none(skipped: Skipped) -> str:
+    if skipped:
+        return "; ".join(f"{count} {reason}" for reason, count in skipped.items())
+    return "check that these are the files that you meant"
