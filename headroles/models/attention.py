@@ -6,64 +6,29 @@ layer, the pooler and a task head take no part in any attention weight.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import torch
-from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.masking_utils import eager_mask
+from torch import Tensor
+from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models.families import (
-    Family,
-    dropout_sites,
-    find_family,
-    layer_reaches,
-    longest_input,
-)
+from headroles.models.families import Family, find_family, layer_reaches, longest_input
 from headroles.models.kept_heads import Head, kept_heads, pruned_heads
 from headroles.models.measures import WEIGHTS
 from headroles.models.norms import NormReader
 from headroles.models.projections import find_projections
+from headroles.models.reporting import (
+    OnLayer,
+    Pass,
+    hooked_dropouts,
+    replaced_interface,
+    run_pass,
+)
 from headroles.models.values import open_values
-
-# A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
-INTERFACE_NAME = "headroles_reader"
-
-OnLayer = Callable[[int, Tensor], None]
-"""Called with the layer, from 0, and its weights (batch, heads, query, key), whose rows of real
-queries sum to 1 over real keys. Rows of padding mean nothing."""
-
-
-class _LastLayerRead(Exception):
-    """Ends a forward pass that has nothing more to give."""
-
-
-@dataclass
-class _Pass:
-    """A forward pass in progress; a trial, which counts the layers, does not know ``n_layers``."""
-
-    on_layer: OnLayer
-    n_layers: int | None
-    layers_read: int = 0
-
-    @property
-    def is_trial(self) -> bool:
-        return self.n_layers is None
-
-    def take(self, weights: Tensor) -> None:
-        self.on_layer(self.layers_read, weights)
-        self.layers_read += 1
-        if self.layers_read == self.n_layers:
-            raise _LastLayerRead
-
-
-_current: ContextVar[_Pass | None] = ContextVar("headroles_pass", default=None)
 
 
 @dataclass(frozen=True)
@@ -94,7 +59,7 @@ class AttentionReader:
             measured = weights if self.norms is None else self.norms.norms(layer, weights)
             on_layer(layer, self._at_their_numbers(layer, measured))
 
-        _run(self.model, inputs, _Pass(put, self.n_layers))
+        run_pass(self.model, inputs, Pass(put, self.n_layers))
 
     def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
         """Weights of all heads that there were, from those of the heads that are left."""
@@ -136,7 +101,7 @@ def open_reader(model: PreTrainedModel, measure: str = WEIGHTS) -> Iterator[Atte
         )
     family = find_family(model)
     base = cast(PreTrainedModel, model.base_model)
-    install = _replaced_interface if family.dropout is None else _hooked_dropouts
+    install = replaced_interface if family.dropout is None else hooked_dropouts
     with install(base, family), torch.inference_mode():
         n_layers, n_heads = _count_layers_and_heads(base, family)
         reaches = layer_reaches(base.config, n_layers)
@@ -159,119 +124,6 @@ def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
         yield NormReader(values)
 
 
-def _run(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: _Pass) -> None:
-    token = _current.set(this_pass)
-    try:
-        model(**inputs)
-    except _LastLayerRead:
-        pass
-    finally:
-        _current.reset(token)
-
-
-@contextmanager
-def _replaced_interface(base: PreTrainedModel, family: Family) -> Iterator[None]:
-    before = base.config._attn_implementation
-    AttentionInterface.register(INTERFACE_NAME, _attend_and_report)
-    # Without a mask function of the same name, padding would be attended to, silently.
-    AttentionMaskInterface.register(INTERFACE_NAME, eager_mask)
-    base.set_attn_implementation(INTERFACE_NAME)
-    try:
-        yield
-    finally:
-        base.set_attn_implementation(before)
-
-
-@contextmanager
-def _hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
-    sites = dropout_sites(base, family, base.config.num_hidden_layers)
-    handles = [site.register_forward_pre_hook(_report_dropout_input) for site in sites]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _report_dropout_input(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-    this_pass = _current.get()
-    if this_pass is not None:
-        this_pass.take(inputs[0])
-
-
-def _attend_and_report(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float | None = None,
-    dropout: float = 0.0,
-    **kwargs: Any,
-) -> tuple[Tensor, None]:
-    """Attention as in the eager code of every interface family, reporting the weights.
-
-    In place where that code makes copies; softmax in float32 whatever the model's precision.
-    """
-    if scaling is None:
-        scaling = query.shape[-1] ** -0.5
-    groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
-    weights = torch.matmul(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
-    if attention_mask is not None:
-        weights.add_(attention_mask)
-    weights = torch.softmax(weights, dim=-1, dtype=torch.float32)
-    this_pass = _current.get()
-    if this_pass is not None:
-        if this_pass.is_trial:
-            _refuse_unknown_window(module, kwargs.get("sliding_window"))
-            own = _own_weights(module, query, key, value, attention_mask, scaling)
-            _refuse_difference(module, weights, own)
-        this_pass.take(weights)
-    mixed = torch.matmul(weights.to(value.dtype), _repeat_heads(value, groups))
-    return mixed.transpose(1, 2).contiguous(), None
-
-
-def _repeat_heads(states: Tensor, groups: int) -> Tensor:
-    """Keys or values for every query head, where several heads share one."""
-    return states if groups == 1 else states.repeat_interleave(groups, dim=1)
-
-
-def _own_weights(
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float,
-) -> Tensor | None:
-    """The weights by the eager attention of the module's own source file, None without one."""
-    eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-    if eager is None:
-        return None
-    weights = eager(module, query, key, value, attention_mask, scaling=scaling, dropout=0.0)[1]
-    return weights if isinstance(weights, Tensor) else None
-
-
-def _refuse_unknown_window(module: nn.Module, window: int | None) -> None:
-    if window is not None and "sliding_attention" not in getattr(module.config, "layer_types", ()):
-        raise ModelSupportError(
-            f"{type(module).__name__} attends within a window whose width is not known; "
-            "run `headroles models` for the families that can be scored"
-        )
-
-
-def _refuse_difference(module: nn.Module, weights: Tensor, own: Tensor | None) -> None:
-    # Families may take the softmax in half precision: then the last bits differ.
-    tolerance = 1e-6 if own is not None and own.dtype == torch.float32 else 1e-2
-    if own is None or not torch.allclose(
-        weights, own.float(), rtol=0, atol=tolerance, equal_nan=True
-    ):
-        raise ModelSupportError(
-            f"{type(module).__name__} computes attention in a way of its own, which cannot be "
-            "read; run `headroles models` for the families that can be scored"
-        )
-
-
 def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int, int]:
     heads: list[int] = []
 
@@ -292,7 +144,7 @@ def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int,
     width = min(8, longest_input(base, base.config) or 8)
     ids = torch.arange(8, 8 + width, device=base.device)[None] % base.config.vocab_size
     trial = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    _run(base, trial, _Pass(note, n_layers=None))
+    run_pass(base, trial, Pass(note, n_layers=None))
     expected = base.config.num_hidden_layers
     pruned = pruned_heads(base.config)
     lost = [len(pruned.get(layer, ())) for layer in range(len(heads))]

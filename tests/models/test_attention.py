@@ -9,7 +9,7 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, PreTraine
 
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models import FAMILIES, open_reader
-from headroles.models.attention import INTERFACE_NAME, _refuse_unknown_window
+from headroles.models.reporting import INTERFACE_NAME, _refuse_unknown_window
 from tests.models.families import CONFIGS, LAYERS, make_model
 
 LENGTHS = (12, 7)

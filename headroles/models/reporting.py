@@ -1,0 +1,173 @@
+"""Where attention weights are seen: what a forward pass reports them to, and how it comes to.
+
+Families with an attention interface get one that reports; of others the input of the dropout that
+weights go through is reported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import eager_mask
+
+from headroles.errors import ModelSupportError
+from headroles.models.families import Family, dropout_sites
+
+# A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
+INTERFACE_NAME = "headroles_reader"
+
+OnLayer = Callable[[int, Tensor], None]
+"""Called with the layer, from 0, and its weights (batch, heads, query, key), whose rows of real
+queries sum to 1 over real keys. Rows of padding mean nothing."""
+
+
+class _LastLayerRead(Exception):
+    """Ends a forward pass that has nothing more to give."""
+
+
+@dataclass
+class Pass:
+    """A forward pass in progress; a trial, which counts the layers, does not know ``n_layers``."""
+
+    on_layer: OnLayer
+    n_layers: int | None
+    layers_read: int = 0
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it runs to count the layers."""
+        return self.n_layers is None
+
+    def take(self, weights: Tensor) -> None:
+        """Hand on the weights of the next layer; after the last one nothing is computed."""
+        self.on_layer(self.layers_read, weights)
+        self.layers_read += 1
+        if self.layers_read == self.n_layers:
+            raise _LastLayerRead
+
+
+_current: ContextVar[Pass | None] = ContextVar("headroles_pass", default=None)
+
+
+def run_pass(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: Pass) -> None:
+    """Run a model whose attention reports, up to its last attention weights."""
+    token = _current.set(this_pass)
+    try:
+        model(**inputs)
+    except _LastLayerRead:
+        pass
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def replaced_interface(base: PreTrainedModel, family: Family) -> Iterator[None]:
+    """Attention of an interface family reports; the model is left as it was found."""
+    before = base.config._attn_implementation
+    AttentionInterface.register(INTERFACE_NAME, _attend_and_report)
+    # Without a mask function of the same name, padding would be attended to, silently.
+    AttentionMaskInterface.register(INTERFACE_NAME, eager_mask)
+    base.set_attn_implementation(INTERFACE_NAME)
+    try:
+        yield
+    finally:
+        base.set_attn_implementation(before)
+
+
+@contextmanager
+def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
+    """Attention of other families reports; the model is left as it was found."""
+    sites = dropout_sites(base, family, base.config.num_hidden_layers)
+    handles = [site.register_forward_pre_hook(_report_dropout_input) for site in sites]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _report_dropout_input(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    this_pass = _current.get()
+    if this_pass is not None:
+        this_pass.take(inputs[0])
+
+
+def _attend_and_report(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attention as in the eager code of every interface family, reporting the weights.
+
+    In place where that code makes copies; softmax in float32 whatever the model's precision.
+    """
+    if scaling is None:
+        scaling = query.shape[-1] ** -0.5
+    groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
+    weights = torch.matmul(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
+    if attention_mask is not None:
+        weights.add_(attention_mask)
+    weights = torch.softmax(weights, dim=-1, dtype=torch.float32)
+    this_pass = _current.get()
+    if this_pass is not None:
+        if this_pass.is_trial:
+            _refuse_unknown_window(module, kwargs.get("sliding_window"))
+            own = _own_weights(module, query, key, value, attention_mask, scaling)
+            _refuse_difference(module, weights, own)
+        this_pass.take(weights)
+    mixed = torch.matmul(weights.to(value.dtype), _repeat_heads(value, groups))
+    return mixed.transpose(1, 2).contiguous(), None
+
+
+def _repeat_heads(states: Tensor, groups: int) -> Tensor:
+    """Keys or values for every query head, where several heads share one."""
+    return states if groups == 1 else states.repeat_interleave(groups, dim=1)
+
+
+def _own_weights(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float,
+) -> Tensor | None:
+    """The weights by the eager attention of the module's own source file, None without one."""
+    eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+    if eager is None:
+        return None
+    weights = eager(module, query, key, value, attention_mask, scaling=scaling, dropout=0.0)[1]
+    return weights if isinstance(weights, Tensor) else None
+
+
+def _refuse_unknown_window(module: nn.Module, window: int | None) -> None:
+    if window is not None and "sliding_attention" not in getattr(module.config, "layer_types", ()):
+        raise ModelSupportError(
+            f"{type(module).__name__} attends within a window whose width is not known; "
+            "run `headroles models` for the families that can be scored"
+        )
+
+
+def _refuse_difference(module: nn.Module, weights: Tensor, own: Tensor | None) -> None:
+    # Families may take the softmax in half precision: then the last bits differ.
+    tolerance = 1e-6 if own is not None and own.dtype == torch.float32 else 1e-2
+    if own is None or not torch.allclose(
+        weights, own.float(), rtol=0, atol=tolerance, equal_nan=True
+    ):
+        raise ModelSupportError(
+            f"{type(module).__name__} computes attention in a way of its own, which cannot be "
+            "read; run `headroles models` for the families that can be scored"
+        )
