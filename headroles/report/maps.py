@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.inference import UNDECIDED, UNTESTABLE, YES
 from headroles.report.style import MISSING, SCALE, THRESHOLD, new_axes, plain, score_label
+from headroles.roles import is_contrast
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -120,9 +121,7 @@ def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
 def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
     """The roles that most heads have, in the order of the table; contrasts are taken last."""
     counts = table.frame.groupby("role", sort=False)["assigned"].sum()
-    ranked = sorted(
-        counts.index, key=lambda one: (not counts[one], "beyond_offset" in one, -counts[one])
-    )
+    ranked = sorted(counts.index, key=lambda one: (not counts[one], is_contrast(one), -counts[one]))
     chosen = set(ranked[:most])
     return [role for role in table.roles if role in chosen]
 

@@ -13,10 +13,13 @@ from headroles.report.maps import draw_heads, draw_maps, strongest_roles
 from headroles.report.page import Group, Page, Picture, Section, Table
 from headroles.report.run_facts import made_how, model_name
 from headroles.report.style import figure_of
-from headroles.scoring import HeadScores
+from headroles.roles import contrast_of, is_contrast
+from headroles.scoring import HeadScores, about_length
 from headroles.studies.examples import Examples, examples_of_heads
 from headroles.studies.options import ExampleOptions
+from headroles.studies.role_summary import contradicted
 from headroles.studies.role_table import RoleTable
+from headroles.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,24 +51,45 @@ def _answer(table: RoleTable) -> Iterator[str]:
     if assigned.empty:
         yield f"None of the {n_heads} heads was shown to have any of the {len(table.roles)} roles."
         return
+    roles = [role for role in table.roles if not is_contrast(role)]
+    assigned = assigned[assigned["role"].isin(roles)]
     having = len(assigned[["layer", "head"]].drop_duplicates())
     counts = assigned["role"].value_counts()
-    role = str(counts.index[0])
-    yield (
-        f"{having} of the {n_heads} heads have at least one of the {len(table.roles)} roles "
-        f"tested; the role that most heads have is {role} ({counts.iloc[0]} heads)."
-    )
-    top = _best(table, [one for one in table.roles if "beyond_offset" not in one])[0]
-    certified = int(((frame["answer"] == YES) & (frame["certified"] == YES)).sum())
+    most = f"; most have {counts.index[0]} ({counts.iloc[0]})" if having else ""
+    is_certified = frame["assigned"] & (frame["certified"] == YES)
+    certified = int((is_certified & frame["role"].isin(roles)).sum())
     sure = (
-        f"; {certified} of all {len(assigned)} roles assigned are certified, whatever the "
+        f". {certified} of all {len(assigned)} roles of heads are certified, whatever the "
         "distribution of scores"
         if (frame["certified"] != "").any()
         else ""
     )
     yield (
-        f"The largest mean score is that of head {top['layer']}-{top['head']} for {top['role']}: "
-        f"{_with_interval(top)}, where the threshold is {top['threshold']:.3g}{sure}."
+        f"{having} of the {n_heads} heads have at least one of the {len(roles)} roles "
+        f"tested{most}{sure}."
+    )
+    yield from _beyond_position(table)
+
+
+def _beyond_position(table: RoleTable) -> Iterator[str]:
+    """How many syntactic roles of heads are more than position; nothing without contrasts."""
+    by_role = {role: set(table.heads_with(role)) for role in table.roles}
+    having = {
+        role: heads for role, heads in by_role.items() if heads and contrast_of(role) in by_role
+    }
+    if not having:
+        return
+    beyond = {role: heads & by_role[contrast_of(role)] for role, heads in having.items()}
+    heads, more = (set().union(*sets.values()) for sets in (having, beyond))
+    strongest = (
+        f"; the largest mean among these is that of {row['layer']}-{row['head']} for "
+        f"{row['role']}: {_with_interval(row)}, threshold {row['threshold']:.3g}"
+        for row in _rows(table.assigned)
+        if (row["layer"], row["head"]) in beyond.get(row["role"], ())
+    )
+    yield (
+        f"{len(heads)} heads look along arcs, and {len(more)} of them more than at other words at "
+        f"the same distance, so that it is not their position alone{next(strongest, '')}."
     )
 
 
@@ -97,6 +121,7 @@ def _roles(table: RoleTable) -> Section:
     answers, certified = table.answers(), table.certified()
     best = {row["role"]: row for row in _best(table, table.roles)}
     sizes = table.frame.groupby("role")[["n", "n_clusters"]].max()
+    limits = table.frame.groupby("role")["threshold"].first()
     # A column of a table this wide has to say something.
     shown = [name for name in (NO, UNDECIDED, UNTESTABLE) if answers[name].any()]
     rows = tuple(
@@ -107,6 +132,7 @@ def _roles(table: RoleTable) -> Section:
             *(str(answers.loc[role, name]) for name in shown),
             f"{best[role]['layer']}-{best[role]['head']}" if role in best else "",
             _with_interval(best[role]) if role in best else "",
+            f"{limits[role]:.3g}",
             *map(str, sizes.loc[role]),
             words.get(role, ""),
         )
@@ -114,7 +140,7 @@ def _roles(table: RoleTable) -> Section:
     )
     named = ("without" if name == NO else name for name in shown)
     names = ("role", "heads with it", "certified", *named)
-    others = ("strongest", "mean and interval", "examples", "clusters", "looks at")
+    others = ("strongest", "mean and interval", "threshold", "examples", "clusters", "looks at")
     caption = "Each role, how many heads have it, and the strongest of them."
     return Section("Roles", tables=(Table(caption, names + others, rows),))
 
@@ -166,6 +192,19 @@ def _cautions(table: RoleTable) -> Iterator[str]:
     skipped = table.provenance.get("skipped") or {}
     for reason, count in skipped.items():
         yield f"{count} examples were skipped: {reason}."
+    if told := about_length(table.provenance):
+        yield f"{told[0].upper()}{told[1:]}."
+    if not (rows := contradicted(table)).empty:
+        named = [
+            f"{row['layer']}-{row['head']} {row['role']} ({row['answer']}, certified "
+            f"{row['certified']})"
+            for row in _rows(rows)
+        ]
+        yield (
+            "What is certified is a weighted mean, in which examples that could score far from "
+            "the threshold, long ones above all, count less. Where the two disagree, the role "
+            f"rests on those examples: {listed(named, 8)}."
+        )
     answers = table.answers().sum()
     for name, means in (
         ("undecided", "the data show neither that the head has the role nor that it has not"),
@@ -180,8 +219,11 @@ def _cautions(table: RoleTable) -> Iterator[str]:
 def _best(table: RoleTable, roles: list[str] | tuple[str, ...]) -> list[dict[str, Any]]:
     """The strongest head with each of the roles that any head has, the strongest first."""
     assigned: pd.DataFrame = table.assigned
-    best = assigned[assigned["role"].isin(roles)].drop_duplicates("role")
-    return [{str(key): value for key, value in row.items()} for row in best.to_dict("records")]
+    return _rows(assigned[assigned["role"].isin(roles)].drop_duplicates("role"))
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _words(table: RoleTable) -> dict[str, str]:

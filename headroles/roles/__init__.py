@@ -13,6 +13,7 @@ from headroles.roles.plan import Plan, bounds_of, plan_roles
 from headroles.roles.relations import absent_defaults, choose_relations
 from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
 from headroles.roles.scores import BIAS, EXCESS, HIT, SCORES, Score
+from headroles.roles.syntactic import contrast_of, is_contrast
 
 __all__ = [
     "ARCS",
@@ -36,6 +37,8 @@ __all__ = [
     "bounds_of",
     "choose_relations",
     "choose_roles",
+    "contrast_of",
+    "is_contrast",
     "marked_words",
     "plan_roles",
     "sieve_cells",

@@ -21,7 +21,7 @@ from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.relations import RelationOptions
 from headroles.roles.role import ARCS, Context, Role
 
-BEYOND_OFFSET = "beyond_offset"
+_BEYOND_OFFSET = "beyond_offset"
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
 _DIRECTIONS = {"to_governor": FORTH, "to_dependent": BACK}
 
@@ -77,7 +77,7 @@ def beyond_offset(role: Role) -> Role:
     links = _links(role)
     return replace(
         role,
-        id=f"{role.id}:{BEYOND_OFFSET}",
+        id=contrast_of(role.id),
         words=f"{role.words}, more than other words at the same offset",
         baseline=0.0,
         needs="other words at the offset of an arc",
@@ -189,3 +189,13 @@ def _by_relation(arcs: Arcs) -> Iterator[Role]:
                 needs=_WHOLE_ARCS,
                 sieve=Links(arcs, frozenset([number]), direction),
             )
+
+
+def contrast_of(role: str) -> str:
+    """The id of the contrast of a role with other words at the same offset."""
+    return f"{role}:{_BEYOND_OFFSET}"
+
+
+def is_contrast(role: str) -> bool:
+    """Whether an id is that of such a contrast."""
+    return role.endswith(f":{_BEYOND_OFFSET}")

@@ -43,6 +43,7 @@ from .run import (
 from .run import (
     score_to_folder as score_to_folder,
 )
+from .run_notes import about_length as about_length
 from .run_notes import describe_run as describe_run
 from .run_notes import facts_of_run as facts_of_run
 from .run_notes import warnings_of_run as warnings_of_run

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from headroles.encoding import TOO_LONG
+from headroles.roles import BIAS
 from headroles.wording import listed
 
 MUCH = 0.1
@@ -25,10 +26,31 @@ def describe_pieces(provenance: dict[str, Any]) -> Iterator[str]:
     """How many word pieces there were, and how much of the text the tokenizer does not know."""
     if counts := provenance.get("pieces"):
         pieces, words = unknown_shares(counts)
+        length = mean_length(provenance)
         yield (
-            f"{counts['pieces']} from {counts['words']} words; "
-            f"unknown: {pieces:.1%} of the pieces, {words:.1%} of the words"
+            f"{counts['pieces']} from {counts['words']} words"
+            + f", {length:.0f} an example" * (length > 0)
+            + f"; unknown: {pieces:.1%} of the pieces, {words:.1%} of the words"
         )
+
+
+def mean_length(provenance: dict[str, Any]) -> float:
+    """Mean number of word pieces of an example, special tokens aside; 0 where it is not known."""
+    n_pieces = (provenance.get("pieces") or {}).get("pieces", 0)
+    return float(n_pieces / max(1, provenance.get("examples", 0)))
+
+
+def about_length(provenance: dict[str, Any]) -> str:
+    """That scores next to uniform attention grow with the length of examples, if these do."""
+    length = mean_length(provenance)
+    if provenance.get("score") != BIAS.name or not length:
+        return ""
+    return (
+        "bias scores are relative to uniform attention, which leaves each token the less the "
+        f"longer an example is (here {length:.0f} word pieces on average): they grow with length, "
+        "and a threshold asks less of long examples; to compare corpora or lengths, score with "
+        "excess (--score excess), which does not grow"
+    )
 
 
 def unknown_shares(counts: dict[str, int]) -> tuple[float, float]:
@@ -88,9 +110,13 @@ def _of_part(provenance: dict[str, Any]) -> str:
 
 def cure_of_length(provenance: dict[str, Any]) -> str:
     """What to do about examples that are too long, to be put into a sentence."""
-    if provenance.get("options", {}).get("pairing") == "none":
+    if not _in_pairs(provenance):
         return ""
     return " (single sentences are shorter than pairs: --pairing none)"
+
+
+def _in_pairs(provenance: dict[str, Any]) -> bool:
+    return bool(provenance.get("options", {}).get("pairing") != "none")
 
 
 def describe_run(provenance: dict[str, Any]) -> str:
@@ -106,6 +132,8 @@ def describe_run(provenance: dict[str, Any]) -> str:
         f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
         f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
     ]
+    if provenance["examples"] < corpus["sentences"] and _in_pairs(provenance):
+        lines.append("        examples are neighbouring sentences in pairs (--pairing none: alone)")
     if absent := provenance["absent_relations"]:
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
     skipped = [f"{reason}: {count}" for reason, count in provenance["skipped"].items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,16 @@ import pandas as pd
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values, betting_test, partial_conjunction
 from headroles.options import takes
-from headroles.roles import Role
+from headroles.roles import BIAS, Role
 from headroles.scoring import HeadScores
 from headroles.studies.heads import FloatArray, HeadColumns, general_threshold, hypotheses_of
 from headroles.studies.options import CHECKPOINTS, CORPORA, SEEDS, ReplicateOptions
 from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS, LayerCounts, Replication
 from headroles.studies.stopped import drawn_from
 from headroles.testing import Hypotheses, known_bounds
+
+_OTHER_LENGTH = 1.2
+"""How many times as long examples may be on average before that is told."""
 
 
 @takes(ReplicateOptions)
@@ -57,6 +60,7 @@ def replicate(
         "names": list(names),
         "independent": _are_independent(sets),
         "left_out": left_out,
+        "warnings": list(_warnings(sets, names)),
     }
     provenance = {
         "score": sets[0].score.name,
@@ -70,6 +74,18 @@ def replicate(
         ]
         return LayerCounts(pd.concat(parts, ignore_index=True), provenance)
     return Replication(_frame(tested, asked["independent"], options), provenance)
+
+
+def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]:
+    """That sets differ in what their scores depend on."""
+    lengths = [float(one.lengths.mean()) for one in sets]
+    if sets[0].score is BIAS and max(lengths) > _OTHER_LENGTH * min(lengths):
+        told = ", ".join(f"{name} {n:.0f}" for name, n in zip(names, lengths, strict=True))
+        yield (
+            f"examples are not of one length (mean number of tokens: {told}), and bias scores grow "
+            "with length: more heads have roles where examples are longer, whatever the heads do; "
+            "score with excess (--score excess)"
+        )
 
 
 def kind_of(options: ReplicateOptions) -> type[Replication] | type[LayerCounts]:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown, Warned
+from headroles.roles import is_contrast
 from headroles.studies.forms import ReplicationForm
 from headroles.studies.heads import roles_in
 from headroles.testing import describe_correction
@@ -34,12 +35,15 @@ class _Replicated(Result):
     def _title(self) -> str:
         asked = self.asked
         correction = describe_correction(asked["correction"], asked["family"])
+        contrasts = "; of contrasts > 0" * bool(self.frame["role"].map(is_contrast).any())
         return (
-            f"{asked['score']} > {asked['threshold']:g} in {len(asked['names'])} {asked['over']}: "
+            f"{asked['score']} > {asked['threshold']:g}{contrasts} in {len(asked['names'])} "
+            f"{asked['over']}: "
             f"{listed(asked['names'])}\n(by betting, alpha {asked['alpha']:g}, {correction})"
         )
 
-    def _left_out(self) -> Iterator[Shown]:
+    def _warned(self) -> Iterator[Shown]:
+        yield from map(Warned, self.asked.get("warnings", ()))
         if dropped := self.asked["left_out"]:
             yield Warned(f"not all sets have these roles, which are left out: {', '.join(dropped)}")
 
@@ -92,7 +96,10 @@ class Replication(_Replicated):
         k = len(self.asked["names"])
         everywhere = layers.pivot_table(index="role", columns="layer", values=k, sort=False)
         in_all: list[list[int]] = everywhere.to_numpy(dtype=int).tolist()
-        yield f"heads that have a role in at least so many of {k}\n{self._title()}\n"
+        yield (
+            f"heads per role that have it in at least 1 to {k} of the sets, and by layer in all {k}"
+            f"\n{self._title()}\n"
+        )
         rows = [
             (
                 role,
@@ -110,7 +117,7 @@ class Replication(_Replicated):
                 "the sets share examples, or the seed of a random order (--shuffle-seed): evidence "
                 "is averaged over them, and not multiplied\n"
             )
-        yield from self._left_out()
+        yield from self._warned()
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts, with the heads of every role."""
@@ -155,7 +162,7 @@ class LayerCounts(_Replicated):
         yield f"heads per layer, fewest and most among the sets\n{self._title()}\n"
         rows = tuple((str(role), *map(str, row)) for role, *row in ranges.itertuples())
         yield Grid(("role", *map(str, ranges.columns)), rows)
-        yield from self._left_out()
+        yield from self._warned()
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from headroles.inference import NO, YES
 from headroles.results import Grid, Shown, Warned
-from headroles.roles import BIAS, SCORES
+from headroles.roles import BIAS, SCORES, is_contrast
+from headroles.scoring import about_length
 from headroles.studies.options import CORPUS
 from headroles.studies.stopped import stopped_early
 from headroles.testing import TEST_NAMES, describe_correction, describe_interval
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from headroles.studies.role_table import RoleTable
 
 _STRONGEST = 3
@@ -26,6 +29,8 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
         yield _about_certified(table)
     yield _strongest_grid(table)
     yield from _left_out(table)
+    if told := about_length(table.provenance):
+        yield told
     if untested := int((table.frame["answer"] == "untestable").sum()):
         yield f"{untested} tests were not made; the notes of the table say why"
     if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
@@ -58,7 +63,8 @@ def _title(table: RoleTable) -> str:
         + f" (worth {tests['effective_clusters']:.0f} of one size)" * _is_uneven(table)
     )
     beyond = f"; of arcs > best fixed offset + {tests['offset_margin']:g}" if table.rivals else ""
-    limit = f"{tests['threshold']:g}{beyond}"
+    contrasts = "; of contrasts > 0" * any(map(is_contrast, table.roles))
+    limit = f"{tests['threshold']:g}{contrasts}{beyond}"
     return (
         f"heads per layer with mean {_called(table.provenance)} > {limit} "
         f"(alpha {tests['alpha']:g}, "
@@ -81,12 +87,19 @@ def _about_certified(table: RoleTable) -> str:
         f"({int(((certified == answer) & (given == answer)).sum())} of them answered so above)"
         for answer in (YES, NO)
     )
-    against = int(((given == YES) & (certified == NO) | (given == NO) & (certified == YES)).sum())
+    against = len(contradicted(table))
     return (
         f"certified (by betting and e-BH, whatever the distribution of scores): {counts}"
-        + f"; {against} against the answer given, by the means of certified_mean" * bool(against)
-        + "\n"
+        + f"; {against} against the answer given" * bool(against)
+        + "\nwhat is certified is a weighted mean (certified_mean), in which examples that could "
+        "score far from the threshold, long ones above all, count less\n"
     )
+
+
+def contradicted(table: RoleTable) -> pd.DataFrame:
+    """The rows whose certified answer, of a weighted mean, is not the one that the mean has."""
+    given, certified = table.frame["answer"], table.frame["certified"]
+    return table.frame[(given == YES) & (certified == NO) | (given == NO) & (certified == YES)]
 
 
 def _where_stopped(table: RoleTable) -> str:
