@@ -45,6 +45,10 @@ class Parts:
         count = self.count
         return f"{count} part{'' if count == 1 else 's'}"
 
+    def within(self, name: str) -> Parts:
+        """Those of a piece of the work that has a plan of its own; they are counted here too."""
+        return Parts(self.place / name)
+
     def open(self, plan: Mapping[str, Any]) -> OpenParts:
         """The parts of ``plan``, which is written down if there is none yet.
 
@@ -55,7 +59,7 @@ class Parts:
             known = read_json(self.place / _PLAN)
             if known != plain:
                 raise StorageError(
-                    f"the unfinished run in {self.place.parent.parent} is of another plan: "
+                    f"the unfinished run kept in {self.place} is of another plan: "
                     f"{differences(known, plain)}; run it as it was begun, or pass --no-resume "
                     "to start anew"
                 )
@@ -83,17 +87,14 @@ class Parts:
 
     def remove(self) -> None:
         """Remove all parts, and the plan after them."""
-        for folder in self._folders():
-            shutil.rmtree(folder, ignore_errors=True)
+        entries = list(self.place.iterdir()) if self.place.is_dir() else []
+        for folder in (entry for entry in entries if entry.is_dir()):
+            Parts(folder).remove()
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def _folders(self) -> Iterator[Path]:
-        if self.place.is_dir():
-            yield from (entry for entry in self.place.iterdir() if entry.is_dir())
-
     def _files(self) -> Iterator[Path]:
-        for folder in self._folders():
-            yield from folder.glob(f"{_PREFIX}*")
+        for pattern in (f"*/{_PREFIX}*", f"*/*/{_PREFIX}*"):  # of this plan, and of those within
+            yield from self.place.glob(pattern)
 
 
 @dataclass(frozen=True)
