@@ -68,18 +68,16 @@ def compare(
     all of them.
     """
     from headroles.results import new_folder, write_together
-    from headroles.storage import check_result_folder
     from headroles.studies import RoleShifts
     from headroles.studies import compare as compare_roles
-    from headroles.studies.comparison import name_sides
+    from headroles.studies.comparison import check_places, name_sides
 
     _check_form(context, sides, models)
     with new_folder(out, [RoleShifts], output.overwrite, resuming.resume) as staging:
         folders = [Path(side) for side in sides]
         if models:
             named = dict(zip(name_sides(len(sides), options), sides, strict=True))
-            for name in named:  # whatever they hold: the folder that they are in was asked about
-                check_result_folder(out / name, overwrite=True, resume=True)
+            check_places(named, out)
             folders = _score(named, corpus or [], staging, options, reading, scoring)
         sets = [_load_scores(folder) for folder in folders]
         with console.working("testing"):

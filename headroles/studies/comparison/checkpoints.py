@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from headroles.errors import UsageError
 from headroles.models import load_encoder, open_reader
 from headroles.roles import choose_relations
 from headroles.scoring import OnProgress, ScoreOptions, ScoringRun, Sharing, score_to_folder
-from headroles.storage import RUN_FILE, Parts
+from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
 from headroles.studies.comparison.joining import ONE_ARCHITECTURE
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.heads import ONE_DOCUMENT
@@ -43,12 +43,10 @@ def score_checkpoints(
 
     Raises:
         UsageError: models with other numbers of layers or heads, other word pieces or other
-            limits, names that no folder can have, or one document.
+            limits, or one document.
         StorageError: a folder that cannot be written, or parts of another plan.
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
-    for name in models:
-        _check_folder_name(name)
     with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.scheme, ready.relations, ready)
         if compared.clusters == "document" and ready.documents == 1:
@@ -71,8 +69,18 @@ def score_checkpoints(
     return [folder / name for name in models]
 
 
+def check_places(names: Iterable[str], folder: Path) -> None:
+    """Raise UsageError or StorageError if scores of these names cannot be put into ``folder``.
+
+    Older results there may be replaced: whether they may was asked of ``folder``.
+    """
+    for name in names:
+        _check_folder_name(name)
+        check_result_folder(folder / name, overwrite=True, resume=True)
+
+
 def _check_folder_name(name: str) -> None:
-    taken = (RUN_FILE, *(f"{RoleShifts.stem}.{fmt}" for fmt in ("csv", "parquet")))
+    taken = (HIDDEN, RUN_FILE, *(f"{RoleShifts.stem}.{fmt}" for fmt in ("csv", "parquet")))
     if Path(name).name != name or name in ("", "..", *taken):
         raise UsageError(
             f"{name!r} cannot be the name of a folder for scores; pass another in names (--names)"

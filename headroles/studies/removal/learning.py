@@ -11,7 +11,7 @@ from torch import Tensor
 from headroles.storage import OpenParts
 
 SECONDS_BETWEEN = 20.0
-"""How much learning a run may lose, at most, and what is being written."""
+"""Seconds of learning that a run may lose if it is cut short."""
 _DONE = "updates"
 
 
