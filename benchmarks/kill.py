@@ -7,8 +7,8 @@ python -m benchmarks.kill --model DIR --treebank FILE [--moments 50] [--seed 0] 
 SIGKILL, SIGTERM and SIGINT. With a model that was trained for a task, the studies of removed heads
 take their turns too. Each command replaces older results in its folder. After the signal these must
 be there as they were, or the new ones whole; then the same command is run again, with --resume if
-there is such a thing, and every file must be that of a run that nobody cut short, ``run.json`` but
-for the date, the command and the digest over both.
+there is such a thing, and every file must be that of a run that nobody cut short, provenance but
+for dates, commands and the digests over them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,18 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from benchmarks.memory import sentence_blocks
 from headroles.storage import HIDDEN, parts_in
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 CODES = {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}
-CIRCUMSTANCES = ("created", "command", "digest")
+CIRCUMSTANCES = ("created", "command")
+DIGESTS = ("digest", "holds")
+"""What a run file says of itself and of the files beside it, which are compared themselves."""
+PROVENANCE = b"headroles"
 NOT_YET_HEEDED = -2
 """Exit code of a process that SIGINT met while Python itself was starting."""
 
@@ -227,10 +233,24 @@ def content(file: Path) -> object:
     """What a file says, without the circumstances that no two runs share."""
     if not file.exists():
         return None
-    if file.name != "run.json":
+    if file.name == "run.json":
+        run = json.loads(file.read_text(encoding="utf-8"))
+        return plain({key: run[key] for key in run if key not in DIGESTS})
+    told = pq.read_schema(file).metadata if file.suffix == ".parquet" else {}
+    if PROVENANCE not in (told or {}):
         return file.read_bytes()
-    run = json.loads(file.read_text(encoding="utf-8"))
-    return {key: value for key, value in run.items() if key not in CIRCUMSTANCES}
+    table = pq.read_table(file).replace_schema_metadata(None)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes(), plain(json.loads(told[PROVENANCE]))
+
+
+def plain(record: object) -> object:
+    """Provenance without circumstances, that of the results which a result was made from too."""
+    if not isinstance(record, dict):
+        return record
+    return {key: plain(value) for key, value in record.items() if key not in CIRCUMSTANCES}
 
 
 if __name__ == "__main__":
