@@ -1,12 +1,14 @@
 """Commands that are killed at random moments, and run again: is the result that of one run?
 
 python -m benchmarks.kill --model DIR --treebank FILE [--moments 50] [--seed 0] [--sentences 900]
+    [--task-model DIR --task FILE] [--examples 400] [--only NAME,NAME]
 
-`score`, `classify`, `assign` and `compare` take turns, and so do SIGKILL, SIGTERM and SIGINT. Each
-command replaces older results in its folder. After the signal these must be there as they were, or
-the new ones whole; then the same command is run again, with --resume where there is one, and every
-file must be that of a run that nobody cut short, ``run.json`` but for the date, the command and the
-digest over both.
+`score`, `classify`, `assign` and `compare`, of models and of stored scores, take turns, and so do
+SIGKILL, SIGTERM and SIGINT. With a model that was trained for a task, the studies of removed heads
+take their turns too. Each command replaces older results in its folder. After the signal these must
+be there as they were, or the new ones whole; then the same command is run again, with --resume if
+there is such a thing, and every file must be that of a run that nobody cut short, provenance but
+for dates, commands and the digests over them.
 """
 
 from __future__ import annotations
@@ -21,15 +23,22 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from benchmarks.memory import sentence_blocks
+from headroles.storage import HIDDEN, parts_in
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 CODES = {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}
-CIRCUMSTANCES = ("created", "command", "digest")
+CIRCUMSTANCES = ("created", "command")
+DIGESTS = ("digest", "holds")
+"""What a run file says of itself and of the files beside it, which are compared themselves."""
+PROVENANCE = b"headroles"
 NOT_YET_HEEDED = -2
 """Exit code of a process that SIGINT met while Python itself was starting."""
 
@@ -40,6 +49,7 @@ class Job:
 
     name: str
     arguments: tuple[str, ...]
+    can_resume: bool
     old: Path
     new: Path
     seconds: float
@@ -47,12 +57,12 @@ class Job:
     def command(self, out: Path, *more: str) -> list[str]:
         """The command, with ``out`` as its folder."""
         given = [str(out) if word == OUT else word for word in self.arguments]
-        return [sys.executable, "-m", "headroles", self.name, *given, *more]
+        return [sys.executable, "-m", "headroles", *given, *more]
 
     @property
     def resumed(self) -> tuple[str, ...]:
         """What the second run is told beside."""
-        return ("--resume",) if self.name in ("score", "classify") else ()
+        return ("--resume",) if self.can_resume else ()
 
 
 OUT = "OUT"
@@ -68,45 +78,88 @@ def main() -> None:
     parser.add_argument("--moments", type=int, default=50)
     parser.add_argument("--sentences", type=int, default=900)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--task-model")
+    parser.add_argument("--task")
+    parser.add_argument("--examples", type=int, default=400)
+    parser.add_argument("--only", help="names of commands as the table has them, with commas")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus.conllu"
         blocks = islice(sentence_blocks(arguments.treebank), arguments.sentences)
         corpus.write_text("".join(blocks), encoding="utf-8")
-        jobs = make_jobs(arguments.model, corpus, Path(folder))
+        asked = of_scores(arguments.model, corpus, Path(folder))
+        if arguments.task_model is not None:
+            asked |= of_a_task(arguments, Path(folder))
+        jobs = make_jobs(asked, Path(folder), arguments.only)
         kill_at_random(jobs, Path(folder), arguments.moments, random.Random(arguments.seed))
 
 
-def make_jobs(model: str, corpus: Path, folder: Path) -> list[Job]:
-    """The commands, each run twice undisturbed: for the older results and for the new ones."""
+Asked = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+"""By the names of commands what they are given, and what is another way for the older results."""
+NOT_RESUMED = ("assign", "compare")
+
+
+def of_scores(model: str, corpus: Path, folder: Path) -> Asked:
+    """The commands over a treebank; those of stored scores take what the others wrote."""
     scored = ("--pairing", "adjacent", "--out", OUT, "--overwrite")
     other = ("--dtype", "bfloat16")
-    asked = {
-        "score": ((model, str(corpus), *scored), other),
-        "classify": ((model, str(corpus), *scored), other),
-        "assign": ((OUT,), ("--threshold", "2")),
-        "compare": ((str(folder / "score-new"), str(folder / "score-old"), "--out", OUT), ()),
+    stored = (str(folder / "score-new"), str(folder / "score-old"))
+    models = ("compare", "--models", model, model, "--corpus", str(corpus))
+    return {
+        "score": (("score", model, str(corpus), *scored), other),
+        "classify": (("classify", model, str(corpus), *scored), other),
+        "assign": (("assign", OUT), ("--threshold", "2")),
+        "compare": (("compare", *stored, "--out", OUT, "--overwrite"), ("--alpha", "0.01")),
+        "models": ((*models, *scored), other),
     }
+
+
+def of_a_task(arguments: argparse.Namespace, folder: Path) -> Asked:
+    """The studies of removed heads."""
+    subjects = (arguments.task_model, arguments.task)
+    into = ("--examples", str(arguments.examples), "--out", OUT, "--overwrite")
+    roles = ("--roles-from", str(folder / "classify-new"), "--draws", "2")
+    curves = ("--test", arguments.task, "--test-examples", str(arguments.examples), "--draws", "2")
+    return {
+        "importance": (("importance", *subjects, *into), ("--normalisation", "l2")),
+        "ablate": (("ablate", *subjects, *into, "--sets", "layers"), ("--alpha", "0.01")),
+        "by-role": (("by-role", *subjects, *into, *roles), ("--seed", "1")),
+        "curves": (("pruning-curves", *subjects, *into, *curves), ("--seed", "1")),
+        "prune": (("prune", *subjects, *into, "--share", "0.5", *REESTIMATED), ("--steps", "2")),
+        "gate": (("gate", *subjects, *into, "--keep", "12", *FEW_UPDATES), ("--seed", "5")),
+        "trained": (
+            ("gate", *subjects, *into, "--keep", "12", *FEW_UPDATES, "--weights", "trained"),
+            ("--seed", "5"),
+        ),
+    }
+
+
+REESTIMATED = ("--order", "reestimated", "--steps", "5")
+FEW_UPDATES = ("--seeds", "2", "--updates", "20")
+
+
+def make_jobs(asked: Asked, folder: Path, only: str | None) -> list[Job]:
+    """The commands, each run twice undisturbed: for the older results and for the new ones."""
     jobs = []
     for name, (arguments, first) in asked.items():
+        needed = name in ("score", "classify")
+        if only is not None and name not in only.split(",") and not needed:
+            continue
         old, new = folder / f"{name}-old", folder / f"{name}-new"
-        if name == "compare":
-            arguments = (*arguments, "--overwrite")
-            first = ("--alpha", "0.01")
         if name == "assign":
             shutil.copytree(folder / "classify-new", old)
-        job = Job(name, arguments, old, new, 0.0)
+        job = Job(name, arguments, name not in NOT_RESUMED, old, new, 0.0)
         subprocess.run(job.command(old, *first), check=True, capture_output=True)
         shutil.copytree(old, new)
         start = time.perf_counter()
         subprocess.run(job.command(new), check=True, capture_output=True)
-        jobs.append(Job(name, arguments, old, new, time.perf_counter() - start))
-    return jobs
+        jobs.append(replace(job, seconds=time.perf_counter() - start))
+    return [job for job in jobs if only is None or job.name in only.split(",")]
 
 
 def kill_at_random(jobs: list[Job], folder: Path, moments: int, chance: random.Random) -> None:
     """Print a line for each moment, and how many went well."""
-    print(f"{'command':9} {'signal':8} {'after, s':>9} {'ended, s':>9} {'code':>5}  kept  resumed")
+    print(f"{'command':10} {'signal':8} {'after, s':>9} {'ended, s':>9} {'code':>5}  kept  resumed")
     outcomes: Counter[str] = Counter()
     slowest = 0.0
     for number in range(moments):
@@ -117,13 +170,13 @@ def kill_at_random(jobs: list[Job], folder: Path, moments: int, chance: random.R
         after = chance.uniform(0, job.seconds)
         code, ended, told = kill_one(job, out, name, after)
         kept = state_of(out, job)
-        parts = len(list(out.glob(".headroles/parts/*/0*")))
+        parts = parts_in(out).count
         done = subprocess.run(
             job.command(out, *job.resumed), check=False, capture_output=True, text=True
         )
         same = done.returncode == 0 and not differences(out, job.new)
         print(
-            f"{job.name:9} {name:8} {after:9.2f} {ended:9.2f} {code:5}  {kept}, {parts} parts  "
+            f"{job.name:10} {name:8} {after:9.2f} {ended:9.2f} {code:5}  {kept}, {parts} parts  "
             f"{'same' if same else 'DIFFERENT ' + done.stderr[-300:]}",
             flush=True,
         )
@@ -167,18 +220,37 @@ def judged(code: int, name: str, kept: str, same: bool, told: str) -> str:
 
 def differences(one: Path, other: Path) -> list[str]:
     """Names of result files that are not the same in both folders."""
-    names = {file.name for folder in (one, other) for file in folder.iterdir() if file.is_file()}
-    return [name for name in sorted(names) if content(one / name) != content(other / name)]
+    names = {
+        file.relative_to(folder)
+        for folder in (one, other)
+        for file in folder.rglob("*")
+        if file.is_file() and HIDDEN not in file.parts
+    }
+    return [str(name) for name in sorted(names) if content(one / name) != content(other / name)]
 
 
 def content(file: Path) -> object:
     """What a file says, without the circumstances that no two runs share."""
     if not file.exists():
         return None
-    if file.name != "run.json":
+    if file.name == "run.json":
+        run = json.loads(file.read_text(encoding="utf-8"))
+        return plain({key: run[key] for key in run if key not in DIGESTS})
+    told = pq.read_schema(file).metadata if file.suffix == ".parquet" else {}
+    if PROVENANCE not in (told or {}):
         return file.read_bytes()
-    run = json.loads(file.read_text(encoding="utf-8"))
-    return {key: value for key, value in run.items() if key not in CIRCUMSTANCES}
+    table = pq.read_table(file).replace_schema_metadata(None)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes(), plain(json.loads(told[PROVENANCE]))
+
+
+def plain(record: object) -> object:
+    """Provenance without circumstances, that of the results which a result was made from too."""
+    if not isinstance(record, dict):
+        return record
+    return {key: plain(value) for key, value in record.items() if key not in CIRCUMSTANCES}
 
 
 if __name__ == "__main__":

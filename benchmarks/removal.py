@@ -75,7 +75,7 @@ def jobs_of(run: TaskRun) -> dict[str, tuple[str, Callable[[], object]]]:
         ),
         f"gates, {gates.updates} updates": (
             "",
-            lambda: learn_gates(run, heads, gates, 0, lambda: None),
+            lambda: learn_gates(run, heads, gates, 0),
         ),
     }
 

@@ -23,8 +23,10 @@ def new_provenance(
         "model": model,
         "corpus": corpus,
         "options": options,
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in _PACKAGES},
-        },
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Those of Python and of the packages that numbers depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}

@@ -61,7 +61,7 @@ def choices(
     heads = present_heads(run)
     n_removed = len(heads) - options.n_kept
     greedy = PruneOptions(keep=options.n_kept)
-    learnt = [learn_gates(run, heads, options, seed, lambda: None) for seed in range(n_seeds)]
+    learnt = [learn_gates(run, heads, options, seed) for seed in range(n_seeds)]
     shared = [len({*one.kept} & {*other.kept}) for one, other in combinations(learnt, 2)]
     print(
         f"{options.n_kept} heads: losses on the task {[round(one.loss, 3) for one in learnt]}, "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
-from headroles.cli.flags import ReportedOptions, command
-from headroles.cli.keeping import fill, with_progress
+from headroles.cli.flags import ReportedOptions, ResumeOptions, command
+from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import RoleImportanceOptions
 
 
@@ -16,6 +16,7 @@ def by_role(
     out: Out,
     options: RoleImportanceOptions,
     output: ReportedOptions,
+    resuming: ResumeOptions,
 ) -> None:
     """Test whether heads with a role matter more.
 
@@ -25,9 +26,6 @@ def by_role(
     from headroles.studies.removal import RoleImportance
     from headroles.studies.removal import role_importance as compare
 
-    fill(
-        out,
-        RoleImportance,
-        output,
-        lambda: with_progress("roles", compare, model, task, options=options, unit="batches"),
+    fill_resumably(
+        out, RoleImportance, output, resuming, "roles", compare, model, task, options=options
     )

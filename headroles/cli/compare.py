@@ -10,15 +10,13 @@ import typer
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import Out
-from headroles.cli.flags import ReportedOptions, command, given_flags
+from headroles.cli.flags import ReportedOptions, ResumeOptions, command, given_flags
 from headroles.corpus import CorpusOptions
 from headroles.errors import StorageError, UsageError
 from headroles.scoring import ScoreOptions
 from headroles.studies import CompareOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from headroles.scoring import HeadScores
 
 AreModels = Annotated[
@@ -55,6 +53,7 @@ def compare(
     reading: CorpusOptions,
     scoring: ScoreOptions,
     output: ReportedOptions,
+    resuming: ResumeOptions,
     models: AreModels = False,
     corpus: CorpusOption = None,
 ) -> None:
@@ -65,22 +64,22 @@ def compare(
     Of models: headroles compare --models BEFORE AFTER... --corpus FILE --out DIR
 
     Models are scored first, into the folders DIR/before and DIR/after (of several DIR/1, DIR/2,
-    or as --names says). If one fails, the scores of those before it stay there. The options under
-    Corpus, Roles and Model are for models only, and hold for all of them.
+    or as --names says). The options under Corpus, Roles and Model are for models only, and hold for
+    all of them.
     """
     from headroles.results import new_folder, write_together
     from headroles.studies import RoleShifts
     from headroles.studies import compare as compare_roles
+    from headroles.studies.comparison import check_places, name_sides
 
     _check_form(context, sides, models)
-    with (
-        new_folder(out, [RoleShifts], output.overwrite) as staging,
-        console.telling_what_is_kept() as scored,
-    ):
+    with new_folder(out, [RoleShifts], output.overwrite, resuming.resume) as staging:
+        folders = [Path(side) for side in sides]
         if models:
-            for folder in _score(sides, corpus or [], out, options, reading, scoring, output):
-                scored.append(folder)
-        sets = [_load_scores(folder) for folder in scored or map(Path, sides)]
+            named = dict(zip(name_sides(len(sides), options), sides, strict=True))
+            check_places(named, out)
+            folders = _score(named, corpus or [], staging, options, reading, scoring)
+        sets = [_load_scores(folder) for folder in folders]
         with console.working("testing"):
             shifts = compare_roles(sets, options)
         write_together(staging, [shifts])
@@ -88,26 +87,26 @@ def compare(
 
 
 def _score(
-    sides: list[str],
+    named: dict[str, str],
     corpus: list[Path],
-    out: Path,
+    staging: Path,
     options: CompareOptions,
     reading: CorpusOptions,
     scoring: ScoreOptions,
-    output: ReportedOptions,
-) -> Iterator[Path]:
-    """The folders of scores of models, as they are completed."""
+) -> list[Path]:
+    """The folders of scores of models, which are in ``staging``."""
     from headroles.corpus import open_corpus
-    from headroles.studies.comparison import name_sides, score_checkpoints
+    from headroles.storage import parts_beside
+    from headroles.studies.comparison import score_checkpoints
 
     return score_checkpoints(
-        dict(zip(name_sides(len(sides), options), sides, strict=True)),
+        named,
         open_corpus(corpus, reading),
-        out,
+        staging,
         scoring,
         options,
         lambda name: console.progress_bar(f"scoring {name}"),
-        output.overwrite,
+        parts_beside(staging),
     )
 
 
@@ -119,7 +118,8 @@ def _check_form(context: typer.Context, sides: list[str], models: bool) -> None:
         _check_models(sides, corpus=context.params["corpus"])
         return
     given = ["--corpus"] if context.params["corpus"] else []
-    given += given_flags(context, CorpusOptions) + given_flags(context, ScoreOptions)
+    for group in (CorpusOptions, ScoreOptions, ResumeOptions):
+        given += given_flags(context, group)
     if given:
         raise UsageError(
             "without --models stored scores are compared, as they are: leave out "

@@ -79,29 +79,6 @@ def _of_system(error: OSError) -> str:
 
 
 @contextmanager
-def telling_what_is_kept() -> Iterator[list[Path]]:
-    """A list for the folders of scores that the block completed, told if it fails after that."""
-    folders: list[Path] = []
-    try:
-        yield folders
-    except HeadRolesError:
-        if folders:
-            warn(_kept(folders))
-        raise
-    except KeyboardInterrupt as stop:
-        if folders:
-            stop.args = (_kept(folders),)
-        raise
-
-
-def _kept(folders: list[Path]) -> str:
-    return (
-        f"the scores in {', '.join(map(str, folders))} are complete and stay there; "
-        "headroles compare takes them as they are"
-    )
-
-
-@contextmanager
 def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
     """A callback (done, total) that draws a bar; lines now and then where no terminal is.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,8 @@ import typer
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import FolderOptions, ResumeOptions, command
+from headroles.cli.keeping import resumable_folder
 from headroles.studies.removal import GateOptions
 
 
@@ -22,6 +22,7 @@ def gate(
     out: Out,
     options: GateOptions,
     output: FolderOptions,
+    resuming: ResumeOptions,
     test: Annotated[
         Path | None,
         typer.Option("--test", help="Examples to measure on.", rich_help_panel="Task"),
@@ -35,7 +36,7 @@ def gate(
     """
     from headroles.studies.removal import gate as learn
 
-    with console.progress_bar("gates", "updates") as on_progress:
-        asked = replace(options, on_progress=on_progress)
-        result = learn(model, task, out, asked, test, output.overwrite)
+    with resumable_folder(out, [], output, resuming, options, "gates", "updates") as opened:
+        folder, asked = opened
+        result = learn(model, task, folder, asked, test)
     console.finish(out, output.json, result.facts(), iter(result.shown()))

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions, ResumeOptions
     from headroles.results import Result, Shown, Stored
     from headroles.scoring import Sharing, Team
+    from headroles.studies.removal.options import RunOptions
 
 R = TypeVar("R")
+Asked = TypeVar("Asked", bound="RunOptions")
 
 OptionalOut = Annotated[
     Path | None,
@@ -55,6 +57,30 @@ def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> Non
         return
     result.save(out, output.overwrite)
     _finish(result, out, output)
+
+
+@contextmanager
+def resumable_folder(
+    out: Path,
+    kinds: Sequence[type[Stored]],
+    output: FolderOptions,
+    resuming: ResumeOptions,
+    options: Asked,
+    what: str,
+    unit: str = "batches",
+) -> Iterator[tuple[Path, Asked]]:
+    """A folder to be filled by a study of a task, and the options for that.
+
+    With them its parts stay in the folder if it is interrupted, and its progress is shown.
+    """
+    from headroles.results import new_folder
+    from headroles.storage import parts_beside
+
+    with (
+        new_folder(out, kinds, output.overwrite, resuming.resume) as folder,
+        console.progress_bar(what, unit) as on_progress,
+    ):
+        yield folder, replace(options, parts=parts_beside(folder), on_progress=on_progress)
 
 
 @contextmanager
@@ -121,13 +147,11 @@ def fill_resumably(
     *subjects: Any,
     options: Any,
 ) -> None:
-    """`fill` with a study over batches, whose parts stay in the folder if it is interrupted."""
-    from headroles.results import new_folder, write_together
-    from headroles.storage import parts_beside
+    """`fill` with a study of a task, whose parts stay in the folder if it is interrupted."""
+    from headroles.results import write_together
 
-    with new_folder(out, [kind], output.overwrite, resuming.resume) as folder:
-        asked = replace(options, parts=parts_beside(folder))
-        result = with_progress(what, study, *subjects, options=asked, unit="batches")
+    with resumable_folder(out, [kind], output, resuming, options, what) as (folder, asked):
+        result = study(*subjects, asked)
         write_together(folder, [result])
     _finish(result, out, output)
 

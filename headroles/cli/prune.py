@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,8 @@ import typer
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalTask, Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import FolderOptions, ResumeOptions, command
+from headroles.cli.keeping import resumable_folder
 from headroles.studies.removal import PruneOptions
 
 
@@ -21,6 +21,7 @@ def prune(
     out: Out,
     options: PruneOptions,
     output: FolderOptions,
+    resuming: ResumeOptions,
     task: OptionalTask = None,
     test: Annotated[
         Path | None,
@@ -34,7 +35,7 @@ def prune(
     """
     from headroles.studies.removal import prune as prune_heads
 
-    with console.progress_bar("fine-tuning") as on_progress:
-        asked = replace(options, on_progress=on_progress)
-        result = prune_heads(model, out, asked, task, test, output.overwrite)
+    with resumable_folder(out, [], output, resuming, options, "fine-tuning", "updates") as opened:
+        folder, asked = opened
+        result = prune_heads(model, folder, asked, task, test)
     console.finish(out, output.json, result.facts(), iter(result.shown()))

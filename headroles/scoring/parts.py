@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from headroles.errors import StorageError
@@ -37,13 +36,7 @@ class KeptWindows:
         """What became of a window. Raises StorageError where that is not kept."""
         if self.parts is None:
             raise StorageError("no parts are kept")
-        try:
-            return unpack(self.parts.read(number))
-        except (SafetensorError, KeyError, ValueError, TypeError) as error:
-            raise StorageError(
-                f"part {number} in {self.parts.folder} cannot be read ({error}); "
-                "pass --no-resume to start anew"
-            ) from error
+        return self.parts.decode(number, unpack)
 
 
 def pack(part: Part) -> bytes:

@@ -55,9 +55,7 @@ class Sharing:
         """The windows that are kept under a plan; nothing is if there is no place for it."""
         if self.parts is None:
             return KeptWindows(None)
-        opened = self.parts.open({**plan(), **self._part_of_plan})
-        opened.forget_claims()
-        return KeptWindows(opened)
+        return KeptWindows(self.parts.open({**plan(), **self._part_of_plan}))
 
     def has(self, window: int) -> bool:
         """Whether a window, by its number, is to be scored here."""

@@ -36,6 +36,7 @@ def result_folder(
 ) -> Iterator[Path]:
     """A folder to write results into, which become those of ``folder`` when the block succeeds.
 
+    In folders within it there may be results too; they take their place together with the others.
     ``folder`` belongs to this run until then. If the block fails or is interrupted, it is as it
     was before, but for the parts that the block kept in `parts_beside`. With ``overwrite``, the
     results that it held are replaced; other files in it stay. New results that cannot take their
@@ -77,9 +78,11 @@ def changed_folder(folder: str | Path, replaced: Iterable[str]) -> Iterator[Path
         yield from claim.fill(replaced=tuple(replaced))
 
 
-def check_result_folder(folder: str | Path, overwrite: bool = False) -> None:
+def check_result_folder(
+    folder: str | Path, overwrite: bool = False, resume: bool | None = None
+) -> None:
     """Raise StorageError if `result_folder` would refuse ``folder``: to ask before long work."""
-    with contextlib.suppress(_NothingToDo), result_folder(folder, overwrite):
+    with contextlib.suppress(_NothingToDo), result_folder(folder, overwrite, resume):
         raise _NothingToDo
 
 
@@ -93,14 +96,18 @@ class _NothingToDo(Exception):
 
 
 def finish_swap(folder: Path) -> None:
-    """Go on with renames in ``folder`` that were cut short; to be called before it is read."""
-    if (folder / HIDDEN / _JOURNAL).exists():
-        with _claimed(folder, patience=_PATIENCE):
-            pass
+    """Go on with renames in ``folder`` that were cut short; to be called before it is read.
+
+    They may be those of the folder that it is in.
+    """
+    for place in (folder.absolute().parent, folder):
+        if (place / HIDDEN / _JOURNAL).exists():
+            with _claimed(place, patience=_PATIENCE):
+                pass
 
 
 class _Journal(msgspec.Struct):
-    """Names of the files that go, and of those that take their place, the run file last.
+    """Paths of the files that go, and of those that take their place, the run file last.
 
     With ``ends_parts`` the new files are what the parts of an unfinished run were for.
     """
@@ -175,8 +182,7 @@ class _Claim:
             with told_when_interrupted(self.as_it_is):
                 yield self.new
             with signals_wait():
-                old = result_files(self.folder) if replaced is None else replaced
-                self.swap(old, ends_parts=replaced is None)
+                self.swap(self._results() if replaced is None else replaced, replaced is None)
         except KeyboardInterrupt as stop:
             stop.args = stop.args or (self.as_it_is(),)
             raise
@@ -205,15 +211,28 @@ class _Claim:
 
     def swap(self, replaced: Iterable[str], ends_parts: bool) -> None:
         """Put the new files into the place of those ``replaced``, all or none."""
-        new = sorted((file.name for file in self.new.iterdir()), key=lambda name: name == RUN_FILE)
+        files = [file for file in self.new.rglob("*") if not file.is_dir()]
+        names = (file.relative_to(self.new).as_posix() for file in files)
+        new = sorted(names, key=lambda name: name == RUN_FILE)
         for name in {*replaced, *new}:
             if (self.folder / name).is_dir() and not (self.folder / name).is_symlink():
                 self._keep_new(f"{self.folder / name} is a folder, and results have such a file")
-        for name in new:
-            sync(self.new / name)
-        sync(self.new)
+            within = (self.folder / name).parent
+            if within.exists() and not within.is_dir():
+                self._keep_new(f"{within} is a file, and results have such a folder")
+        for place in {*files, *(file.parent for file in files), self.new}:
+            sync(place)
         old = [name for name in {*replaced, *new} if os.path.lexists(self.folder / name)]
         self.follow(_Journal(old, new, ends_parts))
+
+    def _results(self) -> list[str]:
+        """Paths of the files of the results that the new ones replace."""
+        within = [place.relative_to(self.new) for place in self.new.rglob("*") if place.is_dir()]
+        return [
+            (place / name).as_posix()
+            for place in (*within, Path())
+            for name in result_files(self.folder / place)
+        ]
 
     def follow(self, journal: _Journal) -> None:
         """Make the renames that are not made yet; undo all if one of them fails."""
@@ -239,10 +258,12 @@ class _Claim:
             # None of the new files has left: what stands in the folder are old ones.
             for name in journal.old:
                 if os.path.lexists(self.folder / name):
-                    (self.folder / name).replace(self.old / name)
+                    _move(self.folder / name, self.old / name)
         for name in journal.new:
             if (self.new / name).exists():
-                (self.new / name).replace(self.folder / name)
+                _move(self.new / name, self.folder / name)
+        for place in {(self.folder / name).parent for name in journal.new}:
+            sync(place)
         sync(self.folder)
 
     def _undo(self, journal: _Journal) -> None:
@@ -250,10 +271,13 @@ class _Claim:
         try:
             for name in journal.new:
                 if not (self.new / name).exists():
-                    (self.folder / name).replace(self.new / name)
+                    _move(self.folder / name, self.new / name)
             for name in journal.old:
                 if os.path.lexists(self.old / name):
-                    (self.old / name).replace(self.folder / name)
+                    _move(self.old / name, self.folder / name)
+            for name in journal.new:
+                with contextlib.suppress(OSError):  # the folders within that were made for it
+                    (self.folder / name).parent.rmdir()
             self.journal.unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(
@@ -272,6 +296,12 @@ class _Claim:
         raise StorageError(
             f"{reason}; the old results are as they were, and the new ones stand whole in {kept}"
         ) from error
+
+
+def _move(file: Path, to: Path) -> None:
+    """Rename a file, into a folder that is made if there is none."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    file.replace(to)
 
 
 @contextmanager

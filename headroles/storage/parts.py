@@ -9,10 +9,12 @@ import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from safetensors import SafetensorError
 
 from headroles.errors import StorageError
 from headroles.storage.files import cannot_be_written, encode_json, read_json, write_bytes
@@ -23,6 +25,8 @@ _PREFIX = "part-"
 _DIGEST_BYTES = 16
 _MOST_DIFFERENCES = 4
 _LONGEST_VALUE = 40
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,10 @@ class Parts:
         count = self.count
         return f"{count} part{'' if count == 1 else 's'}"
 
+    def within(self, name: str) -> Parts:
+        """Those of a piece of the work that has a plan of its own; they are counted here too."""
+        return Parts(self.place / name)
+
     def open(self, plan: Mapping[str, Any]) -> OpenParts:
         """The parts of ``plan``, which is written down if there is none yet.
 
@@ -51,7 +59,7 @@ class Parts:
             known = read_json(self.place / _PLAN)
             if known != plain:
                 raise StorageError(
-                    f"the unfinished run in {self.place.parent.parent} is of another plan: "
+                    f"the unfinished run kept in {self.place} is of another plan: "
                     f"{differences(known, plain)}; run it as it was begun, or pass --no-resume "
                     "to start anew"
                 )
@@ -61,6 +69,7 @@ class Parts:
         except OSError as error:
             raise cannot_be_written(opened.folder, error) from error
         write_bytes(self.place / _PLAN, encode_json(plain))
+        opened.clear()
         return opened
 
     def join(self, plan: Mapping[str, Any]) -> OpenParts:
@@ -78,17 +87,14 @@ class Parts:
 
     def remove(self) -> None:
         """Remove all parts, and the plan after them."""
-        for folder in self._folders():
-            shutil.rmtree(folder, ignore_errors=True)
+        entries = list(self.place.iterdir()) if self.place.is_dir() else []
+        for folder in (entry for entry in entries if entry.is_dir()):
+            Parts(folder).remove()
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def _folders(self) -> Iterator[Path]:
-        if self.place.is_dir():
-            yield from (entry for entry in self.place.iterdir() if entry.is_dir())
-
     def _files(self) -> Iterator[Path]:
-        for folder in self._folders():
-            yield from folder.glob(f"{_PREFIX}*")
+        for pattern in (f"*/{_PREFIX}*", f"*/*/{_PREFIX}*"):  # of this plan, and of those within
+            yield from self.place.glob(pattern)
 
 
 @dataclass(frozen=True)
@@ -116,8 +122,19 @@ class OpenParts:
             raise StorageError(f"{file} is damaged; remove it, and go on with --resume")
         return content
 
+    def decode(self, name: int | str, decoder: Callable[[bytes], T]) -> T:
+        """What ``decoder`` makes of a part. Raises StorageError as `read`, and if it fails."""
+        content = self.read(name)
+        try:
+            return decoder(content)
+        except (SafetensorError, KeyError, ValueError, TypeError) as error:
+            raise StorageError(
+                f"part {name} in {self.folder} cannot be read ({error}); pass --no-resume to "
+                "start anew"
+            ) from error
+
     def write(self, name: int | str, content: bytes) -> None:
-        """Keep a part. Raises StorageError if it cannot be written."""
+        """Keep a part, in the place of an earlier one. Raises StorageError if that cannot be."""
         write_bytes(self._file(name), _digest(content) + content)
 
     def claim(self, number: int) -> bool:
@@ -131,7 +148,7 @@ class OpenParts:
             raise cannot_be_written(self.folder, error) from error
         return True
 
-    def forget_claims(self) -> None:
+    def clear(self) -> None:
         """Forget what was claimed by processes that are gone, and what they left half written."""
         shutil.rmtree(self.folder / _CLAIMS, ignore_errors=True)
         for draft in self.folder.glob(".*"):

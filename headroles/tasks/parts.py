@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from headroles.errors import StorageError
 from headroles.storage import OpenParts
 
 Arrays = dict[str, NDArray[Any]]
@@ -28,19 +26,9 @@ class KeptBatches:
         if self.parts is None:
             return compute()
         if name in self.parts:
-            return self._read(self.parts, name)
+            return self.parts.decode(name, load)
         arrays = compute()
         # What does not lie in order would be written as if it did.
         in_order = {column: np.ascontiguousarray(array) for column, array in arrays.items()}
         self.parts.write(name, save(in_order))
         return arrays
-
-    @staticmethod
-    def _read(parts: OpenParts, name: str) -> Arrays:
-        try:
-            return load(parts.read(name))
-        except SafetensorError as error:
-            raise StorageError(
-                f"part {name} in {parts.folder} cannot be read ({error}); pass --no-resume to "
-                "start anew"
-            ) from error

@@ -55,9 +55,11 @@ class TaskRun:
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
         """The same model over the examples of another file; errors are those of `read_task`."""
         task = read_task(file, options, labelled=self.objective != MASKED_LM)
-        run = TaskRun(self.encoder, task, options)
-        run.kept = self.kept
-        return run
+        return TaskRun(self.encoder, task, options)
+
+    def anew(self) -> TaskRun:
+        """The same examples over the model as it has become; of that nothing is kept."""
+        return TaskRun(self.encoder, self.task, self.options)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -15,13 +16,16 @@ from rich.console import Console
 
 from headroles import HeadScores, RoleShifts, compare_roles
 from headroles.cli import console
+from headroles.errors import ModelError, StorageError
 from headroles.formats import FORMATS
+from headroles.interrupts import Terminated
 from headroles.models import AttentionReader
-from headroles.scoring import ScoreWriter
+from headroles.storage import HIDDEN, parts_in
 from headroles.studies.comparison import CHANGES, STATUSES
 from headroles.studies.options import ON_MISMATCH, PAIRED_TESTS
 from tests.cli.test_cli import SCORES, names, provenance, run, run_well
 from tests.conftest import make_bert, make_tokenizer
+from tests.scoring.test_parts import WINDOW, content, stopped_after
 
 VIEWS = RoleShifts.views
 SHIFTS = {"shifts.csv", "shifts.parquet", "run.json"}
@@ -159,68 +163,122 @@ class TestModels:
 
 
 class TestFailure:
-    """What fails after the first model was scored costs nothing of it."""
+    """What is cut short, or fails, is gone on with."""
 
     @pytest.fixture
     def arguments(self, bert_folder: Path, tuned_folder: Path, treebank: Path) -> tuple[Any, ...]:
         return ("compare", "--models", bert_folder, tuned_folder, "--corpus", treebank)
 
-    def fail_in_second(self, monkeypatch: pytest.MonkeyPatch, failure: BaseException) -> None:
-        """Let ``failure`` happen in the middle of the second model, instead of its first block."""
-        write, entered = ScoreWriter.write, []
+    @pytest.fixture
+    def large(
+        self, bert_folder: Path, tuned_folder: Path, sample: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> tuple[Any, ...]:
+        """A comparison with five windows for each model."""
+        monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", WINDOW)
+        return ("compare", "--models", bert_folder, tuned_folder, "--corpus", sample)
 
-        def write_or_fail(writer: ScoreWriter, block: Any) -> None:
-            entered.append(writer)
-            if len(entered) > 1:
-                raise failure
-            write(writer, block)
+    def check_equal(self, found: Path, expected: Path) -> None:
+        assert names(found) == names(expected) == SHIFTS | {"before", "after"}
+        assert (found / "shifts.csv").read_bytes() == (expected / "shifts.csv").read_bytes()
+        for name in ("before", "after"):
+            one, other = content(found / name), content(expected / name)
+            assert one == {**other, "command": one["command"]}
+            assert names(found / name) == names(expected / name) == SCORES
 
-        monkeypatch.setattr(ScoreWriter, "write", write_or_fail)
+    @pytest.mark.parametrize("moments", [(2, 2), (5, 4), (7, 1)])
+    def test_goes_on_where_it_stood(
+        self, large: tuple[Any, ...], out: Path, tmp_path: Path, moments: tuple[int, int]
+    ) -> None:
+        run_well(*large, "--out", tmp_path / "whole")
+        first, second = moments
+        with stopped_after(first, Terminated()):
+            stopped = run(*large, "--out", out)
+        assert stopped.exit_code == 143
+        assert stopped.stderr == (
+            f"interrupted: {first} parts of the work are kept in {out}; to go on, run the same "
+            "command with --resume\n"
+        )
+        assert names(out) == {HIDDEN}
+        refused = run(*large, "--out", out)
+        assert f"holds {first} parts of an unfinished run; to go on" in refused.stderr
+        with stopped_after(second, ModelError("no luck")):
+            failed = run(*large, "--out", out, "--resume")
+        error, told = failed.stderr.splitlines()
+        assert error == "error: no luck"
+        assert told.startswith(f"warning: {first + second} parts of the work are kept in {out}")
+        with stopped_after(10 - first - second, AssertionError()):
+            run_well(*large, "--out", out, "--resume")
+        self.check_equal(out, tmp_path / "whole")
 
-    def test_scores_of_the_first_are_kept(
+    def test_another_plan_is_refused(
+        self, large: tuple[Any, ...], out: Path, bert_folder: Path, sample: Path
+    ) -> None:
+        with stopped_after(7):
+            run(*large, "--out", out)
+        for change, told in (
+            (("--window", 1), "options window was 2 and is 1"),
+            (("--dtype", "bfloat16"), 'model dtype was "float32" and is "bfloat16"'),
+        ):
+            other = run(*large, *change, "--out", out, "--resume")
+            assert other.exit_code == 1
+            assert f"kept in {out / HIDDEN / 'parts' / 'before'} is of another plan" in other.stderr
+            assert told in other.stderr
+        models = ("compare", "--models", bert_folder, bert_folder, "--corpus", sample)
+        other = run(*models, "--out", out, "--resume")
+        assert f"{out / HIDDEN / 'parts' / 'after'} is of another plan: model w" in other.stderr
+        assert parts_in(out).count == 7
+        run_well(*models, "--out", out, "--no-resume")
+        assert names(out) == SHIFTS | {"before", "after"}
+
+    def test_the_tests_may_be_others(
+        self, large: tuple[Any, ...], out: Path, tmp_path: Path
+    ) -> None:
+        """What fails when all is scored costs nothing of the scores."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RoleShifts, "write_files", mock.Mock(side_effect=StorageError("no luck")))
+            failed = run(*large, "--out", out, "--alpha", 0.01)
+        assert failed.exit_code == 1
+        assert "10 parts of the work are kept" in failed.stderr
+        with stopped_after(0, AssertionError()):
+            run_well(*large, "--out", out, "--resume")
+        run_well(*large, "--out", tmp_path / "whole")
+        self.check_equal(out, tmp_path / "whole")
+
+    def test_older_results_stay_until_then(
+        self, large: tuple[Any, ...], out: Path, tmp_path: Path
+    ) -> None:
+        run_well(*large, "--window", 1, "--out", out)
+        (out / "before" / "notes.txt").write_text("mine", "utf-8")
+        held = contents(out)
+        with stopped_after(7):
+            stopped = run(*large, "--out", out, "--overwrite")
+        assert f"the results in {out} are as they were, and 7 parts" in stopped.stderr
+        assert {file: kept for file, kept in contents(out).items() if HIDDEN not in file} == held
+        run_well(*large, "--out", out, "--overwrite", "--resume")
+        (out / "before" / "notes.txt").unlink()
+        run_well(*large, "--out", tmp_path / "whole")
+        self.check_equal(out, tmp_path / "whole")
+
+    def test_a_folder_of_scores_that_cannot_be_is_refused_before(
         self, arguments: tuple[Any, ...], out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from headroles.errors import ModelError
-
-        self.fail_in_second(monkeypatch, ModelError("no luck"))
-        result = run(*arguments, "--out", out)
+        monkeypatch.setattr(AttentionReader, "read", lambda *_: pytest.fail("scored"))
+        out.mkdir()
+        (out / "after").touch()
+        result = run(*arguments, "--out", out, "--overwrite")
         assert result.exit_code == 1
-        told, failed = result.stderr.splitlines()
-        assert told.startswith(f"warning: the scores in {out / 'before'} are complete")
-        assert failed == "error: no luck"
-        assert result.stdout == ""
-        assert names(out) == {"before"}
-        assert HeadScores.load(out / "before").n_examples == 3
+        assert f"{out / 'after'} is a file" in result.stderr
 
-    def test_and_can_be_gone_on_from(
-        self,
-        arguments: tuple[Any, ...],
-        tuned_folder: Path,
-        treebank: Path,
-        out: Path,
-        tmp_path: Path,
-    ) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            self.fail_in_second(patch, KeyboardInterrupt())
-            result = run(*arguments, "--out", out)
-        assert result.exit_code == 130
-        assert result.stderr.startswith(f"interrupted: the scores in {out / 'before'} are complete")
-        assert "nothing was written" not in result.stderr
-        assert names(out) == {"before"}
-        run_well("score", tuned_folder, treebank, "--out", out / "after")
-        run_well("compare", out / "before", out / "after", "--out", out, "--overwrite")
-        run_well(*arguments, "--out", tmp_path / "whole")
-        expected = (tmp_path / "whole" / "shifts.csv").read_bytes()
-        assert (out / "shifts.csv").read_bytes() == expected
+    def test_stored_scores_are_not_gone_on_with(self, before: Path, after: Path, out: Path) -> None:
+        result = run("compare", before, after, "--out", out, "--resume")
+        assert result.exit_code == 2
+        assert "leave out --resume" in result.stderr
 
     def test_interrupted_in_the_first(
         self, arguments: tuple[Any, ...], out: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def interrupt(*_: object, **__: object) -> None:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(ScoreWriter, "write", interrupt)
-        result = run(*arguments, "--out", out)
+        with stopped_after(0):
+            result = run(*arguments, "--out", out)
         assert result.exit_code == 130
         assert result.stderr.startswith("interrupted: nothing was written")
         assert names(out.parent) == {"small.conllu"}

@@ -440,25 +440,47 @@ def replace_one(folder: Path) -> None:
         write_run(staging, {"run": "new"}, held)
 
 
+def replace_within(folder: Path) -> None:
+    with result_folder(folder, overwrite=True) as staging:
+        result(staging, "new", ["a.csv", "c.csv"])
+        for name in ("within", "other"):
+            (staging / name).mkdir()
+            result(staging / name, "new", ["a.csv", "c.csv"])
+
+
 def whole_result(folder: Path) -> str:
     """Which run the results in ``folder`` are of, all of them."""
     finish_swap(folder)
     run = read_run(folder)
     for files in run.files.values():
         check_files(folder, files)
-    assert names(folder) - {HIDDEN} == {"run.json", "notes.txt", *run.files}
+    own = {HIDDEN, "within", "other"}
+    assert names(folder) - own == {"run.json", "notes.txt", *run.files}
     found: str = run.provenance["run"]
     return found
 
 
-@pytest.mark.parametrize("change", [replace_all, replace_one])
+def check_within(folder: Path, change: Callable[[Path], None]) -> None:
+    """Folders within are of the run that the folder is of, also if they are opened first."""
+    finish_swap(folder / "within")
+    found = whole_result(folder) if change is replace_within else "old"
+    assert whole_result(folder / "within") == found
+    if found == "new":
+        assert names(folder / "other") == {"run.json", "a.csv", "c.csv"}
+    else:
+        assert not (folder / "other").exists() or names(folder / "other") == set()
+
+
+@pytest.mark.parametrize("change", [replace_all, replace_one, replace_within])
 class TestEveryFault:
     """Whatever fails, and whenever: the old results or the new ones, whole."""
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        result(tmp_path, "old", ["a.csv", "b.csv"])
-        (tmp_path / "notes.txt").write_text("mine")
+        for place in (tmp_path, tmp_path / "within"):
+            place.mkdir(exist_ok=True)
+            result(place, "old", ["a.csv", "b.csv"])
+            (place / "notes.txt").write_text("mine")
         return tmp_path
 
     @pytest.mark.parametrize("fail", [break_down, stop])
@@ -487,13 +509,14 @@ class TestEveryFault:
                 assert "the new ones stand whole in" in said
                 assert read_run(new).provenance["run"] == "new"
                 shutil.rmtree(new)
+            check_within(copy, change)
             found = whole_result(copy)
             claims = {"old": "as they were", "new": "are the new ones"}
             assert claims["old" if found == "new" else "new"] not in said
             assert found == "old" or not said.endswith("error")
             seen[found] += 1
-            replace_all(copy)
-            assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv"}
+            replace_within(copy)
+            assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv", "within", "other"}
         assert seen["old"] > 5
         assert seen["new"] > 1
 
@@ -514,9 +537,10 @@ class TestEveryFault:
                     os._exit(0)
             if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
                 break
+            check_within(copy, change)
             seen[whole_result(copy)] += 1
-            replace_all(copy)
-            assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv"}
+            replace_within(copy)
+            assert names(copy) == {"run.json", "notes.txt", "a.csv", "c.csv", "within", "other"}
         assert seen["old"] > 5
         assert seen["new"] > 5
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +14,8 @@ from headroles.encoding import ExampleEncoder
 from headroles.errors import UsageError
 from headroles.models import load_encoder, open_reader
 from headroles.roles import choose_relations
-from headroles.scoring import OnProgress, ScoreOptions, ScoringRun, score_to_folder
-from headroles.storage import RUN_FILE, check_result_folder, result_folder
+from headroles.scoring import OnProgress, ScoreOptions, ScoringRun, Sharing, score_to_folder
+from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
 from headroles.studies.comparison.joining import ONE_ARCHITECTURE
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.heads import ONE_DOCUMENT
@@ -32,24 +32,21 @@ def score_checkpoints(
     options: ScoreOptions,
     compared: CompareOptions,
     progress: Progress,
-    overwrite: bool = False,
-) -> Iterator[Path]:
+    parts: Parts,
+) -> list[Path]:
     """Score each of ``models`` over one corpus, into the folder of its name in ``folder``.
 
-    Yields each of these folders when it is complete: what fails later leaves it as it is. The
-    corpus is parsed once, and all models are loaded once before the first is scored: a wrong name
-    shows at once, and so does a corpus that cannot be clustered as it will be ``compared``, or of
-    which models with other tokenizers or limits would make other examples.
+    Gives these folders. What is done is kept in ``parts``, and gone on with. The corpus is parsed
+    once, and all models are loaded once before the first is scored: a wrong name shows at once, and
+    so does a corpus that cannot be clustered as it will be ``compared``, or of which models with
+    other tokenizers or limits would make other examples.
 
     Raises:
         UsageError: models with other numbers of layers or heads, other word pieces or other
-            limits, names that no folder can have, or one document.
-        StorageError: a folder that cannot be written, or is not empty and not to be overwritten.
+            limits, or one document.
+        StorageError: a folder that cannot be written, or parts of another plan.
         CorpusError, ModelError, TokenizerError: as `score_heads`.
     """
-    for name in models:
-        _check_folder_name(name)
-        check_result_folder(folder / name, overwrite)
     with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.scheme, ready.relations, ready)
         if compared.clusters == "document" and ready.documents == 1:
@@ -59,19 +56,31 @@ def score_checkpoints(
         if compared.on_mismatch == ON_ERROR:
             _check_same_examples(encoders, ready, options.pairing)
         for name, model in models.items():
-            with result_folder(folder / name, overwrite) as staging:
-                encoder = load_encoder(model, options)
-                with (
-                    open_reader(encoder.model, options.measure) as reader,
-                    progress(name) as on_progress,
-                ):
-                    shown = replace(options, on_progress=on_progress)
-                    score_to_folder(ScoringRun(encoder, reader, ready, shown), staging)
-            yield folder / name
+            encoder = load_encoder(model, options)
+            (folder / name).mkdir()
+            with (
+                open_reader(encoder.model, options.measure) as reader,
+                progress(name) as on_progress,
+            ):
+                shown = replace(options, on_progress=on_progress)
+                sharing = Sharing(parts.within(name))
+                run = ScoringRun(encoder, reader, ready, shown, sharing)
+                score_to_folder(run, folder / name)
+    return [folder / name for name in models]
+
+
+def check_places(names: Iterable[str], folder: Path) -> None:
+    """Raise UsageError or StorageError if scores of these names cannot be put into ``folder``.
+
+    Older results there may be replaced: whether they may was asked of ``folder``.
+    """
+    for name in names:
+        _check_folder_name(name)
+        check_result_folder(folder / name, overwrite=True, resume=True)
 
 
 def _check_folder_name(name: str) -> None:
-    taken = (RUN_FILE, *(f"{RoleShifts.stem}.{fmt}" for fmt in ("csv", "parquet")))
+    taken = (HIDDEN, RUN_FILE, *(f"{RoleShifts.stem}.{fmt}" for fmt in ("csv", "parquet")))
     if Path(name).name != name or name in ("", "..", *taken):
         raise UsageError(
             f"{name!r} cannot be the name of a folder for scores; pass another in names (--names)"

@@ -135,7 +135,7 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
 def ablate(model: Model, task: str | Path, options: AblateOptions) -> Ablations:
     """`ablate_heads` for callers that have their options together."""
     run = open_run(model, task, options)
-    keep_parts("ablations", options, run)
+    keep_parts("ablations", options, run.encoder, run)
     removals = removals_of(run, options)
     gates = without_each([(), *(one.heads for one in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation, options.on_progress)

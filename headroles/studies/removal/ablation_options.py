@@ -12,7 +12,6 @@ from headroles.options import Option, split_names
 from headroles.studies.removal.options import (
     ABSOLUTE,
     ESTIMATORS,
-    ResumableOptions,
     RoleOptions,
     RunOptions,
     check_no_sign_flips,
@@ -23,7 +22,7 @@ SETS = ("single", "others", "layers", "thirds", "roles")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblateOptions(RoleOptions, TestOptions, ResumableOptions):
+class AblateOptions(RoleOptions, TestOptions, RunOptions):
     """What is removed, and how its loss is tested."""
 
     __test__ = False

@@ -27,6 +27,7 @@ from headroles.studies.removal.orders import (
     rises_of,
     without_each,
 )
+from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import TaskRun, open_run
 from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values
 
@@ -139,6 +140,7 @@ def role_importance(
     having, heads = heads_by_role(table, run), present_heads(run)
     if not having:
         raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
+    keep_parts("role importance", options, run.encoder, run)
     importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
     rises = rises_of(run)
     frame = pd.DataFrame(

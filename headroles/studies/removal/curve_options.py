@@ -13,7 +13,6 @@ from headroles.studies.removal.options import (
     ESTIMATORS,
     NORMALISATIONS,
     ORDERS,
-    ResumableOptions,
     SelectionOptions,
     TestSetOptions,
     check_no_sign_flips,
@@ -38,7 +37,7 @@ def _shares(given: Any) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveOptions(SelectionOptions, LevelOptions, TestSetOptions, ResumableOptions):
+class CurveOptions(SelectionOptions, LevelOptions, TestSetOptions):
     """Which orders are followed how far, and how they are compared."""
 
     title: ClassVar[str] = "Heads"

@@ -155,7 +155,7 @@ def pruning_curves(
     asked = options.of_test()
     run = _opened(model, task, options)
     tested = open_run(model, test, asked) if run is None else run.over(test, asked)
-    keep_parts("pruning curves", options, *((tested,) if run is None else (tested, run)))
+    keep_parts("pruning curves", options, tested.encoder, tested, run)
     found = find_points(tested, run, options)
     outcomes = tested.outcomes(without_each(found.sets, tested.shape), on_batch=options.on_progress)
     frame = make_table(found, outcomes, tested.targets, tested.metrics, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -14,7 +15,9 @@ from headroles.errors import ModelError
 from headroles.models.gates import gated
 from headroles.models.hard_concrete import HardConcrete
 from headroles.models.kept_heads import Head
+from headroles.storage import OpenParts
 from headroles.studies.removal.gate_options import TRAINED, GateOptions
+from headroles.studies.removal.learning import Learning
 from headroles.studies.removal.orders import without
 from headroles.tasks import TaskRun
 from headroles.tasks.batches import Batch
@@ -25,7 +28,8 @@ START = 3.0
 SHARE_OF_DESCENT = 2 / 3
 """Of the updates, those over which the expected number of open gates comes down."""
 
-OnUpdate = Callable[[], None]
+OnUpdate = Callable[[int], None]
+"""Called with the updates done."""
 
 
 @dataclass(frozen=True)
@@ -45,21 +49,28 @@ class LearntGates:
 
 
 def learn_gates(
-    run: TaskRun, heads: Sequence[Head], options: GateOptions, seed: int, on_update: OnUpdate
+    run: TaskRun,
+    heads: Sequence[Head],
+    options: GateOptions,
+    seed: int,
+    on_update: OnUpdate = lambda done: None,
+    parts: OpenParts | None = None,
 ) -> LearntGates:
     """Gates of ``heads``, learnt over the batches of a task so that ``options.n_kept`` are left.
 
     The loss decides which heads do better than others, and after every update all log alpha are
     shifted by one number, so that as many open gates are expected as are to be open by then: there
     is no penalty whose weight would have to be found. Heads are kept by the largest log alpha, ties
-    by layer and number.
+    by layer and number. What is learnt is kept in ``parts`` now and then, and gone on with.
 
     Raises ModelError for a loss that is not finite.
     """
     gate, device = HardConcrete(), run.encoder.device
     log_alpha = torch.full((len(heads),), START, device=device, requires_grad=True)
-    draws = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    draws = torch.rand(options.updates, len(heads), generator=generator)
     targets = expected_open(gate, len(heads), options)
+    updates = zip(_batches(run, seed), targets, draws, strict=False)
     with ExitStack() as stack:
         groups = [{"params": [log_alpha], "lr": options.gate_rate}]
         if options.weights == TRAINED:
@@ -68,13 +79,14 @@ def learn_gates(
         else:
             stack.enter_context(without_gradients(run.encoder.model))
         adam = torch.optim.Adam(groups)
-        for batch, target in zip(_batches(run, seed), targets, strict=False):
-            uniform = torch.rand(len(heads), generator=draws).to(device)
-            gates = place(gate.gates(log_alpha, uniform), heads, run.shape)
+        learning = Learning(adam, options.updates, parts, f"gates-{seed}")
+        for batch, target, uniform in islice(updates, learning.done, None):
+            gates = place(gate.gates(log_alpha, uniform.to(device)), heads, run.shape)
             _update(run, batch, gates, adam)
             with torch.no_grad():
                 log_alpha += gate.shift_to(log_alpha, target)
-            on_update()
+            learning.count_update()
+            on_update(learning.done)
     return _summary(run, gate, log_alpha.detach().cpu(), heads, options.n_kept, seed)
 
 

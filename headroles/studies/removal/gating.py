@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import combinations, count
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import numpy as np
 from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.results import Grid, Shown, Warned
-from headroles.storage import result_folder
+from headroles.storage import OpenParts, result_folder
 from headroles.studies.removal.gate_options import TRAINED, GateOptions
 from headroles.studies.removal.gates import LearntGates, learn_gates
 from headroles.studies.removal.orders import present_heads
 from headroles.studies.removal.pruning import Pruned, measure_whole, write_without
+from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import TaskRun, open_run
 
 _STABLE = 0.5
@@ -125,37 +127,26 @@ def gate_heads(
         ModelError: a loss that is not finite; else as `find_importance`.
         CorpusError, StorageError: as `find_importance` and `prune_heads`.
     """
-    return gate(model, task, out, options, test, overwrite)
+    with result_folder(out, overwrite) as folder:
+        found = gate(model, task, folder, options, test)
+        return replace(found, pruned=replace(found.pruned, folder=Path(out)))
 
 
 def gate(
     model: str | Path,
     task: str | Path,
-    out: str | Path,
-    options: GateOptions,
-    test: str | Path | None = None,
-    overwrite: bool = False,
-) -> Gated:
-    """`gate_heads` for callers that have their options together."""
-    with result_folder(out, overwrite) as staging:
-        found = _gate(model, task, staging, options, test)
-        return replace(found, pruned=replace(found.pruned, folder=Path(out)))
-
-
-def _gate(
-    model: str | Path,
-    task: str | Path,
     folder: Path,
     options: GateOptions,
-    test: str | Path | None,
+    test: str | Path | None = None,
 ) -> Gated:
-    """`gate` into a folder that is claimed."""
+    """`gate_heads` into a folder that is claimed, for callers that have their options together."""
     run = open_run(model, task, options)
     heads = present_heads(run)
     _check(run, len(heads), options)
     measured = None if test is None else run.over(test, options.of_test())
+    parts = keep_parts("gates", options, run.encoder, run, measured)
     before = measure_whole(measured)
-    runs, chosen = _learn(run, options)
+    runs, chosen = _learn(run, options, parts)
     kept = runs[chosen].kept
     pruned = write_without(
         run.encoder,
@@ -170,30 +161,34 @@ def _gate(
     return Gated(pruned, tuple(runs), chosen)
 
 
-def _learn(run: TaskRun, options: GateOptions) -> tuple[list[LearntGates], int]:
+def _learn(
+    run: TaskRun, options: GateOptions, parts: OpenParts | None
+) -> tuple[list[LearntGates], int]:
     """What each seed came to, and the place of the best, whose weights the model has then."""
     heads, network = present_heads(run), run.encoder.model
     trained = options.weights == TRAINED
     whole = best = deepcopy(network.state_dict()) if trained else None
+    if trained:
+        run = run.anew()
     runs: list[LearntGates] = []
-    updates = count(1)
-
-    def on_update() -> None:
-        done = next(updates)
-        if options.on_progress is not None:
-            options.on_progress(done, options.updates * options.seeds)
-
     chosen = 0
     for number in range(options.seeds):
         if whole is not None:
             network.load_state_dict(whole)
-        runs.append(learn_gates(run, heads, options, options.seed + number, on_update))
+        on_update = partial(_tell, options, options.updates * number)
+        seed = options.seed + number
+        runs.append(learn_gates(run, heads, options, seed, on_update, parts))
         if runs[number].loss <= runs[chosen].loss:
             chosen = number
             best = deepcopy(network.state_dict()) if trained else None
     if best is not None:
         network.load_state_dict(best)
     return runs, chosen
+
+
+def _tell(options: GateOptions, before: int, done: int) -> None:
+    if options.on_progress is not None:
+        options.on_progress(before + done, options.updates * options.seeds)
 
 
 def _check(run: TaskRun, n_heads: int, options: GateOptions) -> None:

@@ -186,7 +186,7 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
 def importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
     """`find_importance` for callers that have their options together."""
     run = open_run(model, task, options)
-    keep_parts("importance", options, run)
+    keep_parts("importance", options, run.encoder, run)
     return importance_of(run, options)
 
 

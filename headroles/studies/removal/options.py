@@ -44,18 +44,6 @@ class RankingOptions(Options):
     ] = NONE
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(TaskOptions):
-    """How a task is run, by a study that takes time."""
-
-    title: ClassVar[str] = "Task"
-
-    on_progress: Annotated[
-        OnProgress | None,
-        Option("Called with the batches done and of all.", has_flag=False, recorded=False),
-    ] = None
-
-
 def _as_parts(given: Any) -> Parts:
     if isinstance(given, Parts):
         return given
@@ -65,16 +53,22 @@ def _as_parts(given: Any) -> Parts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResumableOptions(RunOptions):
-    """How a task is run by a study that can be taken up where it was interrupted."""
+class RunOptions(TaskOptions):
+    """How a task is run by a study that takes time, and is taken up where it was interrupted."""
 
     title: ClassVar[str] = "Task"
 
+    on_progress: Annotated[
+        OnProgress | None,
+        Option(
+            "Called with the batches (or updates) done and of all.", has_flag=False, recorded=False
+        ),
+    ] = None
     parts: Annotated[
         Parts | None,
         Option(
-            "Folder that keeps the batches that are done, so that the same study, if it was "
-            "interrupted, need not compute them again.",
+            "Folder that keeps what is done, so that the same study, if it was interrupted, need "
+            "not compute it again.",
             has_flag=False,
             recorded=False,
             convert=_as_parts,
@@ -104,7 +98,7 @@ class TestSetOptions(RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportanceOptions(RankingOptions, ResumableOptions):
+class ImportanceOptions(RankingOptions, RunOptions):
     """How the importance of heads is estimated."""
 
     title: ClassVar[str] = "Heads"

@@ -21,6 +21,7 @@ from headroles.results import Grid, Shown
 from headroles.storage import result_folder
 from headroles.studies.removal.options import PruneOptions
 from headroles.studies.removal.orders import choose_heads
+from headroles.studies.removal.resuming import keep_parts
 from headroles.studies.removal.tuning import Tuning, fine_tune, measure_under
 from headroles.tasks import TaskOptions, TaskRun, open_run
 
@@ -114,39 +115,31 @@ def prune_heads(
             accelerate.
         ModelError, CorpusError, StorageError: as `find_importance` and `load_model`.
     """
-    return prune(model, out, options, task, test, overwrite)
+    with result_folder(out, overwrite) as folder:
+        return replace(prune(model, folder, options, task, test), folder=Path(out))
 
 
 def prune(
     model: str | Path,
-    out: str | Path,
+    folder: Path,
     options: PruneOptions,
     task: str | Path | None = None,
     test: str | Path | None = None,
-    overwrite: bool = False,
 ) -> Pruned:
-    """`prune_heads` for callers that have their options together."""
-    with result_folder(out, overwrite) as staging:
-        return replace(_prune(model, staging, options, task, test), folder=Path(out))
-
-
-def _prune(
-    model: str | Path,
-    folder: Path,
-    options: PruneOptions,
-    task: str | Path | None,
-    test: str | Path | None,
-) -> Pruned:
-    """`prune` into a folder that is claimed."""
+    """`prune_heads` into a folder that is claimed, for callers that have their options together."""
     run = open_run(model, task, options) if task is not None else None
     measured = _over(model, test, options.of_test(), run)
     tuned = _tuned(model, options, measured or run)
     opened = measured or run or tuned
     encoder = opened.encoder if opened else _load(model, options)
+    keep_parts("pruning", options, encoder, run, measured)
     heads = heads_of(encoder.model)
     removed = choose_heads(options.order, _n_removed(len(heads), options), heads, options, run)
     before = measure_whole(measured)
-    tuning = fine_tune(tuned, measured, removed, options) if tuned is not None else None
+    tuning = None
+    if tuned is not None:
+        judged = None if measured is None else measured.anew()
+        tuning = fine_tune(tuned, judged, removed, options)
     return write_without(
         encoder,
         removed,
@@ -181,7 +174,7 @@ def write_without(
         remove_heads(network, removed)
     if measured is not None:
         # The heads are found anew: the projections of the model are others now.
-        measured = TaskRun(encoder, measured.task, measured.options)
+        measured = measured.anew()
     record = {
         "model": encoder.description,
         "options": options.record(),

@@ -19,13 +19,6 @@ from headroles.tasks import TaskOptions, open_run
 
 
 @pytest.fixture(scope="module")
-def roles(classifier: Path, sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("roles") / "roles"
-    classify_heads(classifier, read_conllu(sample), threshold=1.0).save(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def found(classifier: Path, labelled: Path, roles: Path) -> RoleImportance:
     return compare_roles_in_task(
         classifier, labelled, roles_from=str(roles), draws=3, permutations=199

@@ -74,11 +74,11 @@ def test_heads_that_matter_stay(tmp_path: Path, labelled: Path) -> None:
     task.write_text("\n".join(["sentence\tlabel", *rows]) + "\n", "utf-8")
     opened = open_run(model, task, TaskOptions())
     options = GateOptions(keep=3, updates=60)
-    found = learn_gates(opened, present_heads(opened), options, 0, lambda: None)
+    found = learn_gates(opened, present_heads(opened), options, 0)
     assert set(found.kept) == own
     whole = opened.outcomes(torch.ones(1, 3, 4)).losses.mean()
     assert found.loss == pytest.approx(whole, abs=1e-6)
-    again = learn_gates(opened, present_heads(opened), options, 0, lambda: None)
+    again = learn_gates(opened, present_heads(opened), options, 0)
     assert again == found
 
 
@@ -87,7 +87,7 @@ def test_the_number_of_open_gates_is_reached(classifier: Path, labelled: Path) -
     heads = present_heads(opened)
     for keep in (1, 5, 11):
         options = GateOptions(keep=keep, updates=20)
-        found = learn_gates(opened, heads, options, 0, lambda: None)
+        found = learn_gates(opened, heads, options, 0)
         expected = HardConcrete().p_nonzero(torch.tensor(found.log_alpha)).sum().item()
         assert expected == pytest.approx(keep, abs=1e-4)
         assert len(found.kept) == keep
@@ -199,7 +199,7 @@ def test_losses_that_are_not_finite(tmp_path: Path, labelled: Path) -> None:
         model.classifier.bias.fill_(torch.nan)
     opened = open_run(save(model, tmp_path / "model"), labelled, TaskOptions())
     with pytest.raises(ModelError, match="not finite while gates are learnt; lower"):
-        learn_gates(opened, present_heads(opened), GateOptions(keep=2), 0, lambda: None)
+        learn_gates(opened, present_heads(opened), GateOptions(keep=2), 0)
 
 
 def test_layers_that_share_a_module(tmp_path: Path, labelled: Path) -> None:
@@ -224,7 +224,7 @@ def test_layers_that_share_a_module(tmp_path: Path, labelled: Path) -> None:
 def test_how_much_seeds_agree(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
     heads = present_heads(opened)
-    one = learn_gates(opened, heads, GateOptions(keep=2, updates=3), 0, lambda: None)
+    one = learn_gates(opened, heads, GateOptions(keep=2, updates=3), 0)
     pruned = prune(classifier, tmp_path / "out", PruneOptions(keep=2, order="top"))
     kept = (((0, 0), (0, 1)), ((0, 0), (1, 1)), ((2, 2), (1, 1)))
     runs = tuple(type(one)(**{**vars(one), "kept": own}) for own in kept)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from headroles import gate_heads, prune_heads
 from headroles.cli import app
-from headroles.storage import parts_in
-from headroles.studies.stored import load_table
+from headroles.interrupts import Terminated
+from headroles.storage import HIDDEN, parts_in
 from headroles.tasks.running import TaskRun
 
 
@@ -22,26 +25,50 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def commands(model: Path, task: Path) -> dict[str, list[object]]:
-    small = ["--batch-size", 2]
+@pytest.fixture
+def commands(classifier: Path, labelled: Path, roles: Path) -> dict[str, list[object]]:
+    """Every command that can be gone on with, and the ways of it that differ in what they keep."""
+    subjects = [classifier, labelled, "--batch-size", 2]
+    prune = ["prune", *subjects, "--test", labelled, "--keep", 5]
+    gate = ["gate", *subjects, "--test", labelled, "--keep", 5, "--seeds", 2, "--updates", 6]
     return {
-        "importance": ["importance", model, task, *small],
-        "ablate": ["ablate", model, task, *small, "--sets", "layers,thirds"],
+        "importance": ["importance", *subjects],
+        "ablate": ["ablate", *subjects, "--sets", "layers,thirds"],
+        "by-role": [
+            *("by-role", *subjects, "--roles-from", roles),
+            *("--draws", 2, "--permutations", 99),
+        ],
         "pruning-curves": [
-            *("pruning-curves", model, task, "--test", task, *small, "--draws", 2),
+            *("pruning-curves", *subjects, "--test", labelled, "--draws", 2),
             *("--shares", "0.5", "--orders", "reestimated,ablation,random", "--steps", 2),
         ],
+        "prune, reestimated": [*prune, "--order", "reestimated", "--steps", 3],
+        "prune, ablation": [*prune, "--order", "ablation", "--as", "zeroed"],
+        "prune, random": [*prune, "--order", "random"],
+        "gate": gate,
+        "gate, trained": [*gate, "--weights", "trained", "--weight-rate", 0.01],
     }
 
 
+NAMES = (
+    *("importance", "ablate", "by-role", "pruning-curves"),
+    *("prune, reestimated", "prune, ablation", "prune, random", "gate", "gate, trained"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _every_update_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headroles.studies.removal.learning.SECONDS_BETWEEN", 0)
+
+
 @contextmanager
-def counted(most: float = inf) -> Iterator[list[object]]:
+def counted(most: float = inf, end: type[BaseException] = KeyboardInterrupt) -> Iterator[list[Any]]:
     """A list that grows with every forward pass; the one after ``most`` is interrupted."""
     forward, passes = TaskRun.losses_of, []
 
     def losses_of(self: TaskRun, batch: object) -> object:
         if len(passes) == most:
-            raise KeyboardInterrupt
+            raise end
         passes.append(batch)
         return forward(self, batch)
 
@@ -49,32 +76,116 @@ def counted(most: float = inf) -> Iterator[list[object]]:
         yield passes
 
 
-@pytest.mark.parametrize("name", ["importance", "ablate", "pruning-curves"])
-def test_goes_on(name: str, classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    command, out = commands(classifier, labelled)[name], tmp_path / "out"
+def written(folder: Path) -> dict[str, object]:
+    """All that a folder holds, without the circumstances that no two runs share."""
+    found: dict[str, object] = {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+    if "run.json" in found:
+        run = json.loads((folder / "run.json").read_text("utf-8"))
+        found["run.json"] = {
+            key: run[key] for key in run if key not in ("created", "command", "digest")
+        }
+    return found
+
+
+def said(result: Result) -> str:
+    return " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_goes_on(name: str, commands: dict[str, list[object]], tmp_path: Path) -> None:
+    command, out = commands[name], tmp_path / "out"
     with counted() as whole:
         assert run(*command, "--out", tmp_path / "whole").exit_code == 0
-    with counted(len(whole) * 3 // 4):
-        stopped = run(*command, "--out", out)
-    assert stopped.exit_code == 130
-    assert "run the same command with --resume" in " ".join(stopped.stderr.split())
-    assert not (out / "run.json").exists()
-    assert parts_in(out).count
+    quarter, third = len(whole) // 4, len(whole) // 3
+    for most, resume, end, code in (
+        (quarter, [], KeyboardInterrupt, 130),
+        (third, ["--resume"], Terminated, 143),
+    ):
+        with counted(most, end):
+            stopped = run(*command, "--out", out, *resume)
+        assert stopped.exit_code == code
+        assert "run the same command with --resume" in said(stopped)
+        assert parts_in(out).count
+        assert list(written(out)) == [file for file in written(out) if file.startswith(HIDDEN)]
     asked = run(*command, "--out", out)
     assert asked.exit_code == 1
-    assert "of an unfinished run; to go on" in " ".join(asked.stderr.split())
+    assert "of an unfinished run; to go on" in said(asked)
     with counted() as rest:
         result = run(*command, "--out", out, "--resume")
     assert result.exit_code == 0, result.output
-    assert len(rest) <= len(whole) // 2
-    assert load_table(out).frame.equals(load_table(tmp_path / "whole").frame)
-    assert sorted(one.name for one in out.iterdir()) == sorted(
-        one.name for one in (tmp_path / "whole").iterdir()
+    assert len(rest) < len(whole) - quarter
+    assert written(out) == written(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["prune, reestimated", "gate", "by-role"])
+def test_older_results_stay_until_then(
+    name: str, commands: dict[str, list[object]], tmp_path: Path
+) -> None:
+    command, out = [*commands[name], "--out", tmp_path / "out"], tmp_path / "out"
+    assert run(*command, "--examples", 6).exit_code == 0
+    older = written(out)
+    with counted(9):
+        stopped = run(*command, "--overwrite")
+    assert "to go on, run the same command with --resume" in said(stopped)
+    kept = written(out)
+    assert older == {file: kept[file] for file in kept if not file.startswith(HIDDEN)}
+    assert run(*command, "--overwrite", "--resume").exit_code == 0
+    assert run(*commands[name], "--out", tmp_path / "whole").exit_code == 0
+    assert written(out) == written(tmp_path / "whole")
+
+
+def test_fine_tuning_starts_anew(
+    commands: dict[str, list[object]], labelled: Path, tmp_path: Path
+) -> None:
+    """What is kept is of the weights as they were: nothing of it is taken for the others."""
+    asked = ["--fine-tune-on", labelled, "--epochs", 1, "--learning-rate", 0.01, "--compensation"]
+    command = [*commands["prune, reestimated"], *asked]
+    expected = prune_heads(
+        *(command[1], tmp_path / "whole"),
+        task=labelled,
+        test=labelled,
+        keep=5,
+        batch_size=2,
+        order="reestimated",
+        steps=3,
+        fine_tune_on=str(labelled),
+        epochs=1.0,
+        learning_rate=0.01,
+        compensation=True,
     )
+    with mock.patch(
+        "headroles.studies.removal.tuning.train_weights", side_effect=KeyboardInterrupt
+    ):
+        stopped = run(*command, "--out", tmp_path / "out")
+    assert stopped.exit_code == 130
+    assert "run the same command with --resume" in said(stopped)
+    result = run(*command, "--out", tmp_path / "out", "--resume", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    del found["out"]
+    assert found == json.loads(json.dumps(expected.facts()))
+    assert written(tmp_path / "out") == written(tmp_path / "whole")
 
 
-def test_another_study_is_refused(classifier: Path, labelled: Path, tmp_path: Path) -> None:
-    command, out = commands(classifier, labelled), tmp_path / "out"
+@pytest.mark.parametrize("weights", ["frozen", "trained"])
+def test_gates_are_those_of_a_run_that_keeps_nothing(
+    weights: str, classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    """Of two heads three seeds keep one: two of them the same, with other weights if trained."""
+    two = prune_heads(classifier, tmp_path / "two", keep=2, order="random").folder
+    asked: dict[str, Any] = {"keep": 1, "seeds": 3, "updates": 6, "batch_size": 2}
+    asked |= {"weights": weights, "weight_rate": 0.01, "test": labelled}
+    gate_heads(two, labelled, tmp_path / "whole", **asked)
+    gate_heads(two, labelled, tmp_path / "out", **asked, parts=tmp_path / "parts")
+    assert written(tmp_path / "out") == written(tmp_path / "whole")
+
+
+def test_another_study_is_refused(commands: dict[str, list[object]], tmp_path: Path) -> None:
+    command, out = commands, tmp_path / "out"
     with counted(7):
         assert run(*command["ablate"], "--out", out).exit_code == 130
     n_kept = parts_in(out).count
@@ -94,11 +205,59 @@ def test_another_study_is_refused(classifier: Path, labelled: Path, tmp_path: Pa
     assert not parts_in(out).count
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    {
+        "by-role": {"--draws 3": "draws was 2 and is 3", "--seed 1": "seed was 0 and is 1"},
+        "prune, reestimated": {
+            "--steps 4": "steps was 3 and is 4",
+            "--order random": 'order was "reestimated" and is "random"',
+            "--keep 6": "keep was 5 and is 6",
+        },
+        "gate": {
+            "--updates 7": "updates was 6 and is 7",
+            "--weights trained": 'weights was "frozen" and is "trained"',
+            "--batch-size 3": "batch size was 2 and is 3",
+        },
+    }.items(),
+)
+def test_another_plan_is_refused(
+    name: str, changes: dict[str, str], commands: dict[str, list[object]], tmp_path: Path
+) -> None:
+    command = [*commands[name], "--out", tmp_path / "out"]
+    with counted(7):
+        assert run(*command).exit_code == 130
+    kept = written(tmp_path / "out")
+    for change, differs in changes.items():
+        result = run(*command, *change.split(), "--resume")
+        assert result.exit_code == 1
+        assert f"is of another plan: {'' if 'batch' in change else 'options '}{differs}" in said(
+            result
+        )
+        assert written(tmp_path / "out") == kept
+    assert run(*command, "--no-resume").exit_code == 0
+    assert not parts_in(tmp_path / "out").count
+
+
 def test_progress_is_told_in_batches(
-    classifier: Path, labelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    commands: dict[str, list[object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
-    for name, command in commands(classifier, labelled).items():
-        result = run(*command, "--out", tmp_path / name)
+    for name in ("importance", "ablate", "by-role", "pruning-curves"):
+        result = run(*commands[name], "--out", tmp_path / name)
         assert "1 of 4 batches" in result.stderr, result.output
         assert "sentences" not in result.stderr
+
+
+def test_progress_goes_on_where_it_stood(
+    commands: dict[str, list[object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
+    command = [*commands["gate"], "--out", tmp_path / "out"]
+    with counted(4 + 3):  # 4 batches of the test, 3 updates
+        stopped = run(*command)
+    assert "3 of 12 updates" in stopped.stderr
+    assert "4 of 12 updates" not in stopped.stderr
+    result = run(*command, "--resume")
+    assert "3 of 12 updates" not in result.stderr
+    assert "4 of 12 updates" in result.stderr
