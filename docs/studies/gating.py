@@ -1,12 +1,14 @@
 """Learnt gates against greedy pruning at the same numbers of heads, tested over examples.
 
 python -m docs.studies.gating --model DIR --learn-on FILE --test-on FILE [--keep 12 36]
-    [--seeds 3] [--updates 200] [--draws 3] [--examples N]
+    [--seeds 3] [--updates 200] [--draws 3] [--examples N] [--batch-size 32]
 
 Gates are learnt and heads put in order on one file, and the models with the heads that are left are
-measured on another. Losses of examples, means over seeds and draws, are compared with those of the
-order ``reestimated`` by paired t-tests with Holm's correction over all others and numbers of heads.
-What comes of it is discussed in docs/removing-heads.md.
+measured on another. Losses are compared with those of the order ``reestimated``, paired by example
+and tested over examples and over seeds or draws, as `headroles pruning-curves` does; p-values have
+Holm's correction over all others and numbers of heads. How many heads two seeds share, and a seed
+and ``reestimated``, is printed beside what is expected of as many heads at random. What comes of it
+is discussed in docs/removing-heads-measured.md.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ import numpy as np
 import pandas as pd
 import torch
 
+from headroles.inference import adjust_p_values, crossed_t_test
+from headroles.models.kept_heads import Head
 from headroles.studies.removal import GateOptions, PruneOptions
-from headroles.studies.removal.gates import learn_gates, without
-from headroles.studies.removal.orders import Head, choose_heads, present_heads
+from headroles.studies.removal.gates import learn_gates
+from headroles.studies.removal.orders import choose_heads, present_heads, without_each
 from headroles.tasks import TaskRun, open_run
-from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values
 
 BASE, GATES, RANDOM = "reestimated", "gates", "random"
 
@@ -40,18 +43,21 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=200)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--examples", type=int, default=None)
+    parser.add_argument("--batch-size", type=int, default=32)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    asked = GateOptions(keep=1, updates=given.updates, examples=given.examples)
+    asked = GateOptions(
+        keep=1, updates=given.updates, examples=given.examples, batch_size=given.batch_size
+    )
     learnt = open_run(given.model, given.learn_on, asked)
     tested = open_run(given.model, given.test_on, replace(asked, examples=None))
-    rows, differences = [], []
+    rows = []
     for keep in given.keep:
         chosen = choices(learnt, replace(asked, keep=keep), given.seeds, given.draws)
-        made, losses = compare(tested, keep, chosen)
-        rows += made
-        differences += losses
-    print(with_tests(pd.DataFrame(rows), differences).to_markdown(index=False))
+        rows += compare(tested, keep, chosen)
+    table = pd.DataFrame(rows)
+    table["p (Holm)"] = adjust_p_values(table["p (Holm)"].to_numpy(), "holm", alpha=0.05)
+    print("\n" + table.to_markdown(index=False, floatfmt=("", "", ".3f", "", ".3f", "", ".2g")))
 
 
 def choices(
@@ -62,12 +68,7 @@ def choices(
     n_removed = len(heads) - options.n_kept
     greedy = PruneOptions(keep=options.n_kept)
     learnt = [learn_gates(run, heads, options, seed) for seed in range(n_seeds)]
-    shared = [len({*one.kept} & {*other.kept}) for one, other in combinations(learnt, 2)]
-    print(
-        f"{options.n_kept} heads: losses on the task {[round(one.loss, 3) for one in learnt]}, "
-        f"open by the rule {[one.n_open for one in learnt]}, shared by two seeds {shared}"
-    )
-    return {
+    found = {
         GATES: [[head for head in heads if head not in one.kept] for one in learnt],
         "importance": [choose_heads("importance", n_removed, heads, greedy, run)],
         BASE: [choose_heads(BASE, n_removed, heads, greedy, run)],
@@ -76,48 +77,46 @@ def choices(
             for draw in range(n_draws)
         ],
     }
+    kept = [{*one.kept} for one in learnt]
+    left = {*heads} - {*found[BASE][0]}
+    print(
+        f"{options.n_kept} heads: losses on the task {[round(one.loss, 3) for one in learnt]}, "
+        f"open by the rule {[one.n_open for one in learnt]}; "
+        f"shared by two seeds {[len(one & other) for one, other in combinations(kept, 2)]}, "
+        f"with {BASE} {[len(one & left) for one in kept]}, "
+        f"expected {options.n_kept**2 / len(heads):.1f}",
+        flush=True,
+    )
+    return found
 
 
 def compare(
     run: TaskRun, keep: int, chosen: dict[str, list[list[Head]]]
-) -> tuple[list[dict[str, object]], list[np.ndarray]]:
-    """A row for each way, and its losses less those of the base (examples,)."""
+) -> list[dict[str, object]]:
+    """A row for each way, its p-value not yet corrected."""
     found = {
-        name: run.outcomes(torch.stack([without(one, run.shape) for one in removed]))
-        for name, removed in chosen.items()
+        name: run.outcomes(without_each(removed, run.shape)) for name, removed in chosen.items()
     }
-    base = found[BASE].losses.mean(1)
+    base = found[BASE].losses
     rows: list[dict[str, object]] = []
     for name, one in found.items():
         accuracies = (one.predictions == run.targets[:, None]).mean(0)
-        rows.append(
-            {
-                "heads": keep,
-                "order": name,
-                "accuracy": accuracies.mean().round(3),
-                "over seeds": f"{accuracies.min():.3f} to {accuracies.max():.3f}",
-                "loss": one.losses.mean().round(3),
-            }
-        )
-    return rows, [one.losses.mean(1) - base for one in found.values()]
-
-
-def with_tests(rows: pd.DataFrame, differences: list[np.ndarray]) -> pd.DataFrame:
-    """The rows with tests of the losses less those of the base."""
-    others = np.flatnonzero(rows["order"] != BASE)
-    asked = TestOptions(correction="holm", clusters="none")
-    hypotheses = Hypotheses.of(
-        np.stack(differences, axis=1)[:, others],
-        0.0,
-        labels=np.zeros(len(others), dtype=np.intp),
-        names=("orders",),
-    )
-    p_values = find_p_values(hypotheses, asked, "two-sided").adjusted
-    intervals = find_intervals(hypotheses, asked)
-    for place, row in enumerate(others):
-        low, high = intervals.ci_low[place], intervals.ci_high[place]
-        rows.loc[row, f"loss less {BASE}"] = f"{low:+.3f} to {high:+.3f}"
-        rows.loc[row, "p (Holm)"] = f"{p_values[place]:.2g}"
+        row: dict[str, object] = {
+            "heads": keep,
+            "order": name,
+            "accuracy": accuracies.mean(),
+            "over seeds": f"{accuracies.min():.3f} to {accuracies.max():.3f}",
+            "loss": one.losses.mean(),
+            f"loss less {BASE}": "",
+            "p (Holm)": np.nan,
+        }
+        if name != BASE:
+            tested = crossed_t_test((one.losses - base)[..., None])
+            reach = tested.interval()
+            row[f"loss less {BASE}"] = f"{reach.ci_low[0]:+.3f} to {reach.ci_high[0]:+.3f}"
+            row["p (Holm)"] = tested.p_value[0]
+        rows.append(row)
+        print(*row.values(), flush=True)
     return rows
 
 

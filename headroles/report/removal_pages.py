@@ -105,10 +105,11 @@ def curves_page(folder: Path) -> Page:
     """The page of what is lost as more and more heads go."""
     result = PruningCurves.load(folder)
     against = result.curves["against"]
-    rows = result.frame[(result.frame["measure"] == LOSS) & result.frame["share"].isna()]
+    rows, shares = result.overall(LOSS), result.curves["shares"]
     best = rows.nsmallest(1, "value").to_dict("records")
+    where = f"With {shares[0]:.0%}" if len(shares) == 1 else "On average over the shares"
     answer = [
-        f"On average over the shares removed, the loss is least in the order {one['order']}: "
+        f"{where} of the heads removed, the loss is least in the order {one['order']}: "
         f"{one['value']:.3g} ({one['ci_low']:.3g} to {one['ci_high']:.3g}); the whole model has "
         f"{result.curves['whole'][LOSS]:.3g}."
         for one in best

@@ -44,7 +44,7 @@ def make_table(
     metrics: Sequence[str],
     options: CurveOptions,
 ) -> pd.DataFrame:
-    """A row for each measure, order and share, and one for the mean over all shares."""
+    """A row for each measure, order and share, and one for the mean over several shares."""
     values = unit_values(outcomes, targets, metrics)
     found = measured(outcomes, targets, metrics)
     frames = []
@@ -66,10 +66,11 @@ def _of_order(
     own, base = (_settings(one, points, options) for one in (order, options.against))
     by_draw = _with_mean(found[own])
     reach = _reach(crossed_t_test(_with_mean(values[:, own])), options)
+    n_rows = by_draw.shape[-1]
     columns: dict[str, Any] = {
         "order": order,
-        "share": [*options.shares, np.nan],
-        "n_removed": [*(points.n_removed(share) for share in options.shares), -1],
+        "share": [*options.shares, np.nan][:n_rows],
+        "n_removed": [*(points.n_removed(share) for share in options.shares), -1][:n_rows],
         "draws": len(own),
         "value": by_draw.mean(0),
         "sd_draws": by_draw.std(0, ddof=1) if len(by_draw) > 1 else np.nan,
@@ -95,7 +96,9 @@ def _settings(order: str, points: Points, options: CurveOptions) -> NDArray[np.i
 
 
 def _with_mean(values: FloatArray) -> FloatArray:
-    """Values (..., shares), and as the last their mean over the shares."""
+    """Values (..., shares), and as the last their mean over the shares if there are several."""
+    if values.shape[-1] == 1:  # The same test twice would count twice in the correction.
+        return values
     return np.concatenate([values, values.mean(-1, keepdims=True)], axis=-1)
 
 

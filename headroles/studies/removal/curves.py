@@ -33,7 +33,8 @@ class PruningCurves(OutcomesResult):
     """What a task loses as more and more heads are removed, in several orders.
 
     ``frame`` has the columns of ``COLUMNS``, a row for each order, share of the heads removed and
-    measure (the loss and the metrics of the task); the share NaN is the mean over all shares.
+    measure (the loss and the metrics of the task); the share NaN is the mean over all
+    shares, where there are several.
     ``value`` is the mean over ``draws``, ``sd_draws`` their standard deviation; ``ci_low`` and
     ``ci_high`` are its interval over other examples and, where there are several, other draws.
     ``difference`` is the value less that of the order ``against`` which all were compared, with its
@@ -69,6 +70,11 @@ class PruningCurves(OutcomesResult):
         """The first metric of the task, or the loss where there is none."""
         return next(iter(self.provenance["task"]["metrics"]), LOSS)
 
+    def overall(self, measure: str) -> pd.DataFrame:
+        """The rows of a measure that are means over the shares, or those of the only share."""
+        rows = self.frame[self.frame["measure"] == measure]
+        return rows[rows["share"].isna()] if len(self.curves["shares"]) > 1 else rows
+
     def wide(self, value: str = "value") -> pd.DataFrame:
         """One row per order, a column per share, holding column ``value`` of the first metric."""
         rows = self.frame[(self.frame["measure"] == self.measure) & self.frame["share"].notna()]
@@ -87,10 +93,11 @@ class PruningCurves(OutcomesResult):
         yield self._grid(self.measure, f"{self.measure} without", _value)
         title = f"loss, less {asked['against']} (p)"
         yield self._grid(LOSS, title, _difference, left_out=asked["against"])
+        means = "; all: the mean over the shares" if len(asked["shares"]) > 1 else ""
         yield (
             f"intervals of {1 - asked['alpha']:.0%} and p-values over other examples and other "
             f"draws ({asked['draws']} of what is random); {asked['correction']} over orders and "
-            "shares; all: the mean over the shares"
+            f"shares{means}"
         )
         yield from map(Warned, asked["warnings"])
 

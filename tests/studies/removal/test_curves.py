@@ -111,6 +111,7 @@ def test_the_mean_over_shares(found: PruningCurves) -> None:
     mean = rows[rows["share"].isna()].iloc[0]
     assert mean["value"] == pytest.approx(rows[rows["share"].notna()]["value"].mean())
     assert mean["n_removed"] == -1
+    assert found.overall("accuracy")["share"].isna().all()
 
 
 def test_corrected_over_orders_and_shares(found: PruningCurves) -> None:
@@ -171,6 +172,16 @@ def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
     found = find_pruning_curves(masked_lm, plain, orders="top,random", shares="0.5", draws=2)
     assert found.measure == "loss"
     assert set(found.frame["measure"]) == {"loss"}
+
+
+def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) -> None:
+    found = find_pruning_curves(masked_lm, plain, orders="top,bottom,random", shares="0.5", draws=2)
+    assert found.frame["share"].tolist() == [0.5] * 3
+    assert found.overall("loss").equals(found.frame)
+    p_values = found.frame["p_value"].to_numpy()
+    adjusted = found.frame["p_adjusted"].to_numpy()
+    assert adjusted == pytest.approx(adjust_p_values(p_values, "fdr_bh"), nan_ok=True)
+    assert "mean over the shares" not in repr(found)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""What orders of removing heads cost beside the whole model, and beside one another.
+
+python -m docs.studies.contrasts --curves DIR [--measure accuracy] [--pairs ORDER,ORDER ...]
+
+Reads what `headroles pruning-curves` wrote and runs no model. At every share: the measure of every
+order less that of the whole model, and for every pair of orders the first less the second. Tests
+are paired by example and made over examples and draws, as those of the command; p-values have
+Holm's correction over the rows of a table. What comes of it is discussed in
+docs/removing-heads-measured.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from headroles.errors import UsageError
+from headroles.inference import adjust_p_values, crossed_t_test
+from headroles.studies.removal import PruningCurves
+from headroles.studies.removal.measures import measured, unit_values
+
+WHOLE = "whole model"
+
+
+def main() -> None:
+    """Parse the command line and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--curves", type=Path, required=True)
+    parser.add_argument("--measure", help="left out: the first metric of the task")
+    parser.add_argument("--pairs", nargs="*", default=[], help="two orders, with a comma between")
+    given = parser.parse_args()
+    curves = PruningCurves.load(given.curves)
+    measure = given.measure or curves.measure
+    pairs = [tuple(pair.split(",")) for pair in given.pairs]
+    for asked in ([(order, WHOLE) for order in curves.curves["orders"]], pairs):
+        if asked:
+            table = contrasts(curves, measure, asked)
+            print(table.to_markdown(index=False, disable_numparse=True), end="\n\n")
+
+
+def contrasts(
+    curves: PruningCurves, measure: str, pairs: Sequence[tuple[str, ...]]
+) -> pd.DataFrame:
+    """A row for each pair of orders and share."""
+    if curves.outcomes is None or curves.targets is None:
+        raise UsageError("the folder lacks the values of examples; make the curves again")
+    metrics = curves.provenance["task"]["metrics"]
+    values = measured(curves.outcomes, curves.targets, metrics)[measure]
+    units = unit_values(curves.outcomes, curves.targets, metrics)[measure]
+    rows, p_values = [], []
+    for one, other in pairs:
+        for share in curves.curves["shares"]:
+            own, those = (settings_of(curves, order, share) for order in (one, other))
+            tested = crossed_t_test((units[:, own] - units[:, those])[..., None])
+            # Values with a bias of their own are not the centers of their intervals.
+            difference = values[own].mean() - values[those].mean()
+            low, high = difference + (tested.interval().ci_high - tested.mean)[0] * np.array(
+                [-1, 1]
+            )
+            rows.append(
+                {
+                    "order": one,
+                    "less": other,
+                    "share": f"{share:.0%}",
+                    measure: f"{values[own].mean():.3f} less {values[those].mean():.3f}",
+                    "difference, 95 %": f"{difference:+.3f} ({low:+.3f} to {high:+.3f})",
+                }
+            )
+            p_values.append(tested.p_value[0])
+    adjusted = adjust_p_values(np.array(p_values), "holm", alpha=0.05)
+    return pd.DataFrame(rows).assign(p=[f"{value:.2g}" for value in adjusted])
+
+
+def settings_of(curves: PruningCurves, order: str, share: float) -> list[int]:
+    """Where the draws of an order were run; of the whole model its only setting."""
+    if order == WHOLE:
+        return [0]
+    found = [
+        one["setting"]
+        for one in curves.points
+        if one["order"] == order and np.isclose(one["share"], share)
+    ]
+    if not found:
+        orders = ", ".join(curves.curves["orders"])
+        raise UsageError(f"the order is {order!r}; it must be one of {orders} (--pairs)")
+    return found
+
+
+if __name__ == "__main__":
+    main()
