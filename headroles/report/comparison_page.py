@@ -41,8 +41,10 @@ def _answer(shifts: RoleShifts) -> Iterator[str]:
         rows = shifts.frame[shifts.frame["checkpoint"] == name]
         changes, statuses = rows["change"].value_counts(), rows["status"].value_counts()
         yield (
-            f"Before to {name}: {changes.get('changed', 0)} of {len(rows)} pairs of head and role "
-            f"changed and {changes.get('equivalent', 0)} are equivalent; roles of heads: "
+            f"Before to {name}: of {len(rows)} pairs of head and role "
+            f"{changes.get('changed', 0)} changed, {changes.get('trivial', 0)} changed by less "
+            f"than the margin, {changes.get('equivalent', 0)} did not change by more than it, and "
+            f"{changes.get('undecided', 0)} are undecided; roles of heads: "
             + ", ".join(
                 f"{status} {statuses.get(status, 0)}" for status in ("gained", "lost", "kept")
             )

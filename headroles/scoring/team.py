@@ -68,7 +68,7 @@ def find_team() -> Team | None:
     except ImportError as error:
         raise UsageError(
             "several processes find one another through accelerate, which is not installed; "
-            "run: pip install 'headroles[distributed]'"
+            "run: pip install 'accelerate>=1.10'"
         ) from error
     import torch
 

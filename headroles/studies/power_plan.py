@@ -35,6 +35,8 @@ COLUMNS = (
 )
 SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
 """The shares of a role's heads that a summary tells the examples for."""
+_BEYOND_REACH = 1_000_000
+"""Numbers of examples above this are not told to people."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -103,7 +105,16 @@ class PowerPlan(Result):
             rows.append((str(role), f"{row.pop('share'):.0%}", *map(_whole, row.values())))
         names = (str(name).replace("_", " ") for name in summary.columns)
         yield Grid(("role", *names), tuple(rows))
-        yield "the pilot's means are uncertain: take these numbers as lower bounds"
+        yield (
+            "share: of the examples that have a score for the role; above and below: heads to be "
+            "shown above or below the threshold; unplanned: heads that cannot be planned for\n"
+            "the pilot's means are uncertain: take these numbers as lower bounds"
+        )
+        if (summary["all"] > _BEYOND_REACH).any():
+            yield (
+                f"a role that takes more than {_BEYOND_REACH:,} examples for all of its heads has "
+                "one whose mean is next to the threshold: that it stays undecided is an answer too"
+            )
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts; null where no number of examples is known to do."""
@@ -111,7 +122,7 @@ class PowerPlan(Result):
 
 
 def _whole(number: float) -> str:
-    """A count for people; infinity stays, and - is what there is not."""
+    """A count for people; - is what there is not."""
     if math.isnan(number):
         return "-"
-    return "inf" if math.isinf(number) else f"{int(number):,}"
+    return f"> {_BEYOND_REACH:,}" if number > _BEYOND_REACH else f"{int(number):,}"

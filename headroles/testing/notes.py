@@ -156,8 +156,9 @@ def _skewed(hypotheses: Hypotheses) -> str:
         return ""
     return (
         f"{n_skewed} of {n_made} tests have few examples for how skewed their scores are (column "
-        'note): their p-values are rough, and with a long upper tail "no" comes too easily, with a '
-        'long lower one "yes"; more examples help'
+        "note): their p-values are rough, and show too easily that a mean is below what it is "
+        "compared with where the upper tail is long, above where the lower one is; more examples "
+        "help"
     )
 
 

@@ -58,16 +58,22 @@ def find_moved_heads(frame: pd.DataFrame, n: int) -> pd.DataFrame:
     """The ``n`` heads of each checkpoint that moved most, over all roles, farthest first.
 
     ``effect_size`` is the root mean square of a head's standardised differences and ``changed`` the
-    number of its roles whose mean changed; ``role`` is the one that moved most, with its
-    ``role_effect_size`` and ``role_difference``, which have their sign.
+    number of its roles that changed by more than is trivial; ``role`` is the one of these that
+    moved most (of all, if none changed), with its ``role_effect_size`` and ``role_difference``,
+    which have their sign.
     """
     key = ["checkpoint", "layer", "head"]
     heads = frame.assign(distance=_distances(frame)).dropna(subset="distance")
     heads["square"] = heads["distance"] ** 2
+    heads["has_changed"] = heads["change"] == "changed"
     grouped = heads.groupby(key, sort=False)
-    moved = grouped.agg(effect_size=("square", "mean"), changed=("changed", "sum"))
+    moved = grouped.agg(effect_size=("square", "mean"), changed=("has_changed", "sum"))
     moved["effect_size"] **= 0.5
-    farthest = heads.loc[grouped["distance"].idxmax()].set_index(key)
+    farthest = (
+        heads.sort_values(["has_changed", "distance"], ascending=False, kind="stable")
+        .drop_duplicates(key)
+        .set_index(key)
+    )
     for name, column in (
         ("role", "role"),
         ("role_effect_size", "effect_size"),
