@@ -42,8 +42,8 @@ def importance_page(folder: Path) -> Page:
         one = top[0]
         answer.insert(
             0,
-            f"The most important head is {one['layer']}-{one['head']}: {one['importance']:.3g} "
-            f"({one['ci_low']:.3g} to {one['ci_high']:.3g}).",
+            f"By the estimator {first} head {one['layer']}-{one['head']} is the most important: "
+            f"{one['importance']:.3g} ({one['ci_low']:.3g} to {one['ci_high']:.3g}).",
         )
     pictures = tuple(
         Picture(
@@ -52,7 +52,7 @@ def importance_page(folder: Path) -> Page:
         )
         for name in estimators
     )
-    title = f"Which attention heads does {model_name(result.provenance)} need for its task?"
+    title = f"On which attention heads does the loss of {model_name(result.provenance)} depend?"
     return plain_page(result, title, tuple(answer), pictures)
 
 

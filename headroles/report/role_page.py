@@ -68,17 +68,25 @@ def _answer(table: RoleTable) -> Iterator[str]:
         f"{having} of the {n_heads} heads have at least one of the {len(roles)} roles "
         f"tested{most}{sure}."
     )
-    yield from _beyond_position(table)
+    yield _beyond_position(table) or _strongest_of_all(table)
 
 
-def _beyond_position(table: RoleTable) -> Iterator[str]:
+def _strongest_of_all(table: RoleTable) -> str:
+    top = _best(table, table.roles)[0]
+    return (
+        f"The largest mean score is that of head {top['layer']}-{top['head']} for {top['role']}: "
+        f"{_with_interval(top)}, where the threshold is {top['threshold']:.3g}."
+    )
+
+
+def _beyond_position(table: RoleTable) -> str:
     """How many syntactic roles of heads are more than position; nothing without contrasts."""
     by_role = {role: set(table.heads_with(role)) for role in table.roles}
     having = {
         role: heads for role, heads in by_role.items() if heads and contrast_of(role) in by_role
     }
     if not having:
-        return
+        return ""
     beyond = {role: heads & by_role[contrast_of(role)] for role, heads in having.items()}
     heads, more = (set().union(*sets.values()) for sets in (having, beyond))
     strongest = (
@@ -87,7 +95,7 @@ def _beyond_position(table: RoleTable) -> Iterator[str]:
         for row in _rows(table.assigned)
         if (row["layer"], row["head"]) in beyond.get(row["role"], ())
     )
-    yield (
+    return (
         f"{len(heads)} heads look along arcs, and {len(more)} of them more than at other words at "
         f"the same distance, so that it is not their position alone{next(strongest, '')}."
     )

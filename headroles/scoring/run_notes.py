@@ -41,7 +41,7 @@ def mean_length(provenance: dict[str, Any]) -> float:
 
 
 def about_length(provenance: dict[str, Any]) -> str:
-    """That scores next to uniform attention grow with the length of examples, if these do."""
+    """That bias scores grow with the length of examples; nothing of other scores."""
     length = mean_length(provenance)
     if provenance.get("score") != BIAS.name or not length:
         return ""
@@ -49,7 +49,7 @@ def about_length(provenance: dict[str, Any]) -> str:
         "bias scores are relative to uniform attention, which leaves each token the less the "
         f"longer an example is (here {length:.0f} word pieces on average): they grow with length, "
         "and a threshold asks less of long examples; to compare corpora or lengths, score with "
-        "excess (--score excess), which does not grow"
+        "excess (--score excess), whose range is the same for all lengths"
     )
 
 

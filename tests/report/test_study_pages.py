@@ -90,9 +90,8 @@ def test_importance(importance: Importance, tmp_path: Path) -> None:
     page = make_report(importance.save(tmp_path / "importance"))
     rows = importance.frame[importance.frame["estimator"] == "absolute"]
     first = rows.nsmallest(1, "rank").iloc[0]
-    assert (
-        f"is {first['layer']:.0f}-{first['head']:.0f}: {first['importance']:.3g}" in page.answer[0]
-    )
+    named = f"head {first['layer']:.0f}-{first['head']:.0f} is the most important: "
+    assert f"{named}{first['importance']:.3g}" in page.answer[0]
     assert page.to_html().count("<svg") == 4
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -91,6 +92,14 @@ class Importance(Result):
         found: dict[str, dict[str, float]] = self.provenance["reliability"]
         return found
 
+    def agreement(self) -> Iterator[tuple[str, str, float]]:
+        """Spearman's rank correlation over heads, for every two estimators."""
+        by_estimator = self.frame.groupby("estimator")["rank"]
+        ranks = [by_estimator.get_group(name).to_numpy() for name in ESTIMATORS]
+        between = np.corrcoef(ranks)
+        for one, other in combinations(range(len(ESTIMATORS)), 2):
+            yield ESTIMATORS[one], ESTIMATORS[other], float(between[one, other])
+
     def shown(self) -> Iterator[Shown]:
         """The most important heads of each estimator, and how far its order can be relied on."""
         task, asked = self.provenance["task"], self.provenance["options"]
@@ -108,6 +117,12 @@ class Importance(Result):
         yield (
             "split-half: rank correlation of the order in random halves of the examples; all: that "
             "expected of all examples; needed: examples for such an order"
+        )
+        yield Warned(
+            "a reliable order is not yet a right one: rank correlation of the importances by "
+            + ", ".join(f"{one} and {other} {r:.2f}" for one, other, r in self.agreement())
+            + "; what the model loses without a head, and whether that is shown, is told by "
+            "headroles ablate"
         )
         if task["cut"]:
             yield f"{task['cut']} examples were cut to the length that the model takes"
