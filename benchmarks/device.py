@@ -30,13 +30,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedModel
 
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
 from headroles.scoring import ScoreOptions, ScoringRun
-from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBlock
+from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBatch, PlannedBlock
 from headroles.scoring.blocks import Counts
 from headroles.scoring.windows import windows_of
 
@@ -122,7 +123,7 @@ def smallest(scorer: BlockScorer, blocks: list[PlannedBlock]) -> PlannedBlock:
 
 def as_if_read(block: PlannedBlock, n_layers: int, n_heads: int) -> LaunchedBlock:
     """The block with scores of its batches that nobody read."""
-    read = []
+    read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]] = []
     for batch in block.batches:
         n_columns = max(max(plan.columns) for plan in batch.plans.values()) + 1
         values = np.ones((len(batch.rows), n_layers, n_heads, n_columns), dtype=np.float32)

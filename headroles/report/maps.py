@@ -238,7 +238,11 @@ def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
     most = np.nanmax(grid)
     for (row, column), value in np.ndenumerate(grid):
         if value > 0:
-            look = {"color": ink_on(value, 0, most), "fontsize": 7, "in_layout": False}
+            look: dict[str, Any] = {
+                "color": ink_on(value, 0, most),
+                "fontsize": 7,
+                "in_layout": False,
+            }
             ax.text(column, row, f"{value:.0f}", ha="center", va="center", **look)
 
 

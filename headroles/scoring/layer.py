@@ -224,7 +224,7 @@ def to_host(value: Tensor) -> Callable[[], NDArray[Any]]:
     if value.device.type != "cuda":
         return lambda: value.cpu().numpy()
     copy = value.to("cpu", non_blocking=True)  # into pinned memory, as such copies are
-    arrived = torch.cuda.Event()
+    arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
     arrived.record(torch.cuda.current_stream(value.device))
 
     def wait() -> NDArray[Any]:
