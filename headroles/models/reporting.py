@@ -74,7 +74,7 @@ def replaced_interface(base: PreTrainedModel, family: Family) -> Iterator[None]:
     before = base.config._attn_implementation
     AttentionInterface.register(INTERFACE_NAME, _attend_and_report)
     # Without a mask function of the same name, padding would be attended to, silently.
-    AttentionMaskInterface.register(INTERFACE_NAME, eager_mask)
+    AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
     base.set_attn_implementation(INTERFACE_NAME)
     try:
         yield
@@ -87,11 +87,34 @@ def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
     """Attention of other families reports; the model is left as it was found."""
     sites = dropout_sites(base, family, base.config.num_hidden_layers)
     handles = [site.register_forward_pre_hook(_report_dropout_input) for site in sites]
+    before = base.config._attn_implementation
+    AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
+    base.config._attn_implementation = INTERFACE_NAME  # only masks are made by it
     try:
         yield
     finally:
+        base.config._attn_implementation = before
         for handle in handles:
             handle.remove()
+
+
+def _mask_of_padding(
+    *,
+    attention_mask: Tensor | None = None,
+    allow_is_bidirectional_skip: bool = False,
+    **given: Any,
+) -> Tensor | None:
+    """`eager_mask`, which looks whether there is any padding, without that look but on the CPU.
+
+    Elsewhere the host would wait for all that the device has to do, once for each pass.
+    """
+    may_look = attention_mask is None or attention_mask.device.type == "cpu"
+    mask: Tensor | None = eager_mask(
+        attention_mask=attention_mask,
+        allow_is_bidirectional_skip=allow_is_bidirectional_skip and may_look,
+        **given,
+    )
+    return mask
 
 
 def _report_dropout_input(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:

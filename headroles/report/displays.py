@@ -35,16 +35,28 @@ def display(result: object) -> str:
 
     A picture and no drawing: cells of large models make drawings of megabytes.
     """
-    place, description = FIGURES.get(getattr(result, "kind", ""), ("", ""))
-    if not place:
+    figure = figure_of_result(result)
+    if figure is None:
         return ""
-    draw: Callable[[Any], Any] = resolve_name(f"{__package__}.{place}")
-    try:
-        drawn = draw(result)
-    except HeadRolesError:  # such as a table without rows
-        return ""
-    figure: Figure = drawn.get_figure(root=True)
     page = io.BytesIO()
     figure.savefig(page, format="png", dpi=_DOTS_PER_INCH)
     data = base64.b64encode(page.getvalue()).decode()
-    return f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">'
+    description = html.escape(FIGURES[_kind(result)][1])
+    return f'<img alt="{description}" src="data:image/png;base64,{data}">'
+
+
+def figure_of_result(result: object) -> Figure | None:
+    """The figure of a result; None where it has none."""
+    if _kind(result) not in FIGURES:
+        return None
+    draw: Callable[[Any], Any] = resolve_name(f"{__package__}.{FIGURES[_kind(result)][0]}")
+    try:
+        drawn = draw(result)
+    except HeadRolesError:  # such as a table without rows
+        return None
+    figure: Figure = drawn.get_figure(root=True)
+    return figure
+
+
+def _kind(result: object) -> str:
+    return getattr(result, "kind", "")

@@ -26,6 +26,7 @@ MOST_LABELS = 16
 """Numbers of heads or layers that stand beside a map."""
 MOST_ROLES = 16
 """Roles that a figure of all roles shows unless it is told which."""
+_SHOWN = ["layer", "head", "mean", "threshold", "answer", "certified"]
 _MARKS: dict[str, dict[str, Any]] = {
     "yes, certified": {"marker": "o", "facecolor": "black", "edgecolor": "white"},
     "yes": {"marker": "o", "facecolor": "white", "edgecolor": "black"},
@@ -46,9 +47,10 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     is_own = ax is None
     ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
     own_figure = ax.get_figure(root=True) if is_own else None
-    mesh = _draw_map(table, role, ax, mark_size=46)
+    rows = _rows_of(table, role)
+    mesh = _draw_map(table, rows, ax, mark_size=46)
     bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.provenance))
-    threshold = float(table.frame.loc[table.frame["role"] == role, "threshold"].median())
+    threshold = float(rows["threshold"].median())
     if mesh.norm.vmin <= threshold <= mesh.norm.vmax:  # type: ignore[operator]
         bar.ax.axhline(threshold, color="white", linewidth=3)
         bar.ax.axhline(threshold, color="black", linewidth=1)
@@ -162,17 +164,26 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
 
 def _draw_small_map(table: RoleTable, role: str, ax: Axes) -> None:
     heads = _sizes(table.frame)[1]
-    _draw_map(table, role, ax, mark_size=min(14, 170 / heads), most_labels=8)
-    largest = table.frame.loc[table.frame["role"] == role, "mean"].max()
-    ax.set_title(f"{plain(role, 40)}\nlargest mean {largest:.2g}", fontsize=8)
+    rows = _rows_of(table, role)
+    _draw_map(table, rows, ax, mark_size=min(14, 170 / heads), most_labels=8)
+    ax.set_title(f"{plain(role, 40)}\nlargest mean {rows['mean'].max():.2g}", fontsize=8)
+
+
+def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
+    """What a map shows of a role. Raises UsageError for one that the table does not have."""
+    rows = table.frame.loc[table.frame["role"] == role, _SHOWN]
+    if not len(rows):
+        raise UsageError(not_among("role", role, table.roles))
+    return rows
 
 
 def _draw_map(
-    table: RoleTable, role: str, ax: Axes, mark_size: float, most_labels: int = MOST_LABELS
+    table: RoleTable,
+    rows: pd.DataFrame,
+    ax: Axes,
+    mark_size: float,
+    most_labels: int = MOST_LABELS,
 ) -> QuadMesh:
-    if role not in table.roles:
-        raise UsageError(not_among("role", role, table.roles))
-    rows = table.frame[table.frame["role"] == role]
     means = grid_of(table.frame, rows.set_index(["layer", "head"])["mean"])
     mesh = draw_grid(ax, means, most_labels=most_labels)
     certified = (rows["answer"] == YES) & (rows["certified"] == YES)
@@ -238,8 +249,12 @@ def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
     most = np.nanmax(grid)
     for (row, column), value in np.ndenumerate(grid):
         if value > 0:
-            ink = ink_on(value, 0, most)
-            ax.text(column, row, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=7)
+            look: dict[str, Any] = {
+                "color": ink_on(value, 0, most),
+                "fontsize": 7,
+                "in_layout": False,
+            }
+            ax.text(column, row, f"{value:.0f}", ha="center", va="center", **look)
 
 
 def ink_on(value: float, low: float, high: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    @property
+    @cached_property
     def texts(self) -> frozenset[int]:
         """Columns that hold sentences, and no numbers or names: they may break into lines."""
         return frozenset(

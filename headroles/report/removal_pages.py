@@ -90,8 +90,8 @@ def role_importance_page(folder: Path) -> Page:
     more = int((is_found & (frame["removed_difference"] > 0)).sum())
     less = int((is_found & (frame["removed_difference"] < 0)).sum())
     answer = (
-        f"Without the heads of {more} of {len(frame)} roles the loss is larger than without as "
-        f"many other heads of their layers, without those of {less} it is smaller.",
+        f"For {more} of {len(frame)} roles the loss without their heads was shown to be larger "
+        f"than without as many other heads of the same layers, for {less} to be smaller.",
     )
     caption = (
         "Loss without all heads with a role, less the loss without as many others, with "

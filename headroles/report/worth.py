@@ -39,7 +39,7 @@ def draw_importance(
         ink = ink_on(values[layer, head], low, high)
         place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": ink}
         ax.text(head, layer, f"{ranks[layer, head]:.0f}", **place)
-    ax.set_title(f"importance of heads; numbers: the {STRONGEST} most important", fontsize=10)
+    ax.set_title(f"importance of heads\nnumbers: the {STRONGEST} most important", fontsize=10)
     return ax
 
 

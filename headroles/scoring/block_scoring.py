@@ -22,7 +22,7 @@ from headroles.models import AttentionReader, LoadedEncoder
 from headroles.roles import OFFSETS, Batch, Plan, Role, Scope, Score, bounds_of, plan_roles
 from headroles.scoring.batches import batches_by_length, collate, refuse_not_finite
 from headroles.scoring.blocks import Counts, ScoreBlock
-from headroles.scoring.layer import as_tensors, on_device, read_scores
+from headroles.scoring.layer import as_tensors, on_device, read_scores, to_host
 
 _MEMORY_SLACK = 64 * 2**20  # what is given back has to be asked for again
 
@@ -56,10 +56,13 @@ class PlannedBlock:
 
 @dataclass(frozen=True)
 class LaunchedBlock:
-    """Examples whose scores (B, layers, heads, columns) a device has, or is working on."""
+    """Examples whose scores (B, layers, heads, columns) are on their way from the device.
+
+    ``read`` has for each batch what waits for them.
+    """
 
     examples: list[EncodedExample]
-    read: list[tuple[PlannedBatch, Tensor]]
+    read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]]
 
 
 class BlockScorer:
@@ -101,12 +104,12 @@ class BlockScorer:
         ``report`` is called with the number of examples that are done.
         """
         waiting = block.batches[::-1]
-        read: list[tuple[PlannedBatch, Tensor]] = []
+        read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]] = []
         done = 0
         while waiting:
             batch = waiting.pop()
             try:
-                read.append((batch, self._read(batch)))
+                read.append((batch, to_host(self._read(batch))))
             except torch.OutOfMemoryError:
                 waiting += [self._plan(block.examples, rows) for rows in self._halve(batch)]
                 continue
@@ -150,9 +153,9 @@ class BlockScorer:
         units = np.empty((len(examples), n_roles), dtype=np.int64)
         shares = np.full((*units.shape, len(OFFSETS)), np.nan, dtype=np.float32)
         bounds = np.empty((*units.shape, 2), dtype=np.float32)
-        for batch, read in launched.read:
+        for batch, arrived in launched.read:
             rows, plans = batch.rows, list(batch.plans.values())
-            values[rows] = self._values(batch, read.cpu().numpy())
+            values[rows] = self._values(batch, arrived())
             units[rows] = np.max([plan.counts for plan in plans], axis=0)
             bounds[rows] = bounds_of(plans)
             widest = batch.widest

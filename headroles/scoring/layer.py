@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.roles import Candidates, Plan
@@ -216,6 +217,22 @@ def on_device(value: T, device: torch.device) -> T:
         return one.to(device, non_blocking=True) if isinstance(one, Tensor) else one
 
     return _changed(value, moved)
+
+
+def to_host(value: Tensor) -> Callable[[], NDArray[Any]]:
+    """Begin to copy ``value`` to the CPU; calling what is returned waits for it, and no longer."""
+    if value.device.type != "cuda":
+        return lambda: value.cpu().numpy()
+    copy = value.to("cpu", non_blocking=True)  # into pinned memory, as such copies are
+    arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    arrived.record(torch.cuda.current_stream(value.device))
+
+    def wait() -> NDArray[Any]:
+        # A plain copy would come after all that the device was given since.
+        arrived.synchronize()
+        return copy.numpy()
+
+    return wait
 
 
 def _changed(value: T, change: Callable[[Any], Any]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +64,12 @@ def read_block(
     Raises StorageError for files that cannot be read, and ValueError, KeyError or TypeError for
     files that hold something else.
     """
-    tables = [storage.read_table(folder / name) for name in files_of(score)]
-    if tables[0].num_rows != n_scores:
-        raise ValueError(f"{tables[0].num_rows} scores instead of {n_scores}")
-    return _to_block(tables, roles, heads)
+    scores, *others = [folder / name for name in files_of(score)]
+    tables = map(storage.read_table, others)
+    block = _to_block(storage.read_batches(scores), *tables, roles=roles, heads=heads)
+    if (found := np.count_nonzero(~np.isnan(block.values))) != n_scores:
+        raise ValueError(f"{found} scores instead of {n_scores}")
+    return block
 
 
 def read_blocks(
@@ -75,8 +77,8 @@ def read_blocks(
 ) -> Iterator[ScoreBlock]:
     """The blocks as they were written, one by one; otherwise as `read_block`."""
     files = [storage.read_row_groups(folder / name) for name in files_of(score)]
-    for tables in zip(*files, strict=True):
-        yield _to_block(tables, roles, heads)
+    for scores, *others in zip(*files, strict=True):
+        yield _to_block(scores.to_batches(), *others, roles=roles, heads=heads)
 
 
 def files_of(score: Score) -> tuple[str, ...]:
@@ -85,13 +87,16 @@ def files_of(score: Score) -> tuple[str, ...]:
 
 
 def _to_block(
-    tables: Sequence[pa.Table], roles: Sequence[str], heads: tuple[int, int]
+    scores: Iterable[pa.RecordBatch],
+    of_examples: pa.Table,
+    *of_offsets: pa.Table,
+    roles: Sequence[str],
+    heads: tuple[int, int],
 ) -> ScoreBlock:
-    """The block of the tables of the files of `files_of`."""
-    table, of_examples, *of_offsets = tables
+    """The block of what the files of `files_of` hold."""
     examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
     ids = examples["example"]
-    values, counts = _from_long(table, ids, roles, (len(ids), *heads))
+    values, counts = _from_long(scores, ids, roles, (len(ids), *heads))
     return ScoreBlock(
         ids=ids,
         documents=examples["document"],
@@ -205,18 +210,23 @@ def long_table(block: ScoreBlock, roles: Sequence[str], is_half: bool = False) -
 
 
 def _from_long(
-    table: pa.Table, ids: Sequence[str], roles: Sequence[str], shape: tuple[int, int, int]
+    batches: Iterable[pa.RecordBatch],
+    ids: Sequence[str],
+    roles: Sequence[str],
+    shape: tuple[int, int, int],
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     values = np.full((*shape, len(roles)), np.nan, dtype=np.float32)
     counts = np.zeros((shape[0], len(roles)), dtype=np.int64)
-    places = {name: place for place, name in enumerate(ids)}
-    for batch in table.to_batches():
-        example = _decode(batch.column("example"), places)
-        role = _decode(batch.column("role"), {name: k for k, name in enumerate(roles)})
+    examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
+    n_rows = 0
+    for batch in batches:
+        n_rows += batch.num_rows
+        example = _decode(batch.column("example"), examples)
+        role = _decode(batch.column("role"), places)
         layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
         values[example, layer, head, role] = batch.column("score").to_numpy()
         counts[example, role] = batch.column("count").to_numpy()
-    if table.num_rows != int((~np.isnan(values)).sum()):
+    if n_rows != np.count_nonzero(~np.isnan(values)):
         raise ValueError("scores that stand there twice")
     return values, counts
 

@@ -31,7 +31,7 @@ from headroles.storage.run import (
     result_files,
     write_run,
 )
-from headroles.storage.tables import TableWriter, read_row_groups, read_table
+from headroles.storage.tables import TableWriter, read_batches, read_row_groups, read_table
 
 __all__ = [
     "FORMAT",
@@ -54,6 +54,7 @@ __all__ = [
     "kinds_in",
     "parts_beside",
     "parts_in",
+    "read_batches",
     "read_json",
     "read_row_groups",
     "read_run",

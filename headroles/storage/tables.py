@@ -13,6 +13,9 @@ from headroles.storage.files import missing
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_ROWS = 2**17
+"""Rows that are read at a time."""
+
 
 class TableWriter:
     """Appends tables of one schema to a Parquet file, each as a row group of its own.
@@ -55,6 +58,17 @@ def read_table(file: Path) -> pa.Table:
 
     with _told_what_is_wrong(file):
         return pq.read_table(file)
+
+
+def read_batches(file: Path) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, some at a time: quicker than all at once, and in less memory.
+
+    Errors as of `read_table`.
+    """
+    import pyarrow.parquet as pq
+
+    with _told_what_is_wrong(file):
+        yield from pq.ParquetFile(file).iter_batches(_ROWS)
 
 
 def read_row_groups(file: Path) -> Iterator[pa.Table]:

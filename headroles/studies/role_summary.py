@@ -35,7 +35,7 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
         yield f"{untested} tests were not made; the notes of the table say why"
     if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
         yield f"the best offset differs between halves of the documents: {', '.join(changing)}"
-    yield from map(Warned, table.tests["warnings"])
+    yield from map(Warned, table.warnings)
 
 
 def _left_out(table: RoleTable) -> Iterator[str]:

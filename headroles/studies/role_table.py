@@ -138,23 +138,26 @@ class RoleTable(Result):
 
     def answers(self) -> pd.DataFrame:
         """Number of heads by answer: a row per role, columns yes, no, undecided, untestable."""
-        return pd.DataFrame({answer: self.counts(answer)["total"] for answer in ANSWERS})
+        return self._heads_by("answer")
 
     def certified(self) -> pd.DataFrame:
         """Number of heads by certified answer: a row per role, columns yes, no, undecided, ..."""
-        frame = self.frame
-        found = {answer: frame["role"][frame["certified"] == answer] for answer in ANSWERS}
-        return pd.DataFrame(
-            {
-                answer: roles.value_counts().reindex(self.roles, fill_value=0)
-                for answer, roles in found.items()
-            }
-        ).rename_axis("role")
+        return self._heads_by("certified")
+
+    def _heads_by(self, column: str) -> pd.DataFrame:
+        counts = pd.crosstab(self.frame["role"], self.frame[column])
+        counts = counts.reindex(index=self.roles, columns=ANSWERS, fill_value=0)
+        return counts.rename_axis(index="role", columns=None)
 
     def colocation(self) -> pd.DataFrame:
         """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
         has = self.wide().set_index(["layer", "head"]).astype(int)
         return has.T.dot(has).rename_axis("role")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before relying on it: sentences for people."""
+        return tuple(self.tests["warnings"])
 
     def shown(self) -> Iterator[Shown]:
         """Answers per role, heads per layer, the strongest heads, what to be careful about."""

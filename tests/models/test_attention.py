@@ -10,7 +10,7 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, PreTraine
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models import FAMILIES, open_reader
 from headroles.models.reporting import INTERFACE_NAME, _refuse_unknown_window
-from tests.models.families import CONFIGS, LAYERS, make_model
+from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
 
 LENGTHS = (12, 7)
 
@@ -60,6 +60,14 @@ class TestEveryFamily:
     def test_padding_gets_no_attention(self, kind: str) -> None:
         for weights in capture(make_model(kind), make_inputs()):
             assert weights[1, :, : LENGTHS[1], LENGTHS[1] :].abs().max() == 0
+
+    def test_no_device_is_waited_for(self, kind: str) -> None:
+        model, layers = make_model(kind), []
+        with open_reader(model) as reader:
+            model.to("meta")  # where nothing has a value, and asking for one fails
+            inputs = {name: one.to("meta") for name, one in make_inputs().items()}
+            reader.read(inputs, lambda layer, weights: layers.append(weights.shape))
+        assert layers == [(2, HEADS, LENGTHS[0], LENGTHS[0])] * LAYERS
 
     def test_batch_equals_sequences_one_by_one(self, kind: str) -> None:
         model, inputs = make_model(kind), make_inputs()

@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import re
 from io import BytesIO
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 
 from headroles import Classification, HeadScores, RoleShifts, RoleTable, plan_examples
-from headroles.report.displays import display
+from headroles.report.changes import draw_changed_heads
+from headroles.report.displays import FIGURES, display
+from headroles.report.style import figure_of
+from tests.report.golden import FOLDER, check_look, check_result_look, file_of
 
 
 def pixels(html: str) -> tuple[int, int]:
@@ -39,3 +43,16 @@ def test_results_without_a_figure_have_their_table_alone(table: RoleTable) -> No
     empty = table.where(role="syntactic", only_assigned=True)
     assert len(empty) == 0
     assert display(empty) == ""
+
+
+def test_figures_look_as_they_did(
+    table: RoleTable, shifts: RoleShifts, scores: HeadScores, tmp_path: Path
+) -> None:
+    for result in (table, plan_examples(scores)):
+        check_result_look(result, tmp_path)
+    changed = draw_changed_heads(shifts, shifts.checkpoints[0])
+    check_look(figure_of(changed), shifts.kind, tmp_path)
+
+
+def test_every_figure_has_its_picture() -> None:
+    assert {file_of(kind) for kind in FIGURES} | {file_of("role")} == set(FOLDER.glob("*.png"))

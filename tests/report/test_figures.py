@@ -1,4 +1,4 @@
-"""What figures show is what results say; one of them is compared with a stored picture."""
+"""What figures show is what results say; one of them is compared with its picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.testing.compare import compare_images
 
 from headroles import HeadScores, RoleShifts, RoleTable, plan_examples
 from headroles.errors import UsageError
@@ -25,9 +24,8 @@ from headroles.report import (
     draw_trajectory,
 )
 from headroles.report.maps import ink_on
-from headroles.report.style import BRIGHT, DARK, to_svg
-
-GOLDEN = Path(__file__).parent / "role.png"
+from headroles.report.style import BRIGHT, DARK, figure_of, to_svg
+from tests.report.golden import check_look
 
 
 def marked(ax: Axes) -> dict[str, set[tuple[int, int]]]:
@@ -59,9 +57,7 @@ def test_untestable_heads_have_crosses(table: RoleTable) -> None:
 
 
 def test_a_role_looks_as_it_did(table: RoleTable, tmp_path: Path) -> None:
-    file = tmp_path / "role.png"
-    draw_role(table, "local").figure.savefig(file, dpi=80)
-    assert compare_images(str(GOLDEN), str(file), tol=8) is None
+    check_look(figure_of(draw_role(table, "local")), "role", tmp_path)
 
 
 def test_all_roles_have_a_map_each(table: RoleTable) -> None:

@@ -21,6 +21,7 @@ from headroles.studies.removal import (
     compare_tasks,
     find_pruning_curves,
 )
+from tests.report.golden import check_result_look
 from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
 
@@ -109,6 +110,11 @@ def test_page_of_drops(drops: TaskDrops, tmp_path: Path) -> None:
         in (page.answer[1])
     )
     assert page.to_html().count("<svg") == 2
+
+
+def test_figures_look_as_they_did(curves: PruningCurves, drops: TaskDrops, tmp_path: Path) -> None:
+    for result in (curves, drops):
+        check_result_look(result, tmp_path)
 
 
 def test_losses_are_shown_in_notebooks(

@@ -34,6 +34,7 @@ from headroles.report import (
     draw_role_importance,
     make_report,
 )
+from tests.report.golden import check_result_look
 from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
 
@@ -77,6 +78,17 @@ def replication(bounded: HeadScores) -> Replication:
     found = replicate_roles([bounded, other], ["one", "two"], threshold=0)
     assert isinstance(found, Replication)
     return found
+
+
+def test_figures_look_as_they_did(
+    importance: Importance,
+    ablations: Ablations,
+    role_importance: RoleImportance,
+    replication: Replication,
+    tmp_path: Path,
+) -> None:
+    for result in (importance, ablations, role_importance, replication):
+        check_result_look(result, tmp_path)
 
 
 def test_importance(importance: Importance, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from headroles.errors import UsageError
 from headroles.report import draw_token_group, draw_token_groups, make_report
 from headroles.report.displays import display
 from tests.conftest import make_bert, make_tokenizer
+from tests.report.golden import check_result_look
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,10 @@ def test_groups_that_no_example_has_are_left_out(groups: TokenGroups) -> None:
     assert 0 < len(groups.found) == (counts > 0).sum()
     assert [ax.get_title() for ax in draw_token_groups(groups).axes] == groups.found
     assert display(groups).startswith("<img alt=")
+
+
+def test_the_figure_looks_as_it_did(groups: TokenGroups, tmp_path: Path) -> None:
+    check_result_look(groups, tmp_path)
 
 
 def test_page(groups: TokenGroups, tmp_path: Path) -> None:

@@ -1,0 +1,152 @@
+"""How fast a device may be before it waits for the host, measured without a device.
+
+python -m benchmarks.device --models DIR [DIR ...] --treebank FILE [--rounds 5]
+
+What the host does for every window of examples, on one thread, in milliseconds of processor time:
+
+prepare   examples read again, cut into pieces, sieves built, inputs made
+launch    the encoder's forward pass with the attention read and contracted, layer by layer
+fetch     what was read -> a block of scores
+plain     the forward pass alone, attention by SDPA: what any use of the model costs the host
+
+Launching is timed on the CPU with as little arithmetic as there can be, so that what is left is
+Python and the dispatch of operations: a model of the same family, layers and heads, of head size 2
+and random weights, and two examples of a few words in the place of a window. The batches are
+those of a device, 65,536 tokens at most. Preparing has a thread of its own; whether it and the
+rest overlap or take turns at the interpreter, a device that takes longer than the sum of all three
+for a window waits for nothing, and one that takes less than the longer of both threads waits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedModel
+
+from headroles.corpus import PreparedCorpus, prepared, read_conllu
+from headroles.encoding import ExampleEncoder
+from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
+from headroles.scoring import ScoreOptions, ScoringRun
+from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBatch, PlannedBlock
+from headroles.scoring.blocks import Counts
+from headroles.scoring.windows import windows_of
+
+WINDOWS, BATCH_TOKENS, SHORTEST = 4, 65536, 12
+JOBS: dict[str, dict[str, Any]] = {"default": {}, "all": {"relations": "all"}}
+LARGE = BertConfig(vocab_size=30522, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16)
+"""What BERT-large is made of."""
+HEADER = (
+    f"{'model':14} {'roles':8} {'prepare':>8} {'launch':>8} {'fetch':>8} {'plain':>8}"
+    f"  {'sentences/s':>16} {'tokens/s':>19}"
+)
+
+
+def main() -> None:
+    """Parse the command line and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", required=True)
+    parser.add_argument("--treebank", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print(f"milliseconds a window of the host, median of {arguments.rounds}", HEADER, sep="\n")
+    shapes = {Path(one).name: (one, AutoConfig.from_pretrained(one)) for one in arguments.models}
+    shapes["BERT-large"] = (arguments.models[0], LARGE)
+    with prepared(read_conllu(arguments.treebank)) as corpus:
+        for name, (tokenizer, config) in shapes.items():
+            options = ModelOptions(tokenizer=tokenizer, device="cpu")
+            encoder = load_encoder(narrow(config), options)
+            for job in JOBS:
+                measure(name, job, encoder, corpus, arguments.rounds)
+
+
+def narrow(config: Any) -> PreTrainedModel:
+    """A model of as many layers and heads, with as little to compute as there can be."""
+    small = type(config).from_dict(config.to_dict())
+    small.hidden_size, small.intermediate_size = 2 * config.num_attention_heads, 8
+    torch.manual_seed(0)
+    model: PreTrainedModel = AutoModel.from_config(small, attn_implementation="eager")
+    return model.eval()
+
+
+def measure(
+    name: str, job: str, encoder: LoadedEncoder, corpus: PreparedCorpus, rounds: int
+) -> None:
+    """Print the row of a model and a choice of roles."""
+    options = ScoreOptions(batch_tokens=BATCH_TOKENS, **JOBS[job])
+    with open_reader(encoder.model) as reader:
+        run = ScoringRun(encoder, reader, corpus, options)
+        scorer = BlockScorer(encoder, reader, run.roles, run.score, BATCH_TOKENS)
+        blocks = prepare(encoder, scorer, corpus)
+        small = smallest(scorer, blocks)
+        read = [as_if_read(block, reader.n_layers, reader.n_heads) for block in blocks]
+        n_batches = sum(len(block.batches) for block in blocks)
+        times = {
+            "prepare": typical(lambda: prepare(encoder, scorer, corpus), rounds),
+            "launch": typical(lambda: scorer.launch(small, lambda _: None), rounds) * n_batches,
+            "fetch": typical(lambda: [scorer.fetch(one, Counts()) for one in read], rounds),
+        }
+    plain = typical(lambda: run_plainly(encoder, small), rounds) * n_batches
+    together, apart = sum(times.values()), max(times["prepare"], times["launch"] + times["fetch"])
+    examples = [example for block in blocks for example in block.examples]
+    n_sentences = sum(len(example.sentences) for example in examples)
+    n_tokens = sum(map(len, examples))
+    milliseconds = "".join(f"{1000 * one / WINDOWS:9.1f}" for one in (*times.values(), plain))
+    rates = [f"{n / together:,.0f} - {n / apart:,.0f}" for n in (n_sentences, n_tokens)]
+    print(f"{name:14} {job:7}{milliseconds}  {rates[0]:>16} {rates[1]:>19}", flush=True)
+
+
+def prepare(
+    encoder: LoadedEncoder, scorer: BlockScorer, corpus: PreparedCorpus
+) -> list[PlannedBlock]:
+    """The first windows, as the thread that is ahead makes them."""
+    cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
+    windows = islice(windows_of(corpus, "adjacent"), WINDOWS)
+    return [scorer.plan(cutter.encode(examples, Counter())) for _, examples in windows]
+
+
+def smallest(scorer: BlockScorer, blocks: list[PlannedBlock]) -> PlannedBlock:
+    """One batch of two examples, the shortest that are no mere phrases."""
+    examples = [one for block in blocks for one in block.examples if len(one) >= SHORTEST]
+    return scorer.plan(sorted(examples, key=len)[:2])
+
+
+def as_if_read(block: PlannedBlock, n_layers: int, n_heads: int) -> LaunchedBlock:
+    """The block with scores of its batches that nobody read."""
+    read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]] = []
+    for batch in block.batches:
+        n_columns = max(max(plan.columns) for plan in batch.plans.values()) + 1
+        values = np.ones((len(batch.rows), n_layers, n_heads, n_columns), dtype=np.float32)
+        read.append((batch, values.copy))
+    return LaunchedBlock(block.examples, read)
+
+
+def run_plainly(encoder: LoadedEncoder, block: PlannedBlock) -> None:
+    """The forward pass as transformers runs it."""
+    with torch.inference_mode():
+        for batch in block.batches:
+            encoder.model(**batch.to_read[0])
+
+
+def typical(work: Callable[[], object], rounds: int) -> float:
+    """Seconds of processor time, the median."""
+    times = []
+    for _ in range(rounds + 1):  # the first warms up
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return statistics.median(times[1:])
+
+
+if __name__ == "__main__":
+    main()
