@@ -1,5 +1,6 @@
 """What is stored: files and folders that appear whole or not at all, and what they say."""
 
+from headroles.storage.claims import HIDDEN
 from headroles.storage.files import (
     encode_json,
     is_special,
@@ -9,7 +10,6 @@ from headroles.storage.files import (
     write_json,
 )
 from headroles.storage.folders import (
-    HIDDEN,
     changed_folder,
     check_result_folder,
     finish_swap,

@@ -36,7 +36,7 @@ from headroles.storage import (
     write_json,
     write_run,
 )
-from headroles.storage.folders import _Claim
+from headroles.storage.swaps import Swap
 
 FAILURES = [ValueError, KeyboardInterrupt, SystemExit]
 
@@ -551,11 +551,11 @@ def test_signals_wait_until_all_is_in_place(
     result(tmp_path, "old", ["a.csv"])
     (tmp_path / "notes.txt").touch()
     monkeypatch.setattr(
-        "headroles.storage.folders._Claim.follow",
-        lambda self, journal, follow=_Claim.follow: (
+        "headroles.storage.claims.Swap.put",
+        lambda self, *given, put=Swap.put, **named: (
             signal.raise_signal(signal.SIGINT),
-            follow(self, journal),
-        ),
+            put(self, *given, **named),
+        )[-1],
     )
     with pytest.raises(KeyboardInterrupt, match="are the new ones, and whole"):
         replace_all(tmp_path)

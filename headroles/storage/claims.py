@@ -1,0 +1,188 @@
+"""Result folders that belong to one process, which fills them as a whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from headroles.errors import HeadRolesError, StorageError
+from headroles.interrupts import signals_wait, told_when_interrupted
+from headroles.storage.files import cannot_be_written
+from headroles.storage.parts import Parts
+from headroles.storage.run import RUN_FILE, result_files
+from headroles.storage.swaps import Swap
+
+HIDDEN = ".headroles"
+PARTS = "parts"
+_LOCK = "lock"
+
+
+@dataclass
+class Claim:
+    """A result folder that belongs to this process."""
+
+    folder: Path
+    had_results: bool = False
+
+    @property
+    def hidden(self) -> Path:
+        """Where all stands that is no result."""
+        return self.folder / HIDDEN
+
+    @property
+    def parts(self) -> Parts:
+        """What is done of an unfinished run."""
+        return Parts(self.hidden / PARTS)
+
+    @cached_property
+    def swap(self) -> Swap:
+        """The renames that put results into their place."""
+        return Swap(self.folder, self.hidden)
+
+    def finish(self) -> None:
+        """Go on with renames that were cut short, if there are any."""
+        if self.swap.is_begun:
+            self._end(self.swap.go_on())
+
+    def _end(self, ends_parts: bool) -> None:
+        if ends_parts:
+            self.parts.remove()
+        self.swap.end()
+
+    def clear(self) -> None:
+        """Remove what is no result, nor part of one, unless its renames are still to be made."""
+        if self.swap.is_begun:
+            return
+        if not self.parts.count:
+            self.parts.remove()
+        with contextlib.suppress(OSError):  # it does no harm where it is
+            for entry in self.hidden.iterdir():
+                if entry.name == PARTS:
+                    continue
+                if entry.is_dir():
+                    shutil.rmtree(entry, ignore_errors=True)
+                elif entry.name != _LOCK:
+                    entry.unlink()
+
+    def holds_anything(self) -> bool:
+        """Whether there is anything in the folder but what belongs to the claim."""
+        return any(entry.name != HIDDEN for entry in self.folder.iterdir())
+
+    def take_up(self, resume: bool | None) -> None:
+        """Leave parts of an unfinished run where they are, or remove them, as ``resume`` says."""
+        if resume is False:
+            self.parts.remove()
+        elif resume is None and self.parts.count:
+            raise StorageError(
+                f"{self.folder} holds {self.parts.describe()} of an unfinished run; to go on with "
+                "it run the same command with --resume, to start anew with --no-resume"
+            )
+
+    def fill(self, replaced: tuple[str, ...] | None) -> Iterator[Path]:
+        """Yield the folder to write into, then put what stands there into its place."""
+        self.had_results = (self.folder / RUN_FILE).exists()
+        self.swap.new.mkdir()
+        try:
+            with told_when_interrupted(self.as_it_is):
+                yield self.swap.new
+            with signals_wait():
+                is_whole = replaced is None  # results, and not some files of theirs
+                old = self._results() if is_whole else replaced
+                self._end(self.swap.put(old or (), ends_parts=is_whole))
+        except KeyboardInterrupt as stop:
+            stop.args = stop.args or (self.as_it_is(),)
+            raise
+
+    def as_it_is(self) -> str:
+        """What the folder holds if the run ends here, for people."""
+        if self.swap.is_done:
+            return f"the results in {self.folder} are the new ones, and whole"
+        if self.swap.is_begun:
+            return f"the results in {self.folder} are being replaced; the next command finishes it"
+        told = f"the results in {self.folder} are as they were" if self.had_results else ""
+        if self.parts.count:
+            kept = f"{self.parts.describe()} of the new ones" if told else self.parts.describe()
+            return (
+                f"{told + ', and ' if told else ''}{kept} of the work "
+                f"{'is' if self.parts.count == 1 else 'are'} kept in {self.folder}; "
+                "to go on, run the same command with --resume"
+            )
+        return told or f"nothing was written to {self.folder}"
+
+    def noted(self, error: HeadRolesError) -> HeadRolesError:
+        """The error with a note that says which parts are kept, if any are."""
+        if self.parts.count:
+            error.add_note(self.as_it_is())
+        return error
+
+    def _results(self) -> list[str]:
+        """Paths of the files of the results that the new ones replace."""
+        new = self.swap.new
+        within = [place.relative_to(new) for place in new.rglob("*") if place.is_dir()]
+        return [
+            (place / name).as_posix()
+            for place in (*within, Path())
+            for name in result_files(self.folder / place)
+        ]
+
+
+@contextmanager
+def claimed(folder: str | Path, patience: float = 0.0) -> Iterator[Claim]:
+    """The folder, made if there is none, for this process alone."""
+    claim = Claim(Path(folder).absolute())
+    try:
+        made = _make_folders(claim.folder)
+        try:
+            with _locked(claim, patience):
+                claim.finish()
+                claim.clear()  # what a run left that was killed
+                try:
+                    yield claim
+                finally:
+                    claim.clear()
+        finally:
+            for place in made:  # those that are still empty
+                with contextlib.suppress(OSError):
+                    place.rmdir()
+    except OSError as error:
+        raise cannot_be_written(claim.folder, error) from error
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make ``folder`` and its parents; those that were not there, the innermost first."""
+    missing = []
+    for place in (folder, *folder.parents):
+        if place.exists():
+            if not place.is_dir():
+                raise StorageError(f"{place} is a file; name a folder for the results")
+            break
+        missing.append(place)
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+@contextmanager
+def _locked(claim: Claim, patience: float) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
+    claim.hidden.mkdir(exist_ok=True)
+    lock = FileLock(claim.hidden / _LOCK, timeout=patience)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise StorageError(
+            f"another run is writing into {claim.folder}; wait for it, or name another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        # While the lock is held: who comes now finds it gone, and makes a new one.
+        with contextlib.suppress(OSError):
+            (claim.hidden / _LOCK).unlink()
+            claim.hidden.rmdir()
+        lock.release()
