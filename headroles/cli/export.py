@@ -47,6 +47,13 @@ class ExportOptions(Options):
     value: Annotated[str | None, Option("What a wide table shows: a column of the long one.")] = (
         None
     )
+    columns: Annotated[
+        tuple[str, ...] | None,
+        Option(
+            "Only these columns of the table, separated by commas, in this order.",
+            convert=split_names,
+        ),
+    ] = None
     role: Annotated[
         tuple[str, ...] | None,
         Option("Only these roles, separated by commas.", convert=split_names),
@@ -81,7 +88,7 @@ def export(
     if out is not None:
         _refuse_results(out)
     table = load_table(folder).where(options.role, options.layer, options.only_assigned)
-    content = table.export(fmt, options.view, options.value)
+    content = table.export(fmt, options.view, options.value, options.columns)
     if out is None:
         sys.stdout.buffer.write(content)
     else:

@@ -98,15 +98,26 @@ class Result(Stored):
         table: pd.DataFrame = made
         return table
 
-    def export(self, fmt: str, view: str = "long", value: str | None = None) -> bytes:
+    def export(
+        self,
+        fmt: str,
+        view: str = "long",
+        value: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> bytes:
         """A view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
 
-        Raises UsageError for another format, and for what `view` refuses.
+        Of ``columns`` those are taken, in that order. Raises UsageError for another format, for a
+        column that the view does not have, and for what `view` refuses.
         """
         table = self.view(view, value)
         if not isinstance(table.index, pd.RangeIndex) and table.index.name is not None:
             table = table.reset_index()
-        return export_frame(table.rename(columns=str), fmt, self.provenance)
+        table = table.rename(columns=str)
+        for name in columns or ():
+            if name not in table.columns:
+                raise UsageError(not_among("column", name, list(table.columns)))
+        return export_frame(table if columns is None else table[[*columns]], fmt, self.provenance)
 
     def write_files(self, folder: Path) -> list[str]:
         """The table as CSV, to be read everywhere, and as Parquet."""

@@ -101,6 +101,9 @@ def test_views(recipes: Recipes) -> None:
     assert recipes.view() is recipes.frame
     assert recipes.view("quick")["dish"].tolist() == ["soup"]
     assert recipes.export("csv", view="quick") == b"dish,minutes\nsoup,20.0\n"
+    assert recipes.export("csv", columns=["minutes", "dish"]) == b"minutes,dish\n20.0,soup\n,stew\n"
+    with pytest.raises(UsageError, match="no column 'dich'; did you mean 'dish'"):
+        recipes.export("csv", columns=["dich"])
     with pytest.raises(UsageError, match="the view is 'slow'; it must be one of long, quick"):
         recipes.view("slow")
     with pytest.raises(UsageError, match="--value is what a wide table shows"):
