@@ -125,4 +125,4 @@ def _whole(number: float) -> str:
     """A count for people; - is what there is not."""
     if math.isnan(number):
         return "-"
-    return f"> {_BEYOND_REACH:,}" if number > _BEYOND_REACH else f"{int(number):,}"
+    return f">{_BEYOND_REACH:,}" if number > _BEYOND_REACH else f"{int(number):,}"

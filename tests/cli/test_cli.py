@@ -312,7 +312,7 @@ class TestOptions:
         self, bert_folder: Path, corpus: Path, out: Path
     ) -> None:
         shown = run_well("classify", bert_folder, corpus, "--score", "excess", "--out", out).stdout
-        assert "mean excess score > 0.1 (alpha" in shown
+        assert "mean excess score > 0.1; of contrasts > 0 (alpha" in shown
         table = RoleTable.load(out)
         assert provenance(out)["options"]["score"] == "excess"
         assert provenance(out)["tests"]["threshold"] == 0.1
@@ -512,6 +512,12 @@ class TestAssign:
 
 
 class TestPower:
+    @staticmethod
+    def readable(number: float) -> str:
+        if np.isnan(number):
+            return "-"
+        return ">1,000,000" if number > 1_000_000 else f"{number:,.0f}"
+
     def test_tells_the_examples_of_each_role(self, classified: Path) -> None:
         before = {name: (classified / name).read_bytes() for name in RESULTS}
         arguments = ("power", classified, "--power", 0.9, "--threshold", 1.2)
@@ -522,7 +528,7 @@ class TestPower:
         for role, expected in plan.summary().iterrows():
             share, *counts = rows[str(role)]
             assert share == f"{expected['share']:.0%}"
-            readable = ["-" if np.isnan(n) else f"{n:,.0f}" for n in expected.drop("share")]
+            readable = [self.readable(n) for n in expected.drop("share")]
             assert counts == readable
         assert {name: (classified / name).read_bytes() for name in RESULTS} == before
 
