@@ -94,8 +94,8 @@ def role_importance_page(folder: Path) -> Page:
         f"than without as many other heads of the same layers, for {less} to be smaller.",
     )
     caption = (
-        "Loss without all heads with a role, less the loss without as many others, with "
-        "intervals; in brackets the number of heads."
+        "Loss without heads with a role, less the loss without as many others of their layers, "
+        "with intervals; in brackets the number of heads with the role."
     )
     pictures = (Picture((figure_of(draw_role_importance(result)),), caption),)
     return plain_page(result, "Do attention heads with a role matter more?", answer, pictures)

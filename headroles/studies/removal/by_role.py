@@ -25,11 +25,10 @@ from headroles.studies.removal.orders import (
     load_roles,
     present_heads,
     rises_of,
-    without_each,
 )
 from headroles.studies.removal.resuming import keep_parts
-from headroles.tasks import TaskRun, open_run
-from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values
+from headroles.studies.removal.role_removals import compare_removed
+from headroles.tasks import open_run
 
 FloatArray = NDArray[np.float64]
 COLUMNS = (
@@ -62,8 +61,9 @@ class RoleImportance(Result):
     ``importance_difference`` and ``loss_difference`` are means over the heads with the role, of
     their importance and of the rise of the loss without each, less the means of their layers; both
     are tested by permuting heads within layers. ``removed_difference`` is the loss of the model
-    without all of these heads less its mean over draws of ``drawn_heads`` others of the same layers
-    (a layer gives as many as lack the role), tested over examples, with its interval.
+    without ``drawn_heads`` of these heads less that without as many others of the same layers,
+    tested over examples and draws, with its interval. These are all heads with the role, but of
+    layers where fewer lack it as many as those, drawn anew each time; NaN where none lacks it.
     ``shared_with`` is the role that most of these heads have too, and ``overlap`` the share of
     heads with either role that have both: what is found of one may be the doing of the other.
     """
@@ -79,7 +79,8 @@ class RoleImportance(Result):
         yield (
             f"heads with a role less others of their layers, {task['examples']} examples of "
             f"{self.provenance['corpus']['file']}\n"
-            f"importance: {asked['estimator']}; {asked['correction']} over roles\n"
+            f"importance: {asked['estimator']}; {asked['correction']} over roles; removed: so many "
+            "heads with the role, against as many others\n"
         )
         rows = [
             (
@@ -89,13 +90,22 @@ class RoleImportance(Result):
                 f"{row.p_importance_adjusted:.2g}",
                 f"{row.loss_difference:+.4f}",
                 f"{row.p_loss_adjusted:.2g}",
+                str(row.drawn_heads),
                 f"{row.removed_difference:+.3f}",
                 f"{row.p_removed_adjusted:.2g}",
                 f"{row.shared_with!s} {row.overlap:.2f}" if row.shared_with else "",
             )
             for row in self.frame.itertuples()
         ]
-        names = ("importance", "p", "loss without each", "p ", "without all, less drawn", "p  ")
+        names = (
+            "importance",
+            "p",
+            "loss without each",
+            "p ",
+            "removed",
+            "loss less others'",
+            "p  ",
+        )
         yield Grid(("role", "heads", *names, "shares heads with"), tuple(rows))
         alike = self.frame[self.frame["overlap"] > 1 / 2]["role"].tolist()
         if alike:
@@ -116,7 +126,7 @@ def compare_roles_in_task(
     """Test whether heads with a role matter more to a task than other heads of their layers.
 
     Three answers: by importance (derivatives), by the loss without each head, and by the loss
-    without all heads of a role against draws of as many others of the same layers.
+    without heads of a role against draws of as many others of the same layers.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
@@ -150,7 +160,7 @@ def role_importance(
             **_overlaps(having),
             **_within(importances, heads, having, options, "importance"),
             **_within(rises, heads, having, options, "loss"),
-            **_removed(run, heads, having, options),
+            **compare_removed(run, heads, having, options),
         }
     )
     provenance = {**run.provenance(options), "compared": options.record()}
@@ -199,50 +209,4 @@ def _within(
         f"{name}_difference": found[:, 0],
         f"p_{name}": found[:, 1],
         f"p_{name}_adjusted": _correct(found[:, 1], options),
-    }
-
-
-def draw_others(own: Sequence[Head], heads: Sequence[Head], rng: np.random.Generator) -> list[Head]:
-    """As many heads that are not of ``own``, of the same layers, as far as there are so many."""
-    drawn: list[Head] = []
-    for layer in sorted({layer for layer, _ in own}):
-        others = [head for head in heads if head[0] == layer and head not in own]
-        n = min(len(others), sum(one == layer for one, _ in own))
-        drawn += [others[place] for place in rng.permutation(len(others))[:n]]
-    return drawn
-
-
-def _removed(
-    run: TaskRun,
-    heads: Sequence[Head],
-    having: Mapping[str, Sequence[Head]],
-    options: RoleImportanceOptions,
-) -> dict[str, Any]:
-    """The losses without the heads of each role, and without others."""
-    rng = np.random.default_rng(options.seed)
-    sets = [
-        [list(own), *(draw_others(own, heads, rng) for _ in range(options.draws))]
-        for own in having.values()
-    ]
-    gates = without_each((removed for draws in sets for removed in draws), run.shape)
-    losses = run.outcomes(gates, on_batch=options.on_progress).losses
-    losses = losses.reshape(len(losses), len(sets), -1)
-    drawn_heads = np.array([len(draws[1]) for draws in sets])
-    differences = losses[:, :, 0] - losses[:, :, 1:].mean(-1)
-    differences[:, drawn_heads == 0] = np.nan  # whole layers have the role
-    tested = Hypotheses.of(
-        differences, 0.0, labels=np.zeros(len(sets), dtype=np.intp), names=("roles",)
-    )
-    asked = TestOptions(alpha=options.alpha, correction="none", clusters="none")
-    p_values = find_p_values(tested, asked, "two-sided").single
-    intervals = find_intervals(tested, asked)
-    return {
-        "drawn_heads": drawn_heads,
-        "removed_loss": losses[:, :, 0].mean(0),
-        "drawn_loss": losses[:, :, 1:].mean((0, 2)),
-        "removed_difference": tested.moments.mean,
-        "ci_low": intervals.ci_low,
-        "ci_high": intervals.ci_high,
-        "p_removed": p_values,
-        "p_removed_adjusted": _correct(p_values, options),
     }

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from headroles import RoleTable, classify_heads, read_conllu
 from headroles.cli import app
 from headroles.errors import UsageError
+from headroles.inference import crossed_t_test
 from headroles.studies.removal import RoleImportance, compare_roles_in_task
-from headroles.studies.removal.by_role import draw_others
+from headroles.studies.removal.role_removals import draw_pair
 from headroles.tasks import TaskOptions, open_run
 
 
@@ -43,23 +44,36 @@ def test_losses_without_a_role(
     heads = [(layer, head) for layer in range(3) for head in range(4)]
     own = RoleTable.load(roles).heads_with(row["role"])
     rng = np.random.default_rng(0)
-    gates = torch.ones(4, 3, 4)
-    for place, removed in enumerate([own, *(draw_others(own, heads, rng) for _ in range(3))]):
-        for head in removed:
-            gates[place][head] = 0
-    losses = run.outcomes(gates).losses
-    assert row["removed_loss"] == pytest.approx(losses[:, 0].mean())
-    difference = losses[:, 0] - losses[:, 1:].mean(1)
+    pairs = [draw_pair(own, heads, rng) for _ in range(3)]
+    gates = torch.ones(3, 2, 3, 4)
+    for draw, pair in enumerate(pairs):
+        for side, removed in enumerate(pair):
+            for head in removed:
+                gates[draw, side][head] = 0
+    losses = run.outcomes(gates.flatten(0, 1)).losses.reshape(-1, 3, 2)
+    assert row["drawn_heads"] == len(pairs[0][0]) == len(pairs[0][1])
+    assert row["removed_loss"] == pytest.approx(losses[..., 0].mean())
+    assert row["drawn_loss"] == pytest.approx(losses[..., 1].mean())
+    difference = losses[..., 0] - losses[..., 1]
     assert row["removed_difference"] == pytest.approx(difference.mean())
-    assert row["p_removed"] == pytest.approx(stats.ttest_1samp(difference, 0).pvalue)
+    by_example = stats.ttest_1samp(difference.mean(1), 0)
+    crossed = crossed_t_test(difference[:, :, None])
+    assert row["p_removed"] == pytest.approx(crossed.p_value[0])
+    assert row["p_removed"] > by_example.pvalue  # draws are random, too
 
 
-def test_others_are_of_the_same_layers() -> None:
+def test_as_many_with_the_role_as_without_it() -> None:
     heads = [(layer, head) for layer in range(3) for head in range(4)]
-    own = [(0, 0), (0, 1), (0, 2), (2, 3)]
-    drawn = draw_others(own, heads, np.random.default_rng(1))
-    assert sorted(layer for layer, _ in drawn) == [0, 2]  # layer 0 has one other head only
-    assert not set(drawn) & set(own)
+    own = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3), (2, 3)]
+    chosen = set()
+    for seed in range(9):
+        having, others = draw_pair(own, heads, np.random.default_rng(seed))
+        # Layer 0 has one other head only, and layer 1 none.
+        assert [layer for layer, _ in having] == [layer for layer, _ in others] == [0, 2]
+        assert set(having) <= set(own)
+        assert not set(others) & set(own)
+        chosen.add(having[0])
+    assert len(chosen) > 1
 
 
 def test_saves_loads_and_shows(found: RoleImportance, tmp_path: Path) -> None:
