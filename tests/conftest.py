@@ -17,9 +17,14 @@ from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedToken
 from headroles import HeadScores, Role, sample_treebank
 from headroles.roles import SCORES, RoleOptions, choose_roles
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # What a shell runs in its background ignores SIGINT, and so would the commands under test.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# What a shell runs in its background ignores SIGINT, what nohup runs SIGHUP, and so would the
+# commands under test.
+for _number, _usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,;:!?'-$"
 FREQUENT = "the of and to a in is it was for on with as at by from that this".split()
