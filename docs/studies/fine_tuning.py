@@ -44,8 +44,7 @@ from docs.studies.roles import scores_of
 from headroles import HeadScores, RoleShifts, assign_roles, compare_roles, read_conllu, storage
 from headroles.errors import UsageError
 from headroles.provenance import new_provenance
-from headroles.roles import SCORES
-from headroles.roles.syntactic import BEYOND_OFFSET
+from headroles.roles import SCORES, is_contrast
 from headroles.studies.comparison import STATUSES
 
 BEFORE = "before"
@@ -422,9 +421,7 @@ def local_and_syntactic(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
         table = assign_roles(those)
         has = table.wide()
         relations = [
-            role
-            for role in table.roles
-            if role.startswith("syntactic") and not role.endswith(BEYOND_OFFSET)
+            role for role in table.roles if role.startswith("syntactic") and not is_contrast(role)
         ]
         local, syntactic = has["local"], has[relations].any(axis=1)
         n_local, n_syntactic, both = local.sum(), syntactic.sum(), (local & syntactic).sum()
@@ -449,7 +446,7 @@ def decided_p_values(scores: Mapping[str, HeadScores]) -> pd.DataFrame:
         row: dict[str, object] = {"checkpoint": name}
         for what, chosen in (
             ("four roles", frame["role"].isin(PUBLISHED_ROLES)),
-            ("all roles", ~frame["role"].str.endswith(BEYOND_OFFSET)),
+            ("all roles", ~frame["role"].map(is_contrast)),
         ):
             p = frame.loc[chosen, "p_value"].dropna()
             row[f"{what}: tests"] = len(p)

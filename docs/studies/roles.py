@@ -29,8 +29,7 @@ from headroles import HeadScores, RoleTable, assign_roles, read_conllu, score_he
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, Skipped, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.inference import adjust_p_values, t_test
-from headroles.roles import SCORES
-from headroles.roles.syntactic import BEYOND_OFFSET
+from headroles.roles import SCORES, contrast_of, is_contrast
 
 CORRECTIONS = ("none", "fdr_bh", "fdr_tsbh", "fdr_by", "hochberg", "holm", "bonferroni", "max_t")
 THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
@@ -102,9 +101,9 @@ def by_contrast(kept: dict[str, HeadScores]) -> pd.DataFrame:
     for model, scores in kept.items():
         table = assign_roles(scores)
         has = table.wide().set_index(["layer", "head"])
-        roles = [role for role in table.roles if f"{role}:{BEYOND_OFFSET}" in table.roles]
+        roles = [role for role in table.roles if contrast_of(role) in table.roles]
         columns["role"] = [*roles, "any of them"]
-        both = {role: has[role] & has[f"{role}:{BEYOND_OFFSET}"] for role in roles}
+        both = {role: has[role] & has[contrast_of(role)] for role in roles}
         cells = [f"{int(has[role].sum())} -> {int(both[role].sum())}" for role in roles]
         all_heads = int(has[roles].any(axis=1).sum())
         columns[model] = [*cells, f"{all_heads} -> {int(pd.DataFrame(both).any(axis=1).sum())}"]
@@ -133,7 +132,7 @@ def by_threshold(scores: HeadScores) -> pd.DataFrame:
     ``controls above`` is the share of the means that heads give to pairs at the offsets of arcs
     that are no arcs: what position alone brings about.
     """
-    roles = [r.id for r in scores.roles if r.is_tested and not r.id.endswith(BEYOND_OFFSET)]
+    roles = [r.id for r in scores.roles if r.is_tested and not is_contrast(r.id)]
     values = np.concatenate([scores.column(role) for role in roles], axis=1)
     documents = np.asarray(scores.documents)
     names = np.random.default_rng(0).permutation(np.unique(documents))
@@ -165,7 +164,7 @@ def control_means(scores: HeadScores) -> NDArray[np.float64]:
     """
     means = []
     for role in scores.role_ids:
-        if role.endswith(BEYOND_OFFSET) and role.count(":") == 3:
+        if is_contrast(role) and role.count(":") == 3:
             contrast = np.nanmean(scores.column(role), axis=0)
             means.append(np.nanmean(scores.column(role.rsplit(":", 1)[0]), axis=0) - contrast)
     return np.concatenate(means)
@@ -179,7 +178,7 @@ def permuted_row(model: str, corpus: Corpus, seed: int) -> dict[str, object]:
         return (move_arcs(sentence, generator) for sentence in corpus.read(skipped))
 
     table: RoleTable = assign_roles(score_heads(model, Corpus(corpus.source, read)))
-    contrasts = table.frame[table.frame["role"].str.endswith(BEYOND_OFFSET)]
+    contrasts = table.frame[table.frame["role"].map(is_contrast)]
     p = contrasts["p_value"].to_numpy()
     return {
         "seed": seed,

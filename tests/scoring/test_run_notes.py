@@ -55,7 +55,10 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
     assert provenance["pieces"] == counted(3 + 1 + 4 + 5 + 1, 3, 6, 2)["pieces"]
     assert facts_of_run(provenance)["pieces"] == provenance["pieces"]
     shown = describe_run({**provenance, "absent_relations": []})
-    assert "pieces  14 from 6 words; unknown: 21.4% of the pieces, 33.3% of the words" in shown
+    assert (
+        "pieces  14 from 6 words, 14 an example; unknown: 21.4% of the pieces, 33.3% of the words"
+        in shown
+    )
     assert f"{tmp_path}: 1 files taken, 1 left: README" in shown
     (warned,) = [one.text for one in scores.shown() if isinstance(one, Warned)]
     assert "does not know 21% of the word pieces, and no piece of 33% of the words" in warned
