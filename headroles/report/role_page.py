@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from headroles import storage
 from headroles.errors import CorpusError, HeadRolesError
 from headroles.inference import NO, UNDECIDED, UNTESTABLE, YES
@@ -129,7 +131,6 @@ def _roles(table: RoleTable) -> Section:
     answers, certified = table.answers(), table.certified()
     best = {row["role"]: row for row in _best(table, table.roles)}
     sizes = table.frame.groupby("role")[["n", "n_clusters"]].max()
-    limits = table.frame.groupby("role")["threshold"].first()
     # A column of a table this wide has to say something.
     shown = [name for name in (NO, UNDECIDED, UNTESTABLE) if answers[name].any()]
     rows = tuple(
@@ -140,7 +141,6 @@ def _roles(table: RoleTable) -> Section:
             *(str(answers.loc[role, name]) for name in shown),
             f"{best[role]['layer']}-{best[role]['head']}" if role in best else "",
             _with_interval(best[role]) if role in best else "",
-            f"{limits[role]:.3g}",
             *map(str, sizes.loc[role]),
             words.get(role, ""),
         )
@@ -148,9 +148,21 @@ def _roles(table: RoleTable) -> Section:
     )
     named = ("without" if name == NO else name for name in shown)
     names = ("role", "heads with it", "certified", *named)
-    others = ("strongest", "mean and interval", "threshold", "examples", "clusters", "looks at")
-    caption = "Each role, how many heads have it, and the strongest of them."
+    others = ("strongest", "mean and interval", "examples", "clusters", "looks at")
+    caption = f"Each role, how many heads have it, and the strongest of them. {_limits(table)}"
     return Section("Roles", tables=(Table(caption, names + others, rows),))
+
+
+def _limits(table: RoleTable) -> str:
+    """What means are compared with, for people."""
+    limits = table.frame.groupby("role", sort=False)["threshold"].first()
+    contrasts = np.array([is_contrast(str(role)) for role in limits.index], dtype=bool)
+    told = [
+        f"{what} {' to '.join(dict.fromkeys((f'{own.min():.3g}', f'{own.max():.3g}')))}"
+        for what, own in (("of roles", limits[~contrasts]), ("of contrasts", limits[contrasts]))
+        if len(own)
+    ]
+    return f"Thresholds: {', '.join(told)}."
 
 
 def _strongest(folder: Path, table: RoleTable) -> Section:
