@@ -19,7 +19,8 @@ demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
 
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks
+	# Two processes of one thread each: models as small as those of the tests gain nothing by more.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks
 
 test-browser: $(VENV)/.browser
 	$(BIN)/python -m pytest -rs tests/browser

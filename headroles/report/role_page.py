@@ -83,7 +83,10 @@ def _strongest_of_all(table: RoleTable) -> str:
 
 def _beyond_position(table: RoleTable) -> str:
     """How many syntactic roles of heads are more than position; nothing without contrasts."""
-    by_role = {role: set(table.heads_with(role)) for role in table.roles}
+    rows = _rows(table.assigned)
+    by_role: dict[str, set[tuple[int, int]]] = {role: set() for role in table.roles}
+    for row in rows:
+        by_role[row["role"]].add((row["layer"], row["head"]))
     having = {
         role: heads for role, heads in by_role.items() if heads and contrast_of(role) in by_role
     }
@@ -94,7 +97,7 @@ def _beyond_position(table: RoleTable) -> str:
     strongest = (
         f"; the largest mean among these is that of {row['layer']}-{row['head']} for "
         f"{row['role']}: {_with_interval(row)}, threshold {row['threshold']:.3g}"
-        for row in _rows(table.assigned)
+        for row in rows
         if (row["layer"], row["head"]) in beyond.get(row["role"], ())
     )
     return (
