@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.report.maps import draw_grid
+from headroles.report.maps import centre_scale, draw_grid
 from headroles.report.style import DIVERGING, THRESHOLD, line_looks, new_axes, plain
 from headroles.wording import not_among
 
@@ -66,8 +66,7 @@ def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | Non
     values = np.array([[cell["relative_drop"] for cell in row] for row in found])
     ax = new_axes(ax, 3 + 0.9 * len(names), 1.3 + 0.28 * len(removals))
     mesh = draw_grid(ax, values, DIVERGING)
-    reach = float(np.nanmax(np.abs(values))) or 1.0
-    mesh.set_clim(-reach, reach)
+    reach = centre_scale(mesh, values)
     bar = ax.figure.colorbar(mesh, ax=ax, label="relative drop")
     bar.formatter = PercentFormatter(1)
     for (row, column), value in np.ndenumerate(values):

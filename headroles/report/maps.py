@@ -244,6 +244,13 @@ def draw_grid(
     return mesh
 
 
+def centre_scale(mesh: QuadMesh, values: NDArray[np.float64]) -> float:
+    """Put 0 into the middle of the scale of values that have signs. Returns how far it reaches."""
+    reach = float(np.nanmax(np.abs(values))) or 1.0
+    mesh.set_clim(-reach, reach)
+    return reach
+
+
 def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
     """Numbers of the cells, in the ink that can be read on them."""
     most = np.nanmax(grid)

@@ -19,7 +19,7 @@ from headroles.roles import contrast_of, is_contrast
 from headroles.scoring import HeadScores, about_length
 from headroles.studies.examples import Examples, examples_of_heads
 from headroles.studies.options import ExampleOptions
-from headroles.studies.role_summary import contradicted
+from headroles.studies.role_summary import ABOUT_WHAT, contradicted
 from headroles.studies.role_table import RoleTable
 from headroles.wording import listed
 
@@ -216,7 +216,7 @@ def _cautions(table: RoleTable) -> Iterator[str]:
     for reason, count in skipped.items():
         yield f"{count} examples were skipped: {reason}."
     if told := about_length(table.provenance):
-        yield f"{told[0].upper()}{told[1:]}."
+        yield _sentence(told)
     if not (rows := contradicted(table)).empty:
         named = [
             f"{row['layer']}-{row['head']} {row['role']} ({row['answer']}, certified "
@@ -224,9 +224,8 @@ def _cautions(table: RoleTable) -> Iterator[str]:
             for row in _rows(rows)
         ]
         yield (
-            "What is certified is a weighted mean, in which examples that could score far from "
-            "the threshold, long ones above all, count less. Where the two disagree, the role "
-            f"rests on those examples: {listed(named, 8)}."
+            f"{_sentence(ABOUT_WHAT)} Where the two disagree, the role rests on those examples: "
+            f"{listed(named, 8)}."
         )
     answers = table.answers().sum()
     for name, means in (
@@ -251,6 +250,10 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _words(table: RoleTable) -> dict[str, str]:
     return {one["id"]: one.get("words", "") for one in table.provenance.get("roles", ())}
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _with_interval(row: dict[str, Any]) -> str:

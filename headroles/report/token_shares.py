@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headroles.errors import UsageError
+from headroles.report.maps import MOST_LABELS
 from headroles.report.style import BRIGHT, DARK, THRESHOLD, new_axes
 from headroles.wording import not_among
 
@@ -39,7 +40,7 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
         ax.vlines(layers, own["ci_low"], own["ci_high"], color=look["color"])
     uniform = float(rows["mean"].loc[("tokens", _ALL)])
     ax.axhline(uniform, color=THRESHOLD, linestyle="dotted", label="share of the tokens")
-    ax.set_xticks(layers[:: 1 if len(layers) <= 16 else 2])
+    ax.set_xticks(layers[:: -(-len(layers) // MOST_LABELS)])
     ax.set(ylim=(0, 1), xlabel="layer", ylabel="share")
     ax.set_title(group, fontsize=10)
     ax.legend(fontsize="small")

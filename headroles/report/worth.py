@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.report.maps import draw_grid, ink_on
+from headroles.report.maps import centre_scale, draw_grid, ink_on
 from headroles.report.style import DARK, DIVERGING, THRESHOLD, new_axes, plain
 from headroles.wording import not_among
 
@@ -110,8 +110,7 @@ def _map_of(
     ax = new_axes(ax, max(4.5, 2.2 + 0.42 * heads), 1.5 + 0.36 * layers)
     mesh = draw_grid(ax, values, DIVERGING) if is_signed else draw_grid(ax, values)
     if is_signed:
-        reach = float(np.nanmax(np.abs(values))) or 1.0
-        mesh.set_clim(-reach, reach)
+        centre_scale(mesh, values)
     ax.figure.colorbar(mesh, ax=ax, label=label)
     ax.set(xlabel="head", ylabel="layer")
     return ax

@@ -74,7 +74,7 @@ class Result(Stored):
     def _rows_of(self, column: str, names: Sequence[str | int]) -> NDArray[np.bool_]:
         if column not in self.frame:
             raise UsageError(f"the rows of a {self.kind} are not by {column}")
-        known = list(dict.fromkeys(self.frame[column]))
+        known = self.frame[column].unique().tolist()
         for name in names:
             if name not in known:
                 raise UsageError(not_among(column, name, [str(one) for one in known]))

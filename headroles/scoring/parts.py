@@ -7,11 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load, save
 
 from headroles.errors import StorageError
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
-from headroles.storage import OpenParts
+from headroles.storage import OpenParts, decode_arrays, encode_arrays
 
 _RECORD = "record"
 """What a part holds beside arrays, as JSON in an array of bytes."""
@@ -46,18 +45,17 @@ def pack(part: Part) -> bytes:
     for one in fields(ScoreBlock) if part.block is not None else ():
         value = getattr(part.block, one.name)
         if isinstance(value, np.ndarray):
-            # What does not lie in order would be written as if it did.
-            arrays[one.name] = np.ascontiguousarray(value)
+            arrays[one.name] = value
         elif value is not None:
             lists[one.name] = value
     record = {"counts": part.counts.record(), "block": lists if part.block is not None else None}
     arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
-    return save(arrays)
+    return encode_arrays(arrays)
 
 
 def unpack(content: bytes) -> Part:
     """The part that `pack` made these bytes from."""
-    arrays: dict[str, Any] = load(content)
+    arrays: dict[str, Any] = decode_arrays(content)
     record = json.loads(arrays.pop(_RECORD).tobytes())
     counts = Counts.from_record(record["counts"])
     if record["block"] is None:

@@ -1,5 +1,6 @@
 """What is stored: files and folders that appear whole or not at all, and what they say."""
 
+from headroles.storage.arrays import decode_arrays, encode_arrays
 from headroles.storage.claims import HIDDEN
 from headroles.storage.files import (
     encode_json,
@@ -46,8 +47,10 @@ __all__ = [
     "check_files",
     "check_record",
     "check_result_folder",
+    "decode_arrays",
     "differences",
     "digests_of",
+    "encode_arrays",
     "encode_json",
     "finish_swap",
     "is_special",

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
-from headroles.errors import UsageError
 from headroles.models import Model
 from headroles.options import takes
 from headroles.results import Shown, as_html, as_text, drawn, save_together
 from headroles.scoring import ALONE, HeadScores, Sharing, describe_run, facts_of_run, score
 from headroles.studies.assignment import assign
-from headroles.studies.heads import ONE_DOCUMENT
+from headroles.studies.heads import refuse_one_document
 from headroles.studies.options import ClassifyOptions, ThresholdOptions, UntilOptions
 from headroles.studies.role_table import RoleTable
 from headroles.studies.stopping import Stopping
+from headroles.testing import UnitOptions
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +66,7 @@ def classify(
 ) -> Classification:
     """`classify_heads` for callers that have their options together; `sharing` is of scoring."""
     if options.tests.clusters == "document":  # refused before long work
-        corpus = _of_several_documents(as_corpus(corpus))
+        corpus = _of_several_documents(as_corpus(corpus), options.tests)
     if options.until is None:
         scores = score(model, corpus, options, sharing)
     else:
@@ -77,7 +77,7 @@ def classify(
     return Classification(scores, assign(scores, options))
 
 
-def _of_several_documents(corpus: Corpus) -> Corpus:
+def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:
     """The same corpus; reading it to its end raises UsageError if it is one document."""
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -85,7 +85,7 @@ def _of_several_documents(corpus: Corpus) -> Corpus:
         for sentence in corpus.read(skipped):
             documents.add(sentence.document)
             yield sentence
-        if len(documents) == 1:
-            raise UsageError(ONE_DOCUMENT)
+        if documents:  # that there is none at all is told by who reads
+            refuse_one_document(len(documents), options)
 
     return replace(corpus, read=read)

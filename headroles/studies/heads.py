@@ -24,7 +24,7 @@ from headroles.testing import Hypotheses, LevelOptions, UnitOptions
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
 
-ONE_DOCUMENT = (
+_ONE_DOCUMENT = (
     "all examples are of one document, so there are no documents to cluster by; "
     "pass clusters='none' (--clusters none) to take examples as independent"
 )
@@ -199,9 +199,14 @@ def are_units(n_documents: int, options: UnitOptions) -> bool:
 
     Raises UsageError for examples of one document that are to be clustered by document.
     """
-    if options.clusters == "document" and n_documents < 2:
-        raise UsageError(ONE_DOCUMENT)
+    refuse_one_document(n_documents, options)
     return options.clusters != "none" and n_documents > 1
+
+
+def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
+    """Raise UsageError for so few documents if examples are to be clustered by document."""
+    if options.clusters == "document" and n_documents < 2:
+        raise UsageError(_ONE_DOCUMENT)
 
 
 def scores_of(given: Any) -> HeadScores:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from headroles.studies.role_table import RoleTable
 
 _STRONGEST = 3
+ABOUT_WHAT = (
+    "what is certified is a weighted mean, in which examples that could score far from the "
+    "threshold, long ones above all, count less"
+)
 
 
 def summarized(table: RoleTable) -> Iterator[Shown]:
@@ -91,8 +95,7 @@ def _about_certified(table: RoleTable) -> str:
     return (
         f"certified (by betting and e-BH, whatever the distribution of scores): {counts}"
         + f"; {against} against the answer given" * bool(against)
-        + "\nwhat is certified is a weighted mean (certified_mean), in which examples that could "
-        "score far from the threshold, long ones above all, count less\n"
+        + f"\n{ABOUT_WHAT} (certified_mean)\n"
     )
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.corpus import Corpus, as_corpus, prepared
-from headroles.errors import CorpusError, UsageError
+from headroles.errors import CorpusError
 from headroles.formats import to_records
 from headroles.models import Model, load_encoder
 from headroles.options import takes
@@ -23,7 +23,7 @@ from headroles.roles.frequencies import count_words
 from headroles.scoring import shown_in_notebooks, warnings_of_run
 from headroles.studies.estimates import ESTIMATES, estimates_of
 from headroles.studies.forms import TokensForm
-from headroles.studies.heads import ONE_DOCUMENT, clusters_in
+from headroles.studies.heads import clusters_in, refuse_one_document
 from headroles.studies.options import TokenOptions
 from headroles.studies.token_reading import (
     DIFFERENCE,
@@ -175,8 +175,7 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
 def token_groups(model: Model, corpus: Corpus, options: TokenOptions) -> TokenGroups:
     """`measure_token_groups` for callers that have their options together."""
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
-        if options.clusters == "document" and ready.documents == 1:
-            raise UsageError(ONE_DOCUMENT)
+        refuse_one_document(ready.documents, options)
         counts = count_words(options, ready)
         encoder = load_encoder(model, options)
         reading = TokenReading(encoder, ready, counts, options)

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load, save
 
-from headroles.storage import OpenParts
+from headroles.storage import OpenParts, decode_arrays, encode_arrays
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -26,9 +24,7 @@ class KeptBatches:
         if self.parts is None:
             return compute()
         if name in self.parts:
-            return self.parts.decode(name, load)
+            return self.parts.decode(name, decode_arrays)
         arrays = compute()
-        # What does not lie in order would be written as if it did.
-        in_order = {column: np.ascontiguousarray(array) for column, array in arrays.items()}
-        self.parts.write(name, save(in_order))
+        self.parts.write(name, encode_arrays(arrays))
         return arrays

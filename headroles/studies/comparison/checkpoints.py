@@ -18,7 +18,7 @@ from headroles.scoring import OnProgress, ScoreOptions, ScoringRun, Sharing, sco
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
 from headroles.studies.comparison.joining import ONE_ARCHITECTURE
 from headroles.studies.comparison.result import RoleShifts
-from headroles.studies.heads import ONE_DOCUMENT
+from headroles.studies.heads import refuse_one_document
 from headroles.studies.options import ON_ERROR, CompareOptions
 
 Progress: TypeAlias = Callable[[str], AbstractContextManager[OnProgress | None]]
@@ -49,8 +49,7 @@ def score_checkpoints(
     """
     with prepared(as_corpus(corpus)) as ready:
         choose_relations(options, ready.scheme, ready.relations, ready)
-        if compared.clusters == "document" and ready.documents == 1:
-            raise UsageError(ONE_DOCUMENT)
+        refuse_one_document(ready.documents, compared)
         encoders = {model: _Shape.of(model, options) for model in dict.fromkeys(models.values())}
         _check_same_shape(encoders)
         if compared.on_mismatch == ON_ERROR:

@@ -153,6 +153,7 @@ def role_importance(
     keep_parts("role importance", options, run.encoder, run)
     importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
     rises = rises_of(run)
+    removed = compare_removed(run, heads, having, options)
     frame = pd.DataFrame(
         {
             "role": list(having),
@@ -160,7 +161,8 @@ def role_importance(
             **_overlaps(having),
             **_within(importances, heads, having, options, "importance"),
             **_within(rises, heads, having, options, "loss"),
-            **compare_removed(run, heads, having, options),
+            **removed,
+            "p_removed_adjusted": _correct(removed["p_removed"], options),
         }
     )
     provenance = {**run.provenance(options), "compared": options.record()}

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headroles.inference import adjust_p_values, crossed_t_test
+from headroles.inference import crossed_t_test
 from headroles.models.kept_heads import Head
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.orders import without_each
 from headroles.tasks import TaskRun
-
-FloatArray = NDArray[np.float64]
+from headroles.tasks.outcomes import FloatArray
 
 
 def compare_removed(
@@ -47,9 +45,6 @@ def compare_removed(
         "removed_loss": removed,
         "drawn_loss": drawn,
         **columns,
-        "p_removed_adjusted": adjust_p_values(
-            columns["p_removed"], options.correction, alpha=options.alpha
-        ),
     }
 
 
