@@ -36,7 +36,7 @@ def gate(
     """
     from headroles.studies.removal import gate as learn
 
-    with resumable_folder(out, [], output, resuming, options, "gates", "updates") as opened:
+    with resumable_folder(out, [], output, resuming, options, "gates", "steps") as opened:
         folder, asked = opened
         result = learn(model, task, folder, asked, test)
     console.finish(out, output.json, result.facts(), iter(result.shown()))

@@ -67,7 +67,7 @@ def resumable_folder(
     resuming: ResumeOptions,
     options: Asked,
     what: str,
-    unit: str = "batches",
+    unit: str = "passes",
 ) -> Iterator[tuple[Path, Asked]]:
     """A folder to be filled by a study of a task, and the options for that.
 

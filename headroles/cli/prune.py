@@ -35,7 +35,7 @@ def prune(
     """
     from headroles.studies.removal import prune as prune_heads
 
-    with resumable_folder(out, [], output, resuming, options, "fine-tuning", "updates") as opened:
+    with resumable_folder(out, [], output, resuming, options, "pruning", "steps") as opened:
         folder, asked = opened
         result = prune_heads(model, folder, asked, task, test)
     console.finish(out, output.json, result.facts(), iter(result.shown()))

@@ -218,8 +218,9 @@ def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conl
             continue
         n_columns = line.count("\t") + 1
         if n_columns != len(columns):
+            cure = "; a file of plain text must be called .txt (--parser)" * (n_columns == 1)
             raise _Defect(
-                f"has {n_columns} tab-separated columns instead of {len(columns)}", number
+                f"has {n_columns} tab-separated columns instead of {len(columns)}{cure}", number
             )
         if "  " in line:  # the parser takes two spaces for a column border
             raise _Defect("has two spaces in a row inside a column", number)

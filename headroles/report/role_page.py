@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from headroles.report.style import figure_of
 from headroles.roles import contrast_of, is_contrast
 from headroles.scoring import HeadScores, about_length
 from headroles.studies.examples import Examples, examples_of_heads
-from headroles.studies.options import ExampleOptions
+from headroles.studies.options import MEDIAN, ExampleOptions
 from headroles.studies.role_summary import ABOUT_WHAT, contradicted
 from headroles.studies.role_table import RoleTable
 from headroles.wording import listed
@@ -26,7 +26,8 @@ from headroles.wording import listed
 if TYPE_CHECKING:
     import pandas as pd
 
-N_HEADS, N_SENTENCES = 12, 3
+N_HEADS = 12
+_SENTENCES = (ExampleOptions(n=3), ExampleOptions(n=2, which=MEDIAN))
 
 
 def role_page(folder: Path) -> Page:
@@ -177,37 +178,43 @@ def _strongest(folder: Path, table: RoleTable) -> Section:
             f"{row['role']}: head {row['layer']}-{row['head']}",
             f"Looks at {words.get(row['role'], row['role'])}. Mean {_with_interval(row)}, "
             f"threshold {row['threshold']:.3g}, {row['n']} examples.",
-            _marked(one) if one is not None else (),
+            tuple(_marked(own)),
         )
-        for row, one in zip(rows, found, strict=True)
+        for row, own in zip(rows, found, strict=True)
     )
     texts = [
         "The strongest head of each role that most heads have, with the examples in which its "
-        "score is largest; the words that the role looks at are marked."
+        "score is largest, and typical ones, nearest the median of its scores; the words that the "
+        "role looks at are marked."
     ]
     return Section("Strongest heads", texts=(*texts, *why_not), groups=groups)
 
 
 def _sentences(
     folder: Path, rows: list[dict[str, Any]]
-) -> tuple[list[Examples | None], tuple[str, ...]]:
-    """Examples for each of the rows, or why there are none."""
-    asked = [((row["layer"], row["head"]), row["role"]) for row in rows]
+) -> tuple[list[Sequence[Examples]], tuple[str, ...]]:
+    """Examples for each of the rows, largest and typical, or why there are none."""
+    asked = [
+        ((row["layer"], row["head"]), row["role"], options)
+        for row in rows
+        for options in _SENTENCES
+    ]
     try:
         if HeadScores.kind not in storage.kinds_in(folder):
             raise CorpusError("the scores are not in the folder")
-        options = ExampleOptions(n=N_SENTENCES)
-        return [*examples_of_heads(HeadScores.load(folder), asked, options)], ()
+        found = examples_of_heads(HeadScores.load(folder), asked)
     except HeadRolesError as error:
-        return [None] * len(rows), (f"The sentences cannot be shown: {error}.",)
+        return [()] * len(rows), (f"The sentences cannot be shown: {error}.",)
+    n = len(_SENTENCES)
+    return [found[first : first + n] for first in range(0, len(found), n)], ()
 
 
-def _marked(examples: Examples) -> tuple[tuple[str, tuple[tuple[bool, str], ...]], ...]:
+def _marked(found: Sequence[Examples]) -> Iterator[tuple[str, tuple[tuple[bool, str], ...]]]:
     """Each example as its score and parts, of which some are of the sieve."""
-    scores = examples.frame["score"]
-    return tuple(
-        (f"{score:.3g}", one.parts) for score, one in zip(scores, examples.marked, strict=True)
-    )
+    for examples in found:
+        typical = ", typical" if examples.provenance["examples_of"]["which"] == MEDIAN else ""
+        for score, one in zip(examples.frame["score"], examples.marked, strict=True):
+            yield f"{score:.3g}{typical}", one.parts
 
 
 def _cautions(table: RoleTable) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The sentences behind a number: those where a head has the largest or smallest score of a role."""
+"""The sentences behind a number: those where a head has extreme or typical scores of a role."""
 
 from __future__ import annotations
 
@@ -23,12 +23,17 @@ from headroles.results import Result, Shown
 from headroles.roles import Batch, Role, marked_words
 from headroles.scoring import HeadScores
 from headroles.studies.forms import ExamplesForm
-from headroles.studies.options import ExampleOptions
+from headroles.studies.options import LARGEST, MEDIAN, SMALLEST, ExampleOptions
 from headroles.studies.rereading import read_again
 from headroles.wording import shortened
 
 COLUMNS = ("example", "document", "score", "count", "text", "words")
 WORDS_FILE = "sentences-words.json"
+_KINDS = {
+    LARGEST: "the largest {} scores",
+    SMALLEST: "the smallest {} scores",
+    MEDIAN: "the {} scores nearest the median",
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class MarkedExample:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Examples(Result):
-    """Examples of a head and a role, the strongest or the weakest first, one row each.
+    """Examples of a head and a role, one row each, those first that are most what was asked for.
 
     ``count`` is the number of arcs, words or tokens behind the ``score``. In ``text`` the words of
     the sieve stand in brackets; ``words`` tells for pairs of words which look for which. ``marked``
@@ -83,8 +88,9 @@ class Examples(Result):
     def shown(self) -> Iterator[Shown]:
         """Each example with its score."""
         asked, score = self.provenance["examples_of"], self.provenance["score"]
-        order = "smallest" if asked["weakest"] else "largest"
-        scores = f"a {score} score" if asked.get("example") else f"the {order} {score} scores"
+        scores = (
+            f"a {score} score" if asked.get("example") else _KINDS[asked["which"]].format(score)
+        )
         yield f"head {asked['layer']}-{asked['head']}, {asked['role']}: {scores}"
         for row in self.frame.to_dict("records"):
             pairs = f"\n          {row['words']}" if row["words"] else ""
@@ -118,7 +124,7 @@ class Examples(Result):
 def find_examples(
     scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
 ) -> Examples:
-    """The examples in which a head, as (layer, head), has the largest scores of a role.
+    """The examples in which a head, as (layer, head), has the largest scores of a role, or others.
 
     Their words are read again from the files that were scored.
 
@@ -139,18 +145,18 @@ def examples(
     scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
 ) -> Examples:
     """`find_examples` for callers that have their options together."""
-    return examples_of_heads(scores, [(head, role)], options)[0]
+    return examples_of_heads(scores, [(head, role, options)])[0]
 
 
 def examples_of_heads(
-    scores: HeadScores, asked: Sequence[tuple[tuple[int, int], str]], options: ExampleOptions
+    scores: HeadScores, asked: Sequence[tuple[tuple[int, int], str, ExampleOptions]]
 ) -> list[Examples]:
     """`examples` of several heads and roles, for which the treebank is read once."""
-    chosen = [choose_examples(scores, head, role, options) for head, role in asked]
+    chosen = [choose_examples(scores, *one) for one in asked]
     found, sieves = read_again(scores, {scores.ids[row] for rows in chosen for row in rows})
     return [
         _examples_of(scores, head, role, rows, found, sieves[role], options)
-        for (head, role), rows in zip(asked, chosen, strict=True)
+        for (head, role, options), rows in zip(asked, chosen, strict=True)
     ]
 
 
@@ -172,8 +178,14 @@ def choose_examples(
             )
         return np.array(found)
     there = np.flatnonzero(~np.isnan(values))
-    order = there[np.argsort(values[there] if options.weakest else -values[there], kind="stable")]
-    return order[: options.n]
+    return there[np.argsort(_distances(values[there], options.which), kind="stable")][: options.n]
+
+
+def _distances(values: NDArray[np.float32], which: str) -> NDArray[np.float32]:
+    """How far values, one or more, are from those that were asked for, in any unit."""
+    if which == MEDIAN and len(values):
+        return np.asarray(np.abs(values - np.median(values)))
+    return values if which == SMALLEST else -values
 
 
 def _examples_of(

@@ -252,7 +252,7 @@ class HeadForm(msgspec.Struct):
     head: int
     role: str
     n: int
-    weakest: bool
+    which: str
     example: str | None = None
 
 

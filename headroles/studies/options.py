@@ -28,6 +28,7 @@ PAIRED_TESTS = ("t", "sign_flip")
 CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
 POPULATIONS = CORPUS, _ = ("corpus", "text")
 ON_MISMATCH = ON_ERROR, _ = ("error", "intersect")
+LARGEST, MEDIAN, SMALLEST = RANKS = ("largest", "median", "smallest")
 
 
 def _usual(name: str) -> str:
@@ -259,16 +260,22 @@ class ExampleOptions(Options):
     title: ClassVar[str] = "Output"
 
     n: Annotated[int, Option("Number of examples.", least=1)] = 10
-    weakest: Annotated[bool, Option("Those with the smallest scores, and not the largest.")] = False
+    which: Annotated[
+        str,
+        Option(
+            "Those with the largest scores, the smallest, or the typical ones nearest the median.",
+            choices=RANKS,
+        ),
+    ] = LARGEST
     example: Annotated[
         str | None, Option("The example with this id, whatever its score, and no other.")
     ] = None
 
     def check(self) -> None:
-        """One example is neither among the strongest nor the weakest."""
+        """One example is no choice among several."""
         super().check()
-        if self.example is not None and self.weakest:
-            raise UsageError("example (--example) names the one to show; leave --weakest out")
+        if self.example is not None and self.which != LARGEST:
+            raise UsageError("example (--example) names the one to show; leave --which out")
 
 
 @dataclass(frozen=True, kw_only=True)

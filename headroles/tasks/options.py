@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -80,3 +80,12 @@ class TaskOptions(ModelOptions):
     batch_size: Annotated[
         int, Option("Examples of a batch.", words="the batch size", least=1, recorded=False)
     ] = 32
+    on_progress: Annotated[
+        Callable[[int, int], None] | None,
+        Option(
+            "Called with the passes over a batch, or updates, that are done and all there are; "
+            "a study that takes several rounds begins anew with each.",
+            has_flag=False,
+            recorded=False,
+        ),
+    ] = None

@@ -34,7 +34,7 @@ from headroles.tasks.parts import Arrays, KeptBatches
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.targets import find_targets, objective_of
 
-OnBatch = Callable[[int, int], None]
+OnPass = Callable[[int], None]
 _REFERENCE_BATCHES = 16
 
 
@@ -90,9 +90,7 @@ class TaskRun:
         columns = (outcomes.predictions[:, setting], self.targets, outcomes.losses[:, setting])
         return measure(*columns, self.metrics)
 
-    def outcomes(
-        self, gates: Tensor, ablation: str = ZERO, on_batch: OnBatch | None = None
-    ) -> Outcomes:
+    def outcomes(self, gates: Tensor, ablation: str = ZERO) -> Outcomes:
         """What comes of all examples under each of ``gates`` (S, layers, heads).
 
         Layers below the first gate that is not open are run once for all settings.
@@ -101,13 +99,14 @@ class TaskRun:
         made = self._ablation(ablation) if any(layer is not None for layer in first) else Ablation()
         layer_outputs = LayerOutputs(self.sites)
 
-        def compute(batch: Batch) -> Arrays:
+        def compute(batch: Batch, on_pass: OnPass) -> Arrays:
             own = replace(made, attention_mask=batch.inputs["attention_mask"])
             with torch.inference_mode():
                 with layer_outputs.kept():
                     whole = self._read(batch)
-                read = []
+                read: list[tuple[FloatArray, FloatArray]] = []
                 for setting, layer in zip(gates, first, strict=True):
+                    on_pass(len(read))
                     if layer is None:
                         read.append(whole)
                         continue
@@ -116,12 +115,10 @@ class TaskRun:
             losses, predictions = (np.stack(one, axis=1) for one in zip(*read, strict=True))
             return {"losses": losses, "predictions": predictions}
 
-        found = self._over_batches(compute, [ablation], gates, on_batch)
+        found = self._over_batches(compute, [ablation], gates, len(gates))
         return Outcomes(found["losses"], found["predictions"])
 
-    def derivatives(
-        self, on_batch: OnBatch | None = None, gates: Tensor | None = None
-    ) -> Derivatives:
+    def derivatives(self, gates: Tensor | None = None) -> Derivatives:
         """Those of every example's loss, from one pass forward and one back.
 
         ``gates`` (layers, heads) are those at which the derivatives are taken; open if None.
@@ -129,7 +126,7 @@ class TaskRun:
         gradients = GateGradients(self.sites)
         at = torch.ones(self.shape) if gates is None else gates
 
-        def compute(batch: Batch) -> Arrays:
+        def compute(batch: Batch, _: OnPass) -> Arrays:
             with ExitStack() as stack:
                 stack.enter_context(without_gradients(self.encoder.model))
                 stack.enter_context(gradients.of_pass())
@@ -146,7 +143,7 @@ class TaskRun:
                 "predictions": predictions.detach().double().cpu().numpy(),
             }
 
-        found = self._over_batches(compute, ["derivatives"], at, on_batch)
+        found = self._over_batches(compute, ["derivatives"], at)
         if not np.isfinite(found["by_gate"]).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
@@ -156,26 +153,31 @@ class TaskRun:
 
     def _over_batches(
         self,
-        compute: Callable[[Batch], Arrays],
+        compute: Callable[[Batch, OnPass], Arrays],
         what: list[str],
         gates: Tensor,
-        on_batch: OnBatch | None,
+        n_passes: int = 1,
     ) -> Arrays:
         """What is computed of every batch, put together in the order of the examples.
 
-        Batches that are ``kept`` are not computed again.
+        Batches that are ``kept`` are not computed again. ``compute`` says how many of its
+        ``n_passes`` over a batch are done.
         """
         name = self._name_of(what, gates)
         found: Arrays = {}
         for done, batch in enumerate(self.batches, start=1):
-            own = self.kept.get(f"{name}-{done}", partial(compute, batch))
+            on_pass = partial(self._tell, (done - 1) * n_passes, len(self.batches) * n_passes)
+            own = self.kept.get(f"{name}-{done}", partial(compute, batch, on_pass))
+            on_pass(n_passes)
             for column, values in own.items():
                 if column not in found:
                     found[column] = np.empty((len(self.task), *values.shape[1:]), values.dtype)
                 found[column][batch.rows] = values
-            if on_batch is not None:
-                on_batch(done, len(self.batches))
         return found
+
+    def _tell(self, before: int, total: int, done: int) -> None:
+        if self.options.on_progress is not None:
+            self.options.on_progress(before + done, total)
 
     def _name_of(self, what: list[str], gates: Tensor) -> str:
         """A name for what is computed of these examples at these gates, and of nothing else."""

@@ -138,7 +138,7 @@ def test_sentences_stand_behind_the_strongest_heads(
     assert "<mark>" in (out / "report.html").read_text(encoding="utf-8")
     scores = HeadScores.load(out)
     asked = [((0, 0), "syntactic:to_dependent"), ((1, 2), "syntactic")]
-    together = examples_of_heads(scores, asked, ExampleOptions(n=2))
+    together = examples_of_heads(scores, [(*one, ExampleOptions(n=2)) for one in asked])
     assert together == [find_examples(scores, head, role, n=2) for head, role in asked]
     treebank.unlink()
     assert any("cannot be shown" in text for one in make_report(out).sections for text in one.texts)

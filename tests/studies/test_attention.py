@@ -139,5 +139,5 @@ def test_other_pieces_are_refused(scores: HeadScores) -> None:
 def test_an_example_without_a_score_is_refused(scores: HeadScores) -> None:
     with pytest.raises(UsageError, match=f"no score of {OBJ} in an example 'a-3'"):
         one(scores, OBJ, example="a-3")
-    with pytest.raises(UsageError, match="leave --weakest out"):
-        one(scores, OBJ, example="a-3", weakest=True)
+    with pytest.raises(UsageError, match="leave --which out"):
+        one(scores, OBJ, example="a-3", which="smallest")

@@ -21,11 +21,18 @@ def scores(bert_folder: Path, treebank: Path) -> HeadScores:
     return score_heads(bert_folder, read_conllu(treebank), beyond_offset=False)
 
 
-def test_strongest_and_weakest(scores: HeadScores) -> None:
+def test_largest_smallest_and_typical(scores: HeadScores) -> None:
     own = scores.column("local")[:, 5]  # layer 1, head 1 of 4
-    for weakest in (False, True):
-        frame = find_examples(scores, (1, 1), "local", n=2, weakest=weakest).frame
-        expected = np.sort(own) if weakest else -np.sort(-own)
+    ascending = np.sort(own)
+    by_distance = sorted(own, key=lambda value: abs(value - np.median(own)))
+    for which, expected in (
+        ("largest", ascending[::-1]),
+        ("smallest", ascending),
+        ("median", by_distance),
+    ):
+        found = find_examples(scores, (1, 1), "local", n=2, which=which)
+        assert which in repr(found)
+        frame = found.frame
         np.testing.assert_array_equal(frame["score"].to_numpy(dtype=np.float32), expected[:2])
         assert frame["example"].tolist() == [
             scores.ids[np.flatnonzero(own == v)[0]] for v in expected[:2]

@@ -138,7 +138,7 @@ def ablate(model: Model, task: str | Path, options: AblateOptions) -> Ablations:
     keep_parts("ablations", options, run.encoder, run)
     removals = removals_of(run, options)
     gates = without_each([(), *(one.heads for one in removals)], run.shape)
-    outcomes = run.outcomes(gates, options.ablation, options.on_progress)
+    outcomes = run.outcomes(gates, options.ablation)
     frame, warnings = make_table(run, removals, outcomes, options)
     ablated = {
         **options.record(),

@@ -164,7 +164,7 @@ def pruning_curves(
     tested = open_run(model, test, asked) if run is None else run.over(test, asked)
     keep_parts("pruning curves", options, tested.encoder, tested, run)
     found = find_points(tested, run, options)
-    outcomes = tested.outcomes(without_each(found.sets, tested.shape), on_batch=options.on_progress)
+    outcomes = tested.outcomes(without_each(found.sets, tested.shape))
     frame = make_table(found, outcomes, tested.targets, tested.metrics, options)
     whole = measured(outcomes, tested.targets, tested.metrics)
     curves = {

@@ -208,7 +208,7 @@ def importance(model: Model, task: str | Path, options: ImportanceOptions) -> Im
 def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
     """The importance of the heads of a model over a task that are open already."""
     gone = _gone(run)
-    found = run.derivatives(options.on_progress)
+    found = run.derivatives()
     values = {name: values_of(found, name) for name in ESTIMATORS}
     provenance = run.provenance(options)
     provenance["task"]["measured"] = run.measure(found.outcomes)

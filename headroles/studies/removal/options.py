@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 from headroles.errors import UsageError
 from headroles.options import Option, Options, split_names
-from headroles.scoring import OnProgress
 from headroles.storage import Parts
 from headroles.studies.removal.tuning_options import TuningOptions
 from headroles.tasks import TaskOptions
@@ -58,12 +57,6 @@ class RunOptions(TaskOptions):
 
     title: ClassVar[str] = "Task"
 
-    on_progress: Annotated[
-        OnProgress | None,
-        Option(
-            "Called with the batches (or updates) done and of all.", has_flag=False, recorded=False
-        ),
-    ] = None
     parts: Annotated[
         Parts | None,
         Option(

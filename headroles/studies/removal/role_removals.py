@@ -57,7 +57,7 @@ def _losses(
     sets = [tuple(removed) for own in pairs for pair in own for removed in pair]
     places = {removed: place for place, removed in enumerate(dict.fromkeys(sets))}
     gates = without_each(places, run.shape)
-    losses = run.outcomes(gates, on_batch=options.on_progress).losses
+    losses = run.outcomes(gates).losses
     every = losses[:, [places[removed] for removed in sets]]
     by_role = every.reshape(len(losses), len(pairs), -1, 2)
     return np.asarray(by_role.swapaxes(1, 2), dtype=np.float64)

@@ -239,14 +239,24 @@ def test_another_plan_is_refused(
     assert not parts_in(tmp_path / "out").count
 
 
-def test_progress_is_told_in_batches(
+def test_progress_is_told_by_every_pass_of_every_round(
     commands: dict[str, list[object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
-    for name in ("importance", "ablate", "by-role", "pruning-curves"):
+    layers, heads, batches = 3, 12, 4
+    rounds = {
+        "importance": [1],
+        "ablate": [1 + 2 * layers],  # of three layers each third is one
+        "by-role": [1, 1 + heads],
+        "pruning-curves": [1],
+    }
+    for name, passes in rounds.items():
         result = run(*commands[name], "--out", tmp_path / name)
-        assert "1 of 4 batches" in result.stderr, result.output
         assert "sentences" not in result.stderr
+        for one in passes:
+            total = one * batches
+            for done in range(1, total + 1):
+                assert f" {done} of {total} passes" in result.stderr, (name, result.stderr)
 
 
 def test_progress_goes_on_where_it_stood(
@@ -256,8 +266,8 @@ def test_progress_goes_on_where_it_stood(
     command = [*commands["gate"], "--out", tmp_path / "out"]
     with counted(4 + 3):  # 4 batches of the test, 3 updates
         stopped = run(*command)
-    assert "3 of 12 updates" in stopped.stderr
-    assert "4 of 12 updates" not in stopped.stderr
+    assert "3 of 12 steps" in stopped.stderr
+    assert "4 of 12 steps" not in stopped.stderr
     result = run(*command, "--resume")
-    assert "3 of 12 updates" not in result.stderr
-    assert "4 of 12 updates" in result.stderr
+    assert "3 of 12 steps" not in result.stderr
+    assert "4 of 12 steps" in result.stderr
