@@ -26,7 +26,8 @@ def adjust_p_values(
 ) -> NDArray[np.float64]:
     """Adjusted p-values (tests,), each family corrected by itself; NaN where p is NaN.
 
-    Missing p-values are not tests: they neither count nor spoil the others.
+    Missing p-values are not tests: they neither count nor spoil the others. No adjusted p-value is
+    below that of its own test.
 
     Args:
         p_values: (tests,), NaN for tests that were not made.
@@ -58,7 +59,9 @@ def adjust_p_values(
         tested = (labels == label) & ~np.isnan(p)
         if tested.any():
             adjusted[tested] = _adjust(p[tested], method, alpha)
-    return adjusted
+    # Two-stage Benjamini-Hochberg may reject all tests where most are rejected, even those that
+    # speak for the other side: nothing is to be rejected that would not be on its own.
+    return np.asarray(np.maximum(adjusted, p))
 
 
 def _adjust(p: NDArray[np.float64], method: str, alpha: float) -> NDArray[np.float64]:

@@ -126,11 +126,8 @@ def _single(
 
 
 def adjust(single: FloatArray, families: IntArray, options: LevelOptions) -> FloatArray:
-    """p-values (T,) corrected within families, and never below those of the single tests."""
-    adjusted = adjust_p_values(single, options.correction, families, options.alpha)
-    # Two-stage Benjamini-Hochberg may reject all tests where most are rejected, even those that
-    # speak for the other side: nothing is to be rejected that would not be on its own.
-    return np.maximum(adjusted, single)
+    """p-values (T,) corrected within families."""
+    return adjust_p_values(single, options.correction, families, options.alpha)
 
 
 def _max_t(hypotheses: Hypotheses, options: TestOptions, alternative: Alternative) -> FloatArray:

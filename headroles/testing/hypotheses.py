@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from headroles.inference import OK, Bounds, Moments, RunningBets, Sample, t_test
 
 ROUNDING = 1e-5
-"""What differs by less, in units of the score, is the same: float32 scores of uniform attention
-over 145 tokens, which are 1 (bias) or 0 (excess), were found to deviate by up to 1.3e-6. Of larger
-scores it is relative to their size."""
+"""What differs by less, of the size of the values, is the same: float32 scores of uniform attention
+over 145 tokens, which are 1 (bias) or 0 (excess), were found to deviate by up to 1.3e-6."""
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -31,7 +30,8 @@ class Hypotheses:
     were drawn in random order, if the means are those over all of them; None for means over all
     units there could be. ``called`` is what messages call all values together, if they are not
     the scores of roles. ``bets`` are those that were made on values that came in blocks, and were
-    not kept.
+    not kept. ``least_size`` is the size below which rounding does not get smaller: scores come of
+    uniform attention, which is 1; losses and derivatives may be as small as they like.
     """
 
     sample: Sample
@@ -44,6 +44,7 @@ class Hypotheses:
     n_population: int | None = None
     called: str = ""
     bets: RunningBets | None = None
+    least_size: float = 1.0
 
     @classmethod
     def of(
@@ -60,6 +61,7 @@ class Hypotheses:
         bounds: Bounds | None = None,
         n_population: int | None = None,
         called: str = "",
+        least_size: float = 1.0,
     ) -> Hypotheses:
         """Hypotheses of values; columns that vary by rounding alone get their mean for all values.
 
@@ -67,7 +69,7 @@ class Hypotheses:
         values are differences of, None for values that stand for themselves.
         """
         return cls(
-            sample=without_rounding(Sample.of(values, clusters, ddof, size)),
+            sample=without_rounding(Sample.of(values, clusters, ddof, size), least_size),
             threshold=np.broadcast_to(np.asarray(threshold, dtype=np.float64), labels.shape),
             labels=labels,
             names=names,
@@ -76,6 +78,7 @@ class Hypotheses:
             bounds=bounds,
             n_population=n_population,
             called=called,
+            least_size=least_size,
         )
 
     def against(self, threshold: ArrayLike) -> Hypotheses:
@@ -116,7 +119,7 @@ class Hypotheses:
     @property
     def rounding(self) -> FloatArray:
         """How far (T,) a mean may be off by rounding alone."""
-        return _rounding(self.sample)
+        return _rounding(self.sample, self.least_size)
 
     @property
     def units(self) -> str:
@@ -129,12 +132,12 @@ def families_of(labels: IntArray, family: str) -> IntArray:
     return labels if family == "role" else np.zeros_like(labels)
 
 
-def _rounding(sample: Sample) -> FloatArray:
+def _rounding(sample: Sample, least_size: float) -> FloatArray:
     size = np.abs(sample.moments.mean) if sample.size is None else sample.size
-    return np.asarray(ROUNDING * np.fmax(1, size))
+    return np.asarray(ROUNDING * np.fmax(least_size, size))
 
 
-def without_rounding(sample: Sample) -> Sample:
+def without_rounding(sample: Sample, least_size: float = 1.0) -> Sample:
     """The same sample with the mean for all values of columns that vary by rounding alone.
 
     The procedures of `headroles.inference` know no unit and take rounding relative to the mean.
@@ -142,5 +145,5 @@ def without_rounding(sample: Sample) -> Sample:
     there is nothing else, which relatively is much.
     """
     moments = sample.moments
-    alike = moments.sd < _rounding(sample)  # false for NaN: single examples
+    alike = moments.sd < _rounding(sample, least_size)  # false for NaN: single examples
     return sample.with_means_alone(alike) if alike.any() else sample

@@ -76,9 +76,20 @@ def test_two_stages_from_the_definition(alpha: float) -> None:
     share_true = 1 - (first <= alpha).mean()
     assert 0 < share_true < 1
     adjusted = adjust_p_values(p, "fdr_tsbh", alpha=alpha)
-    np.testing.assert_allclose(adjusted, first * share_true)
+    np.testing.assert_allclose(adjusted, np.maximum(first * share_true, p))
     reject = multipletests(p, alpha=alpha, method="fdr_tsbh")[0]
-    assert ((adjusted <= alpha) == reject).all()
+    assert ((adjusted <= alpha) == (reject & (p <= alpha))).all()
+
+
+@pytest.mark.parametrize("method", CORRECTIONS)
+def test_no_test_is_rejected_that_would_not_be_alone(method: str) -> None:
+    """Where nearly all H0 are false, plain two-stage Benjamini-Hochberg rejects the rest too."""
+    p = np.array([1e-6] * 40 + [0.07, 1.0])
+    assert multipletests(p, method="fdr_tsbh")[1][-2] <= 0.05
+    assert (adjust_p_values(p, method) >= p).all()
+    missing = adjust_p_values([np.nan, 0.2], method)
+    assert np.isnan(missing[0])
+    assert missing[1] == 0.2
 
 
 def test_hochberg_equals_statsmodels() -> None:

@@ -26,7 +26,8 @@ def change_on(before: TaskRun, after: TaskRun) -> dict[str, Any]:
         labels=np.zeros(1, dtype=np.intp),
         names=("the task",),
         called="the differences",
-        size=second.losses.mean(0),
+        size=np.maximum(first.size, second.size),
+        least_size=0,
     )
     interval = find_intervals(hypotheses, asked)
     return {

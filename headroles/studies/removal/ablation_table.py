@@ -64,7 +64,8 @@ def make_table(
         labels=np.zeros(len(removals), dtype=np.intp),
         names=("removals",),
         called="the differences",
-        size=outcomes.losses[:, 1:].mean(0),
+        size=np.maximum(outcomes.size[1:], outcomes.size[0]),
+        least_size=0,
     )
     two_sided = find_p_values(hypotheses, options, "two-sided")
     near = find_equivalence(hypotheses, options, options.margin)

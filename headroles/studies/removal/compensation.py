@@ -108,16 +108,22 @@ def find_compensation(whole: HeadState, masked: HeadState, removed: Sequence[Hea
             ],
             "importance": before.mean(0),
             "importance_change": changes.mean(0),
-            **_test(changes - changes.mean(1, keepdims=True)),
+            **_test(changes - changes.mean(1, keepdims=True), np.sqrt((before**2).mean())),
         }
     )
     return Compensation(frame[list(COLUMNS)])
 
 
-def _test(excess: FloatArray) -> dict[str, Any]:
-    """Whether means of (examples, heads) differ from 0."""
+def _test(excess: FloatArray, size: float) -> dict[str, Any]:
+    """Whether means of (examples, heads) differ from 0; ``size`` is that of what they come of."""
+    n_heads = excess.shape[1]
     hypotheses = Hypotheses.of(
-        excess, 0.0, labels=np.zeros(excess.shape[1], dtype=np.intp), names=("heads",)
+        excess,
+        0.0,
+        labels=np.zeros(n_heads, dtype=np.intp),
+        names=("heads",),
+        size=np.full(n_heads, size),
+        least_size=0,
     )
     asked = TestOptions(clusters="none")
     p_values, intervals = (

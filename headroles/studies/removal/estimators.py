@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from headroles.studies.removal.options import ABSOLUTE, L2, SIGNED, TAYLOR, TOKEN
+from headroles.studies.removal.options import (
+    ABSOLUTE,
+    L2,
+    SIGNED,
+    TAYLOR,
+    TOKEN,
+    ImportanceOptions,
+)
 from headroles.tasks.outcomes import Derivatives, FloatArray
 
 _SPLITS = 50
@@ -36,22 +43,27 @@ def normalise(importances: FloatArray, how: str) -> FloatArray:
     return np.asarray(importances / np.where(lengths > 0, lengths, 1))
 
 
-def reliability_of(values: FloatArray, wanted: float) -> dict[str, float]:
+def reliability_of(values: FloatArray, options: ImportanceOptions) -> dict[str, float]:
     """How much two halves agree on the order of heads, and what all examples make of that.
 
-    ``full`` and ``examples_needed`` follow from the formula of Spearman (1910) and Brown (1910).
+    ``values`` are (examples, layers, heads), NaN for heads that are gone. ``full`` and
+    ``examples_needed`` follow from the formula of Spearman (1910) and Brown (1910).
     """
-    if values.shape[1] < 3 or len(values) < 4:
+    there = ~np.isnan(values).any(axis=0)
+    if there.sum() < 3 or len(values) < 4:
         return {"split_half": np.nan, "full": np.nan, "examples_needed": np.nan}
     rng = np.random.default_rng(0)
     found = []
     for _ in range(_SPLITS):
-        order = rng.permutation(len(values))
-        halves = np.array_split(order, 2)
-        found.append(stats.spearmanr(*(values[half].mean(0) for half in halves)).statistic)
+        halves = np.array_split(rng.permutation(len(values)), 2)
+        one, other = (
+            normalise(values[half].mean(0), options.normalisation)[there] for half in halves
+        )
+        found.append(stats.spearmanr(one, other).statistic)
     half = float(np.mean(found))
     full = 2 * half / (1 + half) if half > -1 else -1.0
     needed = np.inf
+    wanted = options.reliability
     if 0 < full < 1:
         needed = float(np.ceil(len(values) * wanted * (1 - full) / (full * (1 - wanted))))
     return {"split_half": half, "full": full, "examples_needed": needed}

@@ -94,9 +94,7 @@ class Importance(Result):
 
     def agreement(self) -> Iterator[tuple[str, str, float]]:
         """Spearman's rank correlation over heads, for every two estimators."""
-        by_estimator = self.frame.groupby("estimator")["rank"]
-        ranks = [by_estimator.get_group(name).to_numpy() for name in ESTIMATORS]
-        between = np.corrcoef(ranks)
+        between = self.wide("rank")[list(ESTIMATORS)].corr().to_numpy()
         for one, other in combinations(range(len(ESTIMATORS)), 2):
             yield ESTIMATORS[one], ESTIMATORS[other], float(between[one, other])
 
@@ -209,15 +207,13 @@ def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
     """The importance of the heads of a model over a task that are open already."""
     gone = _gone(run)
     found = run.derivatives()
-    values = {name: values_of(found, name) for name in ESTIMATORS}
+    values = {name: np.where(gone, np.nan, values_of(found, name)) for name in ESTIMATORS}
     provenance = run.provenance(options)
     provenance["task"]["measured"] = run.measure(found.outcomes)
     provenance["reliability"] = {
-        name: reliability_of(one[:, ~gone], options.reliability) for name, one in values.items()
+        name: reliability_of(one.reshape(-1, *run.shape), options) for name, one in values.items()
     }
-    frames = [
-        _frame(name, one, gone, run.shape, options.normalisation) for name, one in values.items()
-    ]
+    frames = [_frame(name, one, run.shape, options.normalisation) for name, one in values.items()]
     return Importance(pd.concat(frames, ignore_index=True), provenance, found)
 
 
@@ -231,16 +227,11 @@ def _gone(run: TaskRun) -> NDArray[np.bool_]:
 def _frame(
     name: str,
     values: FloatArray,
-    gone: NDArray[np.bool_],
     shape: tuple[int, int],
     normalisation: str,
 ) -> pd.DataFrame:
-    tested = Hypotheses.of(
-        np.where(gone, np.nan, values),
-        0.0,
-        labels=np.zeros(values.shape[1], dtype=np.intp),
-        names=(name,),
-    )
+    labels = np.zeros(values.shape[1], dtype=np.intp)
+    tested = Hypotheses.of(values, 0.0, labels=labels, names=(name,), least_size=0)
     intervals = find_intervals(tested, TestOptions(clusters="none"))
     means = tested.moments.mean
     normalised = normalise(means.reshape(shape), L2).ravel()

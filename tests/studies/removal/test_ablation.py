@@ -16,7 +16,7 @@ from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.models.surgery import remove_heads
 from headroles.studies.removal import Ablations, ablate_heads
-from headroles.tasks import TaskOptions, open_run
+from headroles.tasks import Outcomes, TaskOptions, TaskRun, open_run
 from tests.conftest import make_bert
 from tests.tasks.conftest import make_task_model, save
 
@@ -59,6 +59,26 @@ def test_tests_are_paired(found: Ablations) -> None:
         stats.ttest_1samp(changes, 0.01, alternative="less").pvalue,
     )
     assert found.frame["p_equivalence"].to_numpy() == pytest.approx(np.maximum(*ends))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-7])
+def test_small_losses_are_no_rounding(
+    scale: float,
+    found: Ablations,
+    monkeypatch: pytest.MonkeyPatch,
+    classifier: Path,
+    labelled: Path,
+) -> None:
+    """A model that has learnt its examples well has losses as small as these."""
+    shrunk = Outcomes(found.outcomes.losses * scale, found.outcomes.predictions)
+    monkeypatch.setattr(TaskRun, "outcomes", lambda *_: shrunk)
+    small = ablate_heads(classifier, labelled, sets="single,others,layers", margin=0.01 * scale)
+    for column in ("loss_change", "sd", "ci_low", "ci_high"):
+        expected = found.frame[column].to_numpy() * scale
+        assert small.frame[column].to_numpy() == pytest.approx(expected)
+    for column in ("p_value", "p_adjusted", "p_equivalence"):
+        assert small.frame[column].to_numpy() == pytest.approx(found.frame[column].to_numpy())
+    assert small.frame["answer"].tolist() == found.frame["answer"].tolist()
 
 
 def test_answers_follow_from_tests(found: Ablations) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from headroles.cli import app
 from headroles.studies.removal import Importance, find_importance
 from headroles.studies.removal.estimators import normalise, values_of
-from headroles.tasks import Derivatives
+from headroles.studies.removal.options import ESTIMATORS
+from headroles.tasks import Derivatives, TaskRun
 from tests.tasks.conftest import make_task_model, save
 
 # Products of head outputs and their derivatives: sample, head, token.
@@ -85,6 +88,42 @@ def test_reliability_follows_spearman_and_brown(found: Importance) -> None:
             assert one["examples_needed"] == np.ceil(needed)
 
 
+@pytest.mark.parametrize("how", ["none", "l2"])
+def test_reliability_is_that_of_the_order_shown(how: str, classifier: Path, labelled: Path) -> None:
+    found = find_importance(classifier, labelled, normalisation=how)
+    values = values_of(found.derivatives, "absolute")
+    rng, agreed = np.random.default_rng(0), []
+    for _ in range(50):
+        halves = np.array_split(rng.permutation(8), 2)
+        orders = [normalise(values[half].mean(0).reshape(3, 4), how).ravel() for half in halves]
+        agreed.append(stats.spearmanr(*orders).statistic)
+    assert found.reliability["absolute"]["split_half"] == pytest.approx(np.mean(agreed))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-8])
+def test_small_derivatives_are_no_rounding(
+    scale: float,
+    found: Importance,
+    monkeypatch: pytest.MonkeyPatch,
+    classifier: Path,
+    labelled: Path,
+) -> None:
+    """A model that has learnt its examples well has losses and derivatives as small as these."""
+    shrunk = dataclasses.replace(
+        found.derivatives,
+        by_gate=found.derivatives.by_gate.astype(np.float64) * scale,
+        by_token=found.derivatives.by_token.astype(np.float64) * scale,
+    )
+    monkeypatch.setattr(TaskRun, "derivatives", lambda self: shrunk)
+    small = find_importance(classifier, labelled)
+    powers = {"taylor": 2}
+    for name in ESTIMATORS:
+        for column in ("importance", "standard_error", "ci_low", "ci_high"):
+            expected = found.of(name, column) * scale ** powers.get(name, 1)
+            assert small.of(name, column) == pytest.approx(expected, rel=1e-5)
+        assert (small.of(name, "rank") == found.of(name, "rank")).all()
+
+
 def test_ranks_by_what_was_asked_for(classifier: Path, labelled: Path) -> None:
     found = find_importance(classifier, labelled, normalisation="l2")
     order = np.argsort(-found.of("absolute", "normalised").ravel(), kind="stable")
@@ -109,6 +148,10 @@ def test_heads_that_are_gone_have_none(labelled: Path, tmp_path: Path) -> None:
     gone = np.isnan(found.of("absolute"))
     assert np.argwhere(gone).tolist() == [[1, 2], [2, 0], [2, 1], [2, 2], [2, 3]]
     assert np.nanmax(found.of("absolute", "rank")) == 7
+    by_estimator = {name: found.of(name)[~gone] for name in ESTIMATORS}
+    for one, other, told in found.agreement():
+        expected = stats.spearmanr(by_estimator[one], by_estimator[other]).statistic
+        assert told == pytest.approx(expected)
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
