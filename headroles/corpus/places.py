@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _RECENT = 2**16
-_SHARE = 8  # of all names, those that wait are at most one in so many
+_SHARE = 32  # of all names, those that wait are at most one in so many
 
 
 class Places:
@@ -36,8 +36,10 @@ class Places:
         return found
 
     def _sort_in(self) -> None:
-        recent = np.array(sorted(self._recent.items()), dtype=np.int64)
-        where = np.searchsorted(self._hashes, recent[:, 0])
-        self._hashes = np.insert(self._hashes, where, recent[:, 0])
-        self._places = np.insert(self._places, where, recent[:, 1])
+        hashes = np.fromiter(self._recent.keys(), np.int64, len(self._recent))
+        places = np.fromiter(self._recent.values(), np.int64, len(self._recent))
         self._recent = {}
+        order = np.argsort(hashes)
+        where = np.searchsorted(self._hashes, hashes[order])
+        self._hashes = np.insert(self._hashes, where, hashes[order])
+        self._places = np.insert(self._places, where, places[order])
