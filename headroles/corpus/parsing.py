@@ -67,7 +67,8 @@ def _load(name: str | PathLike[str]) -> Language:
         import spacy
     except ImportError as error:
         raise ParserError(
-            'parsing text needs spaCy; install it with: pip install "spacy>=3.8"'
+            'parsing text needs spaCy and a pipeline; install them with: pip install "spacy>=3.8" '
+            "&& python -m spacy download en_core_web_sm"
         ) from error
     try:
         return spacy.load(

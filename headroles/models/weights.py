@@ -165,6 +165,11 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     except ModelError:
         raise
     except Exception as error:  # configurations are validated by libraries with errors of their own
+        if folder.is_file():
+            raise ModelError(
+                f"{name} is a file, and a model is a folder or a hub id; the model comes first, "
+                "then what it is run on"
+            ) from error
         if not folder.exists():
             if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
                 raise ModelError(f"there is no folder {name}; check the path") from error

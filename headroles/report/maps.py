@@ -129,10 +129,14 @@ def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
 
 
 def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
-    """Layers x heads: how many roles each head has, as number and as colour."""
+    """Layers x heads: how many roles each head has, as number and as colour.
+
+    The contrasts of roles with position are left out.
+    """
+    frame = table.frame[[not is_contrast(role) for role in table.frame["role"]]]
     layers, heads = _sizes(table.frame)
     ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
-    counts = grid_of(table.frame, table.frame.groupby(["layer", "head"])["assigned"].sum())
+    counts = grid_of(table.frame, frame.groupby(["layer", "head"])["assigned"].sum())
     mesh = draw_grid(ax, counts)
     ax.figure.colorbar(mesh, ax=ax, label="number of roles")
     write_numbers(ax, counts)

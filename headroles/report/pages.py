@@ -7,6 +7,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from headroles import storage
+from headroles.errors import UsageError
 from headroles.report.page import Page
 
 PAGES = {
@@ -24,8 +25,7 @@ PAGES = {
 }
 """For a kind of result the function that makes its page from a folder, which is loaded when it is
 needed. In a folder of several kinds the first one here tells what the page is about."""
-REPORT_FILE = "report.html"
-"""What the page is called in the folder of its results, if nobody says otherwise."""
+_ENDINGS = (".html", ".htm")
 
 
 def make_report(folder: str | Path) -> Page:
@@ -50,9 +50,12 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     """Write the page about the results in ``folder`` as one HTML file; the path of it.
 
     Without ``out`` it is ``report.html`` beside the folder's results. Raises StorageError for
-    results that cannot be read, and a place that cannot be written.
+    results that cannot be read, and a place that cannot be written, and UsageError for a name that
+    does not end as those of HTML files do.
     """
-    file = Path(folder) / REPORT_FILE if out is None else Path(out)
+    file = Path(folder) / storage.REPORT_FILE if out is None else Path(out)
+    if file.suffix.lower() not in _ENDINGS and not storage.is_special(file):
+        raise UsageError(f"the report is HTML, and {file} is not called so; end it in .html")
     text = make_report(folder).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file

@@ -11,11 +11,12 @@ import numpy as np
 from headroles import storage
 from headroles.errors import CorpusError, HeadRolesError
 from headroles.inference import NO, UNDECIDED, UNTESTABLE, YES
+from headroles.report.beyond_position import beyond_position, beyond_position_section
 from headroles.report.maps import draw_heads, draw_maps, strongest_roles
 from headroles.report.page import Group, Page, Picture, Section, Table
 from headroles.report.run_facts import made_how, model_name
 from headroles.report.style import figure_of
-from headroles.roles import contrast_of, is_contrast
+from headroles.roles import is_contrast
 from headroles.scoring import HeadScores, about_length
 from headroles.studies.examples import Examples, examples_of_heads
 from headroles.studies.options import MEDIAN, ExampleOptions
@@ -37,6 +38,8 @@ def role_page(folder: Path) -> Page:
     """
     table = RoleTable.load(folder)
     sections = [_pictures(table), _roles(table)]
+    if beyond := beyond_position_section(table):
+        sections.append(beyond)
     if table.frame["assigned"].any():
         sections.append(_strongest(folder, table))
     if cautions := tuple(_cautions(table)):
@@ -71,7 +74,7 @@ def _answer(table: RoleTable) -> Iterator[str]:
         f"{having} of the {n_heads} heads have at least one of the {len(roles)} roles "
         f"tested{most}{sure}."
     )
-    yield _beyond_position(table) or _strongest_of_all(table)
+    yield beyond_position(table) or _strongest_of_all(table)
 
 
 def _strongest_of_all(table: RoleTable) -> str:
@@ -79,31 +82,6 @@ def _strongest_of_all(table: RoleTable) -> str:
     return (
         f"The largest mean score is that of head {top['layer']}-{top['head']} for {top['role']}: "
         f"{_with_interval(top)}, where the threshold is {top['threshold']:.3g}."
-    )
-
-
-def _beyond_position(table: RoleTable) -> str:
-    """How many syntactic roles of heads are more than position; nothing without contrasts."""
-    rows = _rows(table.assigned)
-    by_role: dict[str, set[tuple[int, int]]] = {role: set() for role in table.roles}
-    for row in rows:
-        by_role[row["role"]].add((row["layer"], row["head"]))
-    having = {
-        role: heads for role, heads in by_role.items() if heads and contrast_of(role) in by_role
-    }
-    if not having:
-        return ""
-    beyond = {role: heads & by_role[contrast_of(role)] for role, heads in having.items()}
-    heads, more = (set().union(*sets.values()) for sets in (having, beyond))
-    strongest = (
-        f"; the largest mean among these is that of {row['layer']}-{row['head']} for "
-        f"{row['role']}: {_with_interval(row)}, threshold {row['threshold']:.3g}"
-        for row in rows
-        if (row["layer"], row["head"]) in beyond.get(row["role"], ())
-    )
-    return (
-        f"{len(heads)} heads look along arcs, and {len(more)} of them more than at other words at "
-        f"the same distance, so that it is not their position alone{next(strongest, '')}."
     )
 
 
@@ -118,7 +96,8 @@ def _pictures(table: RoleTable) -> Section:
         "All heads",
         pictures=(
             Picture(
-                (figure_of(draw_heads(table)),), "How many roles each head has, by layer and head."
+                (figure_of(draw_heads(table)),),
+                "How many roles each head has, by layer and head; contrasts are not counted.",
             ),
             Picture(
                 tuple(draw_maps(table, shown)),

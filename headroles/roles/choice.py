@@ -116,7 +116,9 @@ def _refuse_unknown(name: str) -> None:
     """Raise UsageError for a name that is neither a group nor like that of a function."""
     if ":" not in name or get_close_matches(name.partition(":")[0], ROLE_GROUPS, cutoff=0.8):
         groups = ", ".join((*ROLE_GROUPS, ALL))
+        near = get_close_matches(name.partition(":")[0], ROLE_GROUPS, n=1)
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
         raise UsageError(
-            f"there is no role {name!r} to score; it must be one of {groups}, an id that tables "
-            "have, or the MODULE:FUNCTION of a Python function"
+            f"there is no role {name!r} to score{meant}; it must be one of {groups}, an id that "
+            "tables have, or the MODULE:FUNCTION of a Python function"
         )

@@ -17,6 +17,8 @@ from headroles.storage.files import encode_json, missing, read_json, write_json
 FORMAT = 2
 """Of result folders. A folder of another format is refused, and never converted."""
 RUN_FILE = "run.json"
+REPORT_FILE = "report.html"
+"""What the page about results is called in their folder, if nobody says otherwise."""
 _FILES_OF_FORMAT_1 = (
     "scores.parquet",
     "examples.parquet",
@@ -155,3 +157,9 @@ def _digest_of_content(content: Mapping[str, Any]) -> str:
     # As it is read back: tuples are lists there, and numbers as keys are text.
     plain = json.loads(encode_json(content))
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def has_old_report(folder: Path) -> bool:
+    """Whether the page about results in ``folder`` was made before these were written."""
+    report, run = folder / REPORT_FILE, folder / RUN_FILE
+    return report.is_file() and run.is_file() and report.stat().st_mtime < run.stat().st_mtime

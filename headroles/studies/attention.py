@@ -88,7 +88,7 @@ def attention(
 ) -> list[WordAttention]:
     """`read_attention` for callers that have their options together."""
     chosen = choose_examples(scores, head, role, options)
-    found, roles = read_again(scores, {scores.ids[row] for row in chosen})
+    found, roles = read_again(scores, {scores.ids[row] for row in chosen}, options.corpus)
     encoder = _load_again(scores, options)
     encoded = _encode_again(scores, chosen, found, encoder)
     measure = str(scores.provenance["options"].get("measure", WEIGHTS))

@@ -56,6 +56,7 @@ def _undivided(corpus: dict[str, Any], is_clustered: bool) -> str:
     by_id = corpus.get("documents_by_id", 0)
     ways = [f"--documents sent_id, since ids speak of {by_id}"] if by_id > 1 else []
     ways.append("--documents comment:KEY if a comment does")
+    ways.append("--pairing none if neighbours are of different texts")
     ways.append("--clusters none if examples are meant to be independent")
     return (
         f"{which} no documents ({told_by}): {counted}, and neighbours are paired as if of one "

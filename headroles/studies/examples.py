@@ -151,9 +151,10 @@ def examples(
 def examples_of_heads(
     scores: HeadScores, asked: Sequence[tuple[tuple[int, int], str, ExampleOptions]]
 ) -> list[Examples]:
-    """`examples` of several heads and roles, for which the treebank is read once."""
+    """`examples` of several heads and roles, for which one treebank is read once."""
     chosen = [choose_examples(scores, *one) for one in asked]
-    found, sieves = read_again(scores, {scores.ids[row] for rows in chosen for row in rows})
+    files = asked[0][2].corpus if asked else None
+    found, sieves = read_again(scores, {scores.ids[row] for rows in chosen for row in rows}, files)
     return [
         _examples_of(scores, head, role, rows, found, sieves[role], options)
         for (head, role, options), rows in zip(asked, chosen, strict=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from headroles.errors import UsageError
@@ -29,6 +31,12 @@ CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
 POPULATIONS = CORPUS, _ = ("corpus", "text")
 ON_MISMATCH = ON_ERROR, _ = ("error", "intersect")
 LARGEST, MEDIAN, SMALLEST = RANKS = ("largest", "median", "smallest")
+
+
+def _paths(given: Any) -> tuple[Path, ...]:
+    if isinstance(given, PathLike):
+        return (Path(given),)
+    return tuple(map(Path, split_names(given) if isinstance(given, str) else given))
 
 
 def _usual(name: str) -> str:
@@ -269,6 +277,14 @@ class ExampleOptions(Options):
     ] = LARGEST
     example: Annotated[
         str | None, Option("The example with this id, whatever its score, and no other.")
+    ] = None
+    corpus: Annotated[
+        Sequence[Path] | None,
+        Option(
+            "Treebank that was scored, files or folders, if it is not where it was then.",
+            convert=_paths,
+            recorded=False,
+        ),
     ] = None
 
     def check(self) -> None:

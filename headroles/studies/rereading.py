@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from headroles.corpus import GIVEN, NEWDOC, Example, make_examples, prepared, read_conllu
@@ -13,12 +13,13 @@ from headroles.scoring import HeadScores
 
 
 def read_again(
-    scores: HeadScores, ids: Container[str]
+    scores: HeadScores, ids: Container[str], files: Sequence[Path] | None = None
 ) -> tuple[dict[str, Example], dict[str, Role]]:
     """The examples of these ids, and all roles with their sieves, by id.
 
-    Raises UsageError for scores of parsed text or made by hand, and CorpusError if the treebank is
-    not there any more, or is another one now.
+    ``files`` are where the treebank is now; where it was when it was scored if None. Raises
+    UsageError for scores of parsed text or made by hand, and CorpusError if the treebank is not
+    there any more, or is another one now.
     """
     corpus, recorded = (scores.provenance.get(name, {}) for name in ("corpus", "options"))
     if corpus.get("format") != "conllu":
@@ -28,8 +29,10 @@ def read_again(
         )
     own = {one.name for one in fields_of(RoleOptions)}
     options = RoleOptions(**{name: value for name, value in recorded.items() if name in own})
+    if files is None:
+        files = _where_they_were(corpus["files"])
     source = read_conllu(
-        [Path(file) for file in corpus["files"]],
+        files,
         on_bad_sentence="skip",
         documents=corpus.get("documents_by", NEWDOC),
         ids=corpus.get("ids_by", GIVEN),
@@ -37,7 +40,7 @@ def read_again(
     with prepared(source) as ready:
         if ready.digest != corpus["digest"]:
             raise CorpusError(
-                f"{', '.join(corpus['files'])} is not what was scored: its sentences differ; "
+                f"{', '.join(map(str, files))} is not what was scored: its sentences differ; "
                 "score again"
             )
         made = make_examples(ready, recorded.get("pairing", "adjacent"))
@@ -45,3 +48,19 @@ def read_again(
         relations = tuple(recorded.get("relations") or ())
         roles = choose_roles(options, relations, scores.score, ready)
     return found, {role.id: role for role in roles}
+
+
+def _where_they_were(files: Sequence[str]) -> list[Path]:
+    """The files of a treebank. Raises CorpusError for one that is not there."""
+    for file in map(Path, files):
+        if not file.exists():
+            where = (
+                ""
+                if file.is_absolute()
+                else " in this folder; it was named from where it was scored"
+            )
+            raise CorpusError(
+                f"{file} does not exist{where}. Say where it is now with corpus (--corpus FILE of "
+                "headroles examples)"
+            )
+    return list(map(Path, files))

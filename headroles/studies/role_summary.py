@@ -32,6 +32,7 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
     if _is_certified(table):
         yield _about_certified(table)
     yield _strongest_grid(table)
+    yield from _beyond_position(table)
     yield from _left_out(table)
     if told := about_length(table.provenance):
         yield told
@@ -165,6 +166,23 @@ def _strongest_grid(table: RoleTable) -> Grid:
         rows.append((role, "  ".join(heads)))
     title = "strongest heads: layer-head mean score"
     return Grid(("role", title), tuple(rows), left=frozenset([title]))
+
+
+def _beyond_position(table: RoleTable) -> Iterator[str]:
+    """Which heads have a role of arcs and its contrast: contrasts by themselves are no roles."""
+    if not any(map(is_contrast, table.roles)):
+        return
+    digits = _digits(table.provenance)
+    rows = table.beyond_position().drop_duplicates(["layer", "head"])
+    strongest = ", ".join(
+        f"{row.layer}-{row.head} {row.role} {row.beyond:.{digits}f} of {row.mean:.{digits}f}"
+        for row in rows.head(_STRONGEST).itertuples()
+    )
+    yield (
+        f"heads that have a role of arcs, and more than by position: {len(rows)}"
+        + f"; farthest beyond it {strongest}" * bool(strongest)
+        + "\nheads with a contrast alone have no such role, however small or large it is"
+    )
 
 
 def _called(provenance: dict[str, Any]) -> str:

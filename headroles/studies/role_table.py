@@ -13,6 +13,7 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference import ANSWERS, YES
 from headroles.results import Result, Shown
+from headroles.roles import contrast_of
 from headroles.studies.forms import RoleTableForm
 from headroles.studies.heads import roles_in
 from headroles.studies.role_summary import summarized
@@ -44,6 +45,7 @@ COLUMNS = (
 )
 VALUES = COLUMNS[3:]
 """The columns that a wide table can show."""
+_OF_HEAD = ["layer", "head", "role"]
 _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
 
@@ -71,6 +73,7 @@ class RoleTable(Result):
         "answers",
         "certified",
         "colocation",
+        "beyond_position",
     )
 
     @property
@@ -153,6 +156,25 @@ class RoleTable(Result):
         """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
         has = self.wide().set_index(["layer", "head"]).astype(int)
         return has.T.dot(has).rename_axis("role")
+
+    def beyond_position(self) -> pd.DataFrame:
+        """The roles of arcs whose heads also have the contrast with other words as far apart.
+
+        A row each, those first that go farthest beyond position: ``layer``, ``head``, ``role``,
+        ``mean`` with its interval, and ``beyond``, the part of it that is more than position, with
+        its interval, certified answer and note. No row without contrasts (``beyond_offset``).
+        """
+        assigned = self.frame[self.frame["assigned"]]
+        own = assigned[[*_OF_HEAD, "mean", "ci_low", "ci_high"]]
+        contrasts = assigned[[*_OF_HEAD, "mean", "ci_low", "ci_high", "certified", "note"]].rename(
+            columns={"mean": "beyond", "ci_low": "beyond_low", "ci_high": "beyond_high"}
+        )
+        both = own.assign(contrast=own["role"].map(contrast_of)).merge(
+            contrasts.rename(columns={"role": "contrast"}), on=["layer", "head", "contrast"]
+        )
+        by = ["beyond", "layer", "head"]
+        found = both.drop(columns="contrast").sort_values(by, ascending=[False, True, True])
+        return found.reset_index(drop=True)
 
     @property
     def warnings(self) -> tuple[str, ...]:

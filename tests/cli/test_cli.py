@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from headroles.cli import app, console
 from headroles.formats import FORMATS
 from headroles.models import FAMILIES, REFUSED
 from headroles.presets import PRESETS
+from headroles.storage import has_old_report
 from headroles.testing.options import (
     CLUSTERS,
     INTERVALS,
@@ -581,6 +583,19 @@ class TestPower:
         assert run_well("export", out).stdout_bytes == (out / "plan.csv").read_bytes()
         assert "is not empty" in run("power", classified, "--out", out).stderr
         run_well("power", classified, "--out", out, "--overwrite")
+
+
+def test_a_report_of_earlier_results_is_told(classified: Path, out: Path) -> None:
+    shutil.copytree(classified, out)
+    run_well("assign", out)  # there is none
+    run_well("report", out)
+    page = out / "report.html"
+    os.utime(page, ns=(0, 0))
+    told = run("assign", out).stderr
+    assert f"warning: {page} is about earlier results; to make it anew: headroles report" in told
+    os.utime(page)  # as if it had been made anew
+    os.utime(out / "run.json", ns=(0, 0))
+    assert not has_old_report(out)
 
 
 class TestJson:

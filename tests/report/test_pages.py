@@ -7,16 +7,18 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from headroles import HeadScores, Role, RoleShifts, RoleTable, assign_roles, plan_examples
 from headroles.cli import app
-from headroles.errors import StorageError
-from headroles.report import make_report, write_report
+from headroles.errors import StorageError, UsageError
+from headroles.report import draw_heads, make_report, write_report
 from headroles.results import save_together
 from headroles.studies.examples import examples_of_heads, find_examples
 from headroles.studies.options import ExampleOptions
+from tests.conftest import make_scores
 
 EVIL = '<script>alert("1")</script>'
 
@@ -123,8 +125,25 @@ def test_the_command_writes_the_file(folder: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     out = tmp_path / "mine.html"
+    with pytest.raises(UsageError, match=r"is HTML, and .*mine\.pdf is not called so"):
+        write_report(folder, tmp_path / "mine.pdf")
     assert write_report(folder, out) == out
     assert out.read_bytes() == (folder / "report.html").read_bytes()
+
+
+def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
+    role, beyond = "syntactic", "syntactic:beyond_offset"
+    means = np.array([[[9.0, 0.0], [5.0, 2.0], [4.0, 0.5], [1.0, 3.0]]])
+    rng = np.random.default_rng(0)
+    values = rng.normal(means[None], 0.3, size=(60, *means.shape)).astype(np.float32)
+    table = assign_roles(make_scores(values, (role, beyond)))
+    page = make_report(table.save(tmp_path / "out"))
+    assert page.answer[1].startswith("3 heads look along arcs, and 2 of them more than at other")
+    assert "Farthest beyond it goes 0-1 for syntactic: " in page.answer[1]
+    (section,) = (one for one in page.sections if one.title == "Beyond position")
+    assert [row[:2] for row in section.tables[0].rows] == [("0-1", role), ("0-2", role)]
+    counts = np.asarray(draw_heads(table).collections[0].get_array())
+    assert counts.tolist() == [[1, 1, 1, 0]]
 
 
 def test_sentences_stand_behind_the_strongest_heads(

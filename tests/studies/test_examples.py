@@ -110,3 +110,15 @@ def test_a_treebank_that_has_changed(scores: HeadScores, treebank: Path) -> None
 def test_scores_made_by_hand_have_no_sentences() -> None:
     with pytest.raises(UsageError, match="read again from the treebank"):
         find_examples(make_scores(np.ones((2, 1, 1, 1)), ["local"]), (0, 0), "local")
+
+
+def test_a_treebank_that_is_elsewhere(scores: HeadScores, treebank: Path, tmp_path: Path) -> None:
+    expected = find_examples(scores, (0, 0), ROLE)
+    moved = treebank.rename(tmp_path / "moved.conllu")
+    with pytest.raises(CorpusError, match=r"does not exist.*--corpus FILE of headroles examples"):
+        find_examples(scores, (0, 0), ROLE)
+    for named in (moved, [moved], str(moved)):
+        assert find_examples(scores, (0, 0), ROLE, corpus=named) == expected
+    moved.write_text(moved.read_text().replace("Cats", "Dogs"))
+    with pytest.raises(CorpusError, match=r"moved\.conllu is not what was scored"):
+        find_examples(scores, (0, 0), ROLE, corpus=moved)

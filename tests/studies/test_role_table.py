@@ -396,3 +396,35 @@ class TestCertified:
         frame = assign_roles(bounded).frame.assign(certified=["yes", "no", "yes", "yes"])
         table = replace(assign_roles(bounded), frame=frame)
         assert "1 against the answer given" in repr(table)
+
+
+SUBJECT, BEYOND = "syntactic:nsubj:to_governor", "syntactic:nsubj:to_governor:beyond_offset"
+
+
+@pytest.fixture
+def contrasted() -> RoleTable:
+    """Two heads with a role of arcs, one of them by position alone, and one with the contrast."""
+    means = np.array([[[6.0, 0.0], [5.0, 2.0], [1.0, 0.5], [9.0, 4.0]]])
+    rng = np.random.default_rng(0)
+    values = rng.normal(means[None], 0.5, size=(60, *means.shape)).astype(np.float32)
+    return assign_roles(make_scores(values, (SUBJECT, BEYOND)))
+
+
+def test_beyond_position(contrasted: RoleTable) -> None:
+    found = contrasted.beyond_position()
+    assert found[["layer", "head"]].values.tolist() == [[0, 3], [0, 1]]
+    assert set(found["role"]) == {SUBJECT}
+    for _, one in found.iterrows():
+        own, beyond = (row(contrasted, one.layer, one["head"], name) for name in (SUBJECT, BEYOND))
+        assert (one["mean"], one.ci_low, one.ci_high) == (own["mean"], own.ci_low, own.ci_high)
+        limits = (beyond["mean"], beyond.ci_low, beyond.ci_high, beyond.certified)
+        assert (one.beyond, one.beyond_low, one.beyond_high, one.certified) == limits
+    told = "and more than by position: 2; farthest beyond it 0-3 syntactic:nsubj:to_governor 4."
+    assert told in repr(contrasted)
+    assert row(contrasted, 0, 2, BEYOND).answer == "yes"  # the contrast alone is no role
+
+
+def test_nothing_is_beyond_position_without_contrasts(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    assert table.beyond_position().empty
+    assert "by position" not in repr(table)

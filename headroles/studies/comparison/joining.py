@@ -34,7 +34,10 @@ class JoinedScores:
     dropped_roles: dict[str, list[str]]
 
 
-ONE_ARCHITECTURE = "only models of one architecture can be compared head by head"
+ONE_ARCHITECTURE = (
+    "only models of one architecture can be compared head by head; what several have in common is "
+    "told, by layer, by headroles replicate"
+)
 
 
 def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) -> JoinedScores:
@@ -171,7 +174,8 @@ def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, _Rows]:
     if not shared:
         raise UsageError(
             "the scores have no example in common, of the same name, tokens, tree and labels; "
-            "score the same corpus with the same tokenizer"
+            "score the same corpus with the same tokenizer, or ask what holds in both corpora with "
+            "headroles replicate"
         )
     return {
         name: np.array([own[key] for key in shared], dtype=np.intp)
