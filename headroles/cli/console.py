@@ -85,7 +85,7 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
     A total of 0 says that the corpus is being read, and that nobody knows yet how long it is.
     """
     if not err.is_terminal:
-        yield _line_by_line(what, unit)
+        yield _Lines(what, unit)
         return
     from rich.progress import (
         BarColumn,
@@ -115,18 +115,32 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
         yield report
 
 
-def _line_by_line(what: str, unit: str) -> Callable[[int, int], None]:
-    """A callback (done, total) for logs: a line at most every half minute."""
-    told = time.monotonic()
+class _Lines:
+    """A callback (done, total) for logs: a line at most every half minute, and how long it takes.
 
-    def report(done: int, total: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= SECONDS_BETWEEN_LINES:
-            told = time.monotonic()
-            doing = f"{what}: {done} of {total}" if total else f"{READING}: {done}"
-            err.print(f"{doing} {unit}", soft_wrap=True)
+    A study may take several rounds, each with a total of its own.
+    """
 
-    return report
+    def __init__(self, what: str, unit: str) -> None:
+        self._what, self._unit = what, unit
+        self._told = self._start = time.monotonic()
+        self._first = self._done = self._total = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if total != self._total or done < self._done:
+            self._start, self._first, self._total = now, done, total
+        self._done = done
+        if now - self._told >= SECONDS_BETWEEN_LINES:
+            self._told = now
+            doing = f"{self._what}: {done} of {total}" if total else f"{READING}: {done}"
+            err.print(f"{doing} {self._unit}{self._left(now)}", soft_wrap=True)
+
+    def _left(self, now: float) -> str:
+        """The minutes that the round will take, if it is one or more."""
+        done = self._done - self._first
+        seconds = (now - self._start) / done * (self._total - self._done) if done else 0
+        return f", {seconds / 60:.0f} min left" if seconds >= 60 else ""
 
 
 def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:

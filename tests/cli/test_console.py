@@ -19,3 +19,20 @@ def test_reading_is_told_of_like_the_work_that_follows(
         report(100, 300)
         assert console.watched("no corpus", report) == "no corpus"
     assert capsys.readouterr().err == "reading: 256 sentences\nscoring: 100 of 300 sentences\n"
+
+
+def test_every_round_tells_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter([0.0, 0.0, 60.0, 90.0, 100.0, 130.0, 200.0])
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(console.err, "_file", None)
+    with console.progress_bar("roles", "passes") as report:
+        for done, total in ((0, 30), (10, 30), (15, 30), (0, 8), (1, 8), (8, 8)):
+            report(done, total)
+    assert capsys.readouterr().err.splitlines() == [
+        "roles: 10 of 30 passes, 2 min left",
+        "roles: 15 of 30 passes, 2 min left",  # 90 seconds
+        "roles: 1 of 8 passes, 4 min left",
+        "roles: 8 of 8 passes",
+    ]
