@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
+
 from headroles.report.changes import draw_changed_heads, draw_changes, draw_trajectory
 from headroles.report.page import Page, Picture, Section, Table
 from headroles.report.run_facts import made_how, model_name
 from headroles.report.style import figure_of
 from headroles.results import Grid
+from headroles.roles import is_contrast
 from headroles.studies.comparison import RoleShifts
 
 N_ROLES = 3
@@ -39,16 +42,12 @@ def comparison_page(folder: Path) -> Page:
 def _answer(shifts: RoleShifts) -> Iterator[str]:
     for name in shifts.checkpoints:
         rows = shifts.frame[shifts.frame["checkpoint"] == name]
-        changes, statuses = rows["change"].value_counts(), rows["status"].value_counts()
+        changes = rows["change"].value_counts()
         yield (
-            f"Before to {name}: of {len(rows)} pairs of head and role "
-            f"{changes.get('changed', 0)} changed, {changes.get('trivial', 0)} changed by less "
-            f"than the margin, {changes.get('equivalent', 0)} did not change by more than it, and "
-            f"{changes.get('undecided', 0)} are undecided; roles of heads: "
-            + ", ".join(
-                f"{status} {statuses.get(status, 0)}" for status in ("gained", "lost", "kept")
-            )
-            + "."
+            f"Before to {name}: {_roles_of_heads(rows)} Of {len(rows)} pairs of head and role or "
+            f"contrast {changes.get('changed', 0)} changed, {changes.get('trivial', 0)} changed by "
+            f"less than the margin, {changes.get('equivalent', 0)} did not change by more than it, "
+            f"and {changes.get('undecided', 0)} are undecided."
         )
     moved = shifts.moved(1).to_dict("records")
     if moved and moved[-1]["effect_size"] > 0:
@@ -59,6 +58,25 @@ def _answer(shifts: RoleShifts) -> Iterator[str]:
             f"{last['layer']}-{last['head']}: most in {last['role']}, "
             f"by {last['role_difference']:+.3g}."
         )
+
+
+def _roles_of_heads(rows: pd.DataFrame) -> str:
+    """How many roles heads kept, lost and gained, and where most of that was; no contrasts."""
+    roles = rows[[not is_contrast(role) for role in rows["role"]]]
+    counts = pd.crosstab(roles["role"], roles["status"])
+    kept, lost, gained = (
+        counts[status] if status in counts else pd.Series(0, counts.index)
+        for status in ("kept", "lost", "gained")
+    )
+    told = (
+        f"of their {kept.sum() + lost.sum()} roles the heads kept {kept.sum()} and lost "
+        f"{lost.sum()}; they gained {gained.sum()}."
+    )
+    happened = lost + gained
+    if not happened.any():
+        return told
+    most = str(happened.idxmax())
+    return f"{told} Most of that was in {most}: {lost[most]} lost, {gained[most]} gained."
 
 
 def _pictures(shifts: RoleShifts) -> Section:

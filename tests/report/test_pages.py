@@ -105,7 +105,15 @@ def test_a_comparison_has_its_numbers(shifts: RoleShifts, tmp_path: Path) -> Non
     first = shifts.frame[shifts.frame["checkpoint"] == shifts.checkpoints[0]]
     lost = int((first["status"] == "lost").sum())
     assert lost
-    assert f"lost {lost}" in page.answer[0]
+    kept, gained = (int((first["status"] == status).sum()) for status in ("kept", "gained"))
+    told = (
+        f"of their {kept + lost} roles the heads kept {kept} and lost {lost}; they gained {gained}."
+    )
+    assert told in page.answer[0]
+    role = first[first["status"].isin(["lost", "gained"])]["role"].value_counts().index[0]
+    own = first[first["role"] == role]["status"].value_counts()
+    most = f"Most of that was in {role}: {own.get('lost', 0)} lost, {own.get('gained', 0)} gained."
+    assert most in page.answer[0]
     assert Outline(page.to_html()).tags.count("table") >= 3
 
 
