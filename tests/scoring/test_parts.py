@@ -154,6 +154,34 @@ def test_another_plan_is_refused(scoring: Scoring, parts: Parts) -> None:
         scoring.run(Sharing(parts))
 
 
+@pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"layer_norm_eps": 0.5}])
+def test_a_part_has_the_configuration_of_its_model(
+    scoring: Scoring, parts: Parts, change: dict[str, Any]
+) -> None:
+    cut_short(1, scoring.run, Sharing(parts))
+    scoring.model = make_bert(**change)
+    with pytest.raises(StorageError, match="model config_sha256 was "):
+        scoring.run(Sharing(parts))
+
+
+def test_a_part_has_the_frequencies_of_its_file(
+    scoring: Scoring, parts: Parts, tmp_path: Path
+) -> None:
+    """Not by the name of the file, which may be another."""
+    first, moved, other = (tmp_path / f"{name}.txt" for name in "abc")
+    for file, count in ((first, 2), (moved, 2), (other, 3)):
+        file.write_text(f"the\t{count}\n", "utf-8")
+    asked = {"roles": ["rare"]}
+    cut_short(1, scoring.run, Sharing(parts), **asked, frequencies=str(first))
+    with pytest.raises(StorageError, match="roles rare meaning frequencies was "):
+        scoring.run(Sharing(parts), **asked, frequencies=str(other))
+    found, expected = (
+        HeadScores.load(scoring.run(sharing, **asked, frequencies=str(moved)))
+        for sharing in (Sharing(parts), ALONE)
+    )
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
 def test_a_part_has_the_tags_and_documents_of_its_corpus(
     scoring: Scoring, parts: Parts, tmp_path: Path
 ) -> None:
