@@ -68,7 +68,8 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
 
     named = {"documents_by": options.documents, "ids_by": options.ids}
     source = {"format": "conllu", **found.source, **named}
-    return Corpus(source=source, read=read)
+    stems = frozenset(file.stem for file in found.files)
+    return Corpus(source=source, read=read, undivided=stems)
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class _Reader:
     def read(self, file: CorpusFile) -> Iterator[Sentence | CorpusError]:
         """Sentences, or what is wrong with them. Raises CorpusError for what spoils all of them."""
         self._files.append(file)
-        documents = Documents(str(file), self._options.documents)
+        documents = Documents(file, self._options.documents)
         columns = COLUMNS
         for count, block in enumerate(_blocks(file), start=1):
             if count == 1:

@@ -20,12 +20,14 @@ from headroles import read_conllu
 from headroles.errors import StorageError
 from headroles.scoring import (
     ALONE,
+    CorpusPart,
     HeadScores,
     ScoreBlock,
     ScoreOptions,
     Sharing,
     Team,
     assist,
+    merge_scores,
     open_scoring,
     score_to_folder,
 )
@@ -192,6 +194,29 @@ def test_a_part_has_the_tags_and_documents_of_its_corpus(
     scoring.sample.write_text(text.replace("\tPUNCT\t", "\tX\t"), "utf-8")
     with pytest.raises(StorageError, match="corpus digest was "):
         scoring.run(Sharing(parts))
+
+
+@pytest.mark.parametrize("newdoc", ["# newdoc", "# olddoc"], ids=["documents", "no documents"])
+def test_a_corpus_may_lie_elsewhere(scoring: Scoring, tmp_path: Path, newdoc: str) -> None:
+    """Where parts are gone on with, and where they are scored to be merged."""
+    text = scoring.sample.read_text("utf-8").replace("# newdoc", newdoc)
+    places = [tmp_path / name / "c.conllu" for name in "ab"]
+    for place in places:
+        place.parent.mkdir()
+        place.write_text(text, "utf-8")
+    scoring.sample = places[0]
+    expected = content(scoring.run())
+    parts = Parts(tmp_path / "parts")
+    cut_short(2, scoring.run, Sharing(parts))
+    of_first = scoring.run(Sharing(part=CorpusPart(1, 2)))
+    scoring.sample = places[1]
+    resumed = content(scoring.run(Sharing(parts)))
+    (tmp_path / "merged").mkdir()
+    merge_scores([of_first, scoring.run(Sharing(part=CorpusPart(2, 2)))], tmp_path / "merged")
+    for found in (resumed, content(tmp_path / "merged")):
+        assert [found[file] == expected[file] for file in FILES] == [True, True]
+        assert found["corpus"]["undivided"] == expected["corpus"]["undivided"]
+    assert (expected["corpus"]["undivided"] > 0) == (newdoc == "# olddoc")
 
 
 class Barrier:
