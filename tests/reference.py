@@ -158,8 +158,8 @@ def _of_tokens(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, 
 def _block(attention: Attention, tokens: Tokens, asked: Asked) -> dict[str, Any]:
     beside = "block:ratio" if asked.score == "bias" else "block:evenness"
     separators = [i for i in tokens.specials if i != 0]
-    second = [i for i, segment in enumerate(tokens.segments) if segment == 1]
-    if not second or not any(i < second[0] for i in separators):
+    first, second = ([i for i in range(tokens.n) if tokens.segments[i] == k] for k in (0, 1))
+    if not first or not second or not any(i < second[0] for i in separators):
         return {"block": None, beside: None}
     rows = []
     for i in range(tokens.n):

@@ -18,13 +18,20 @@ def named_columns(given: Any) -> tuple[str | int, ...]:
 def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
     """The place of a column among ``width``, whose ``names`` are those of the header if any.
 
-    Raises CorpusError where there is none, UsageError for a name without a header.
+    Raises CorpusError where there is none or two of one name, UsageError for a name without a
+    header.
     """
     if isinstance(column, str) and not column.isdecimal():
         if names is None:
             raise UsageError(f"column {column!r} is a name, but {file} was said to have no header")
         if column not in names:
             raise CorpusError(f"{file} has no column {column!r}; it has: {listed(names, 12)}")
+        if names.count(column) > 1:
+            places = [str(k) for k, name in enumerate(names) if name == column]
+            raise CorpusError(
+                f"{file} has {len(places)} columns {column!r}, numbers {', '.join(places)}; name "
+                "the one that you mean by its number, counted from 0"
+            )
         return names.index(column)
     if not 0 <= int(column) < width:
         called = f": {listed(names, 12)}" if names else ""

@@ -15,7 +15,7 @@ from conllu.parser import parse_id_value, parse_int_value, parse_line
 from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.documents import COMMENT, Documents, Keys
 from headroles.corpus.files import CorpusFile, PathLike, find_files
-from headroles.corpus.kept_parses import TREES
+from headroles.corpus.kept_parses import TREES, Told, skipped_in
 from headroles.corpus.options import GIVEN, ConlluOptions
 from headroles.corpus.places import Places
 from headroles.corpus.sentence import ANNOTATIONS, MISSING, Sentence, tree_defect
@@ -57,7 +57,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     def read(skipped: Skipped) -> Iterator[Sentence]:
         reader = _Reader(options)
         for file in found.files:
-            for outcome in reader.read(file):
+            for outcome in reader.read(file, skipped):
                 if isinstance(outcome, Sentence):
                     yield outcome
                 elif options.on_bad_sentence == "skip":
@@ -65,10 +65,13 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                 else:
                     raise outcome
         reader.end()
+        if scheme := reader.told.scheme():  # which is known when all is read, as much else
+            source["scheme"] = scheme
 
     named = {"documents_by": options.documents, "ids_by": options.ids}
     source = {"format": "conllu", **found.source, **named}
-    return Corpus(source=source, read=read)
+    stems = frozenset(file.stem for file in found.files)
+    return Corpus(source=source, read=read, undivided=stems)
 
 
 @dataclass(frozen=True)
@@ -92,17 +95,20 @@ class _Reader:
         self._options = options
         self._files: list[CorpusFile] = []
         self._seen = Places()
+        self.told = Told()
         kind, _, key = options.documents.partition(":")
         self._keys = Keys(key.strip()) if kind == COMMENT else None
 
-    def read(self, file: CorpusFile) -> Iterator[Sentence | CorpusError]:
+    def read(self, file: CorpusFile, skipped: Skipped) -> Iterator[Sentence | CorpusError]:
         """Sentences, or what is wrong with them. Raises CorpusError for what spoils all of them."""
         self._files.append(file)
-        documents = Documents(str(file), self._options.documents)
+        documents = Documents(file, self._options.documents)
         columns = COLUMNS
         for count, block in enumerate(_blocks(file), start=1):
             if count == 1:
                 columns = _columns(file, block)
+                self.told.begin(file, block.metadata)
+            skipped.update(skipped_in(block.metadata))
             if self._keys is not None:
                 self._keys.see(block.metadata)
             name = f"{file.stem}-{count}"

@@ -20,11 +20,13 @@ class Corpus:
     """Parsed text, not yet read: from `read_conllu`, `read_text`, `read_pairs`, `make_corpus`.
 
     Iterating reads the sources from the start, one sentence at a time. ``source`` describes
-    where the sentences come from and goes into the provenance of every result.
+    where the sentences come from and goes into the provenance of every result. ``undivided`` are
+    the documents of a treebank that are nothing but its files: those that name no documents.
     """
 
     source: dict[str, Any]
     read: Callable[[Skipped], Iterator[Sentence]] = field(repr=False)
+    undivided: frozenset[str] = field(default=frozenset(), repr=False)
 
     def __iter__(self) -> Iterator[Sentence]:
         return self.read(Counter())

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headroles.corpus.files import CorpusFile
 from headroles.errors import CorpusError, UsageError
 from headroles.wording import listed
 
@@ -75,10 +76,11 @@ class Documents:
     """The documents of one file, told sentence by sentence.
 
     Sentences with one name are of one document. A document that comes back after another is the
-    same, but what comes back does not follow what went before.
+    same, but what comes back does not follow what went before. They are called after the stem of
+    the file, as sentences are: a corpus that was moved has the same documents.
     """
 
-    def __init__(self, file: str, rule: str) -> None:
+    def __init__(self, file: CorpusFile, rule: str) -> None:
         self._file = file
         self._kind, _, self._what = rule.partition(":")
         self._current: str | None = None  # None before the first that has a name
@@ -96,7 +98,8 @@ class Documents:
             position += 1
         self._last[name] = position
         self._current = name
-        return self._file if name is None else f"{self._file}#{name}", position
+        stem = self._file.stem
+        return stem if name is None else f"{stem}#{name}", position
 
     def _name(self, metadata: Mapping[str, str], sentence_id: str) -> str | None:
         if self._kind == SENT_ID:

@@ -134,7 +134,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         schemes.see(sentence)
         n_sentences += 1
         n_words += len(sentence.words)
-        # Documents go in by number: their names hold paths, which differ between machines.
+        # Documents go in by number: a file that has another name may hold the same corpus.
         digest.update(to_line(sentence, document).encode())
     if not n_sentences:
         raise CorpusError(f"no sentences in {_where(corpus)}; {_why_none(skipped)}")
@@ -160,8 +160,7 @@ class _DocumentCount:
     def __init__(self, corpus: Corpus) -> None:
         self.numbers = Places()
         self.undivided = 0
-        is_treebank = corpus.source.get("format") == "conllu"
-        self._files = frozenset(corpus.source["files"]) if is_treebank else frozenset()
+        self._files = corpus.undivided
         self._prefixes = Places()
         self._have_prefixes = True
 

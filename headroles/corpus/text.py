@@ -44,7 +44,7 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
             for doc in pipeline.nlp.pipe(texts(file.lines()), n_process=options.parser_processes):
                 for span in [doc] if options.lines else doc.sents:
                     name = f"{file.stem}-{position + 1}"
-                    sentence = sentence_of(span, name, str(file), position)
+                    sentence = sentence_of(span, name, file.stem, position)
                     if sentence is not None:
                         yield sentence
                         position += 1
@@ -88,7 +88,7 @@ def read_pairs(
                 cells, as_tuples=True, n_process=options.parser_processes
             ):
                 name = f"{file.stem}-{row}" + (f".{position + 1}" if len(columns) > 1 else "")
-                sentence = sentence_of(doc, name, f"{file}#{row}", position)
+                sentence = sentence_of(doc, name, f"{file.stem}#{row}", position)
                 if sentence is None:
                     skipped["cells without words"] += 1
                 else:

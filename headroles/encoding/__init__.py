@@ -1,6 +1,14 @@
 """Examples -> word pieces, with what each of them is: special, of which segment, of which word."""
 
 from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray, pad
-from headroles.encoding.encoder import TOO_LONG, ExampleEncoder
+from headroles.encoding.encoder import NO_PIECES, TOO_LONG, ExampleEncoder
 
-__all__ = ["SPECIAL", "TOO_LONG", "EncodedExample", "ExampleEncoder", "IntArray", "pad"]
+__all__ = [
+    "NO_PIECES",
+    "SPECIAL",
+    "TOO_LONG",
+    "EncodedExample",
+    "ExampleEncoder",
+    "IntArray",
+    "pad",
+]

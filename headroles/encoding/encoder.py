@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 TOO_LONG = "examples longer than the model takes"
+NO_PIECES = "examples without word pieces"
 
 
 class ExampleEncoder:
@@ -25,8 +26,9 @@ class ExampleEncoder:
     Words go to the tokenizer as words, and it tells which piece belongs to which word: nothing
     is looked up by its surface form, nothing is ever truncated.
 
-    ``counts`` tells of all that was encoded, too long ones apart: ``pieces`` and ``words``,
-    ``unknown_pieces``, which are the tokenizer's unknown token, and ``words_without_known_piece``.
+    ``counts`` tells of all that was encoded, not of what was skipped: ``pieces`` and ``words``,
+    ``unknown_pieces``, which are the tokenizer's unknown token, ``words_without_known_piece``, and
+    of these ``words_without_pieces``, such as zero-width spaces.
     """
 
     def __init__(
@@ -42,7 +44,11 @@ class ExampleEncoder:
         self.counts: Counter[str] = Counter()
 
     def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
-        """``examples`` in their order, without those that are too long; these are counted."""
+        """``examples`` in their order; those that are too long or have no pieces are counted.
+
+        A pair in which one sentence has pieces is encoded: the roles of its words are those of any
+        sentence, and ``block``, which needs two sentences, has no score there.
+        """
         examples = list(examples)
         encoded: list[EncodedExample | None] = [None] * len(examples)
         for n_segments in (1, 2):
@@ -79,10 +85,14 @@ class ExampleEncoder:
                 yield None
                 continue
             segments = _as_array(batch.sequence_ids(k), SPECIAL)
+            if (segments == SPECIAL).all():
+                skipped[NO_PIECES] += 1
+                yield None
+                continue
             word_ids = _as_array(batch.word_ids(k), -1)
             starts, sizes = _spans(example, segments, word_ids)
             words_of = _number_words(example, segments, word_ids)
-            self._count(input_ids, words_of, len(sizes))
+            self._count(input_ids, words_of, sizes)
             yield EncodedExample(
                 id=example.id,
                 document=example.document,
@@ -97,14 +107,15 @@ class ExampleEncoder:
                 sentences=example.sentences,
             )
 
-    def _count(self, input_ids: IntArray, words_of: IntArray, n_words: int) -> None:
+    def _count(self, input_ids: IntArray, words_of: IntArray, sizes: IntArray) -> None:
         pieces = words_of >= 0
         known = pieces if self._unknown is None else pieces & (input_ids != self._unknown)
-        n_pieces = int(pieces.sum())
+        n_pieces, n_words = int(pieces.sum()), len(sizes)
         self.counts["pieces"] += n_pieces
         self.counts["unknown_pieces"] += n_pieces - int(known.sum())
         self.counts["words"] += n_words
         self.counts["words_without_known_piece"] += n_words - len(np.unique(words_of[known]))
+        self.counts["words_without_pieces"] += int((sizes == 0).sum())
 
 
 def _number_words(example: Example, segments: IntArray, word_ids: IntArray) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -21,8 +22,20 @@ from headroles.models.tokenizers import (
     limit_of,
     load_tokenizer,
     refuse_other_vocabulary,
+    tokenizer_digest,
 )
 from headroles.models.weights import ENCODER, headless, is_unused, read_model
+
+_OF_OUTPUTS = ("class", "dtype", "weights_sha256", "config_sha256")
+_NOT_COMPUTED = (
+    "_name_or_path",
+    "architectures",
+    "dtype",
+    "id2label",
+    "label2id",
+    "transformers_version",
+)
+"""What a configuration says beside what is computed: names, and what is known otherwise."""
 
 Model: TypeAlias = str | Path | PreTrainedModel
 """A folder, a hub id, or a loaded model in evaluation mode."""
@@ -42,6 +55,20 @@ class LoadedEncoder:
     def device(self) -> torch.device:
         """Where the inputs belong."""
         return self.model.device
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What outputs for a text depend on, by content: the plans of all runs have it.
+
+        Names of models and files are no part of it.
+        """
+        return {
+            "model": {name: self.description[name] for name in _OF_OUTPUTS},
+            "tokenizer": {
+                "digest": tokenizer_digest(self.tokenizer),
+                "longest input": self.max_tokens,
+            },
+        }
 
 
 def load_encoder(
@@ -89,6 +116,7 @@ def load_encoder(
             "model_type": network.config.model_type,
             "dtype": str(network.dtype).removeprefix("torch."),
             "weights_sha256": weight_digest(network if head else network.base_model),
+            "config_sha256": config_digest(network.config),
             "tokenizer": tokenizer.name_or_path,
             "tokenizer_class": type(tokenizer).__name__,
             "warnings": [*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
@@ -136,6 +164,14 @@ def weight_digest(model: torch.nn.Module) -> str:
         digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
         digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def config_digest(config: PreTrainedConfig) -> str:
+    """SHA-256 over what a configuration says of how the weights are used."""
+    settings = {
+        name: value for name, value in config.to_dict().items() if name not in _NOT_COMPUTED
+    }
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _refuse_broken_weights(network: PreTrainedModel, name: str) -> None:

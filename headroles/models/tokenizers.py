@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -115,6 +117,21 @@ def _members(steps: Sequence) -> Iterator[Any]:
             yield steps[index]
         except IndexError:
             return
+
+
+def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
+    """A digest of how a text becomes the inputs of a model; files of other names have the same.
+
+    Truncation and padding are left out: every call sets its own.
+    """
+    if tokenizer.is_fast:
+        backend = json.loads(tokenizer.backend_tokenizer.to_str())
+        backend |= {"truncation": None, "padding": None}
+    else:
+        backend = {"class": type(tokenizer).__name__, "vocabulary": tokenizer.get_vocab()}
+    beside = [tokenizer.special_tokens_map, tokenizer.model_input_names, tokenizer.padding_side]
+    content = json.dumps([backend, *beside], sort_keys=True, default=str)
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 def limit_of(tokenizer: PreTrainedTokenizerBase) -> int:

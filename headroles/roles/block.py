@@ -50,8 +50,8 @@ def own_segment(batch: Batch) -> list[Shared]:
     """
     in_second = np.cumsum(batch.separators, axis=1) > 0
     first_words, second_words = (batch.segments == segment for segment in (0, 1))
-    # without a separator between them there are no two segments to stay in
-    paired = second_words.any(axis=1, keepdims=True)
+    # without words in both, and a separator between them, there are no two segments to stay in
+    paired = first_words.any(axis=1, keepdims=True) & second_words.any(axis=1, keepdims=True)
     paired &= ~(second_words & ~in_second).any(axis=1, keepdims=True)
     queries = batch.real & paired
     return [

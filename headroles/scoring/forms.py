@@ -55,6 +55,7 @@ class PiecesForm(msgspec.Struct):
     unknown_pieces: Count
     words: Count
     words_without_known_piece: Count
+    words_without_pieces: Count = 0
 
 
 class StoppedForm(msgspec.Struct):

@@ -66,7 +66,8 @@ def _in_order(runs: list[tuple[Path, dict[str, Any]]]) -> list[tuple[Path, dict[
 
 
 def _plan(provenance: dict[str, Any]) -> dict[str, Any]:
-    return {**provenance["part"]["plan"], "parts": provenance["part"]["of"]}
+    shape = {name: provenance[name] for name in ("layers", "heads")}
+    return {**provenance["part"]["plan"], "parts": provenance["part"]["of"], **shape}
 
 
 def _interleaved(runs: list[tuple[Path, dict[str, Any]]], ids: list[str]) -> Iterator[ScoreBlock]:

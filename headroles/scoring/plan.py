@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 from headroles.corpus import PreparedCorpus
 from headroles.models import LoadedEncoder
 
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
-_OF_MODEL = ("class", "dtype", "weights_sha256")
+_KNOWN_BY_ROLES = "frequencies"
+"""The option whose file is in the roles by its content: by what name it was given is nothing."""
 
 
 def plan_of(
@@ -17,19 +17,15 @@ def plan_of(
 ) -> dict[str, Any]:
     """The plan of a run over windows of ``n_examples``, as far as anything can be told of it.
 
-    Names of models and files are no part of it, their contents are. Roles of a user are known by
-    their ids alone.
+    Of files and folders their contents are part of it, and where they are is not. Roles of a user
+    are known by their ids alone.
     """
-    tokenizer = encoder.tokenizer.backend_tokenizer.to_str()
+    options = {k: v for k, v in provenance["options"].items() if k != _KNOWN_BY_ROLES}
     return {
         "corpus": {"sentences": corpus.n_sentences, "digest": corpus.content_digest()},
-        "model": {name: encoder.description[name] for name in _OF_MODEL},
-        "tokenizer": {
-            "digest": blake2b(tokenizer.encode(), digest_size=16).hexdigest(),
-            "longest input": encoder.max_tokens,
-        },
-        "options": provenance["options"],
-        "roles": [role["id"] for role in provenance["roles"]],
+        **encoder.identity,
+        "options": options,
+        "roles": {role["id"]: role for role in provenance["roles"]},
         "examples of a part": n_examples,
         "versions": {name: provenance["versions"][name] for name in _VERSIONS},
     }

@@ -26,11 +26,13 @@ def describe_pieces(provenance: dict[str, Any]) -> Iterator[str]:
     """How many word pieces there were, and how much of the text the tokenizer does not know."""
     if counts := provenance.get("pieces"):
         pieces, words = unknown_shares(counts)
+        without = pieceless_share(counts)
         length = mean_length(provenance)
         yield (
             f"{counts['pieces']} from {counts['words']} words"
             + f", {length:.0f} an example" * (length > 0)
             + f"; unknown: {pieces:.1%} of the pieces, {words:.1%} of the words"
+            + f"; without a piece: {without:.1%} of the words" * (without > 0)
         )
 
 
@@ -54,11 +56,17 @@ def about_length(provenance: dict[str, Any]) -> str:
 
 
 def unknown_shares(counts: dict[str, int]) -> tuple[float, float]:
-    """The share of unknown pieces, and of words without a known piece."""
+    """The share of unknown pieces, and of words whose pieces are all unknown."""
+    n_unknown = counts["words_without_known_piece"] - counts.get("words_without_pieces", 0)
     return (
         counts["unknown_pieces"] / max(counts["pieces"], 1),
-        counts["words_without_known_piece"] / max(counts["words"], 1),
+        n_unknown / max(counts["words"], 1),
     )
+
+
+def pieceless_share(counts: dict[str, int]) -> float:
+    """The share of words of which the tokenizer makes no piece."""
+    return counts.get("words_without_pieces", 0) / max(counts["words"], 1)
 
 
 def warnings_of_run(provenance: dict[str, Any]) -> list[str]:
@@ -67,6 +75,7 @@ def warnings_of_run(provenance: dict[str, Any]) -> list[str]:
     found = (
         *of_model,
         _unknown_pieces(provenance),
+        _without_pieces(provenance),
         _too_long(provenance),
         _of_part(provenance),
     )
@@ -84,6 +93,17 @@ def _unknown_pieces(provenance: dict[str, Any]) -> str:
         f"the tokenizer does not know {pieces:.0%} of the word pieces, and no piece of {words:.0%} "
         "of the words: what heads do with these says little; check that tokenizer and model "
         "belong together, and know the language of the corpus, its script and its case"
+    )
+
+
+def _without_pieces(provenance: dict[str, Any]) -> str:
+    counts = provenance.get("pieces")
+    if not counts or pieceless_share(counts) <= MUCH:
+        return ""
+    return (
+        f"the tokenizer makes no piece at all of {pieceless_share(counts):.0%} of the words, as of "
+        "zero-width spaces and control characters: nothing is scored of these; check how the "
+        "corpus was cut into words"
     )
 
 

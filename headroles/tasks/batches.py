@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.errors import ModelError, TokenizerError
+from headroles.errors import CorpusError, ModelError, TokenizerError
 from headroles.models import LoadedEncoder
 from headroles.tasks.options import MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.reading import Task
@@ -55,19 +55,35 @@ class Batches:
             encoded = tokenizer(
                 *columns, truncation=True, max_length=limit, return_special_tokens_mask=True
             )
-        self._refuse_unknown(encoded)
+        self._refuse_unknown(self._marks_of_words(encoded), encoded)
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         size = self.options.batch_size
         starts = range(0, len(order), size)
         return [self._batch(encoded, order[start : start + size]) for start in starts], n_cut
 
-    def _refuse_unknown(self, encoded: Any) -> None:
+    def _marks_of_words(self, encoded: Any) -> list[NDArray[np.bool_]]:
+        """Of each example which of its tokens are word pieces, unknown ones included.
+
+        Raises CorpusError for an example without any: it would be one of special tokens alone.
+        """
+        unknown = self.encoder.tokenizer.unk_token_id
+        found = []
+        columns = (encoded["input_ids"], encoded["special_tokens_mask"], self.task.lines)
+        for ids, special, line in zip(*columns, strict=True):
+            words = (np.asarray(special) == 0) | (np.asarray(ids) == unknown)
+            if not words.any():
+                raise CorpusError(
+                    f"{self.task.file}, line {line}: the text has no word piece; give it one that "
+                    "the tokenizer can read, or remove the line"
+                )
+            found.append(words)
+        return found
+
+    def _refuse_unknown(self, words: Sequence[NDArray[np.bool_]], encoded: Any) -> None:
         """Raise TokenizerError where most word pieces are unknown: losses would mean nothing."""
         unknown = self.encoder.tokenizer.unk_token_id
         pieces = np.concatenate([np.asarray(ids) for ids in encoded["input_ids"]])
-        special = np.concatenate([np.asarray(marks) for marks in encoded["special_tokens_mask"]])
-        words = (special == 0) | (pieces == unknown)
-        share = float((pieces[words] == unknown).mean()) if words.any() else 0.0
+        share = float((pieces[np.concatenate(words)] == unknown).mean())
         if share > _MOST_UNKNOWN:
             raise TokenizerError(
                 f"{share:.0%} of the word pieces of {self.task.file} are unknown to the tokenizer; "

@@ -26,7 +26,7 @@ def write(folder: Path, *sentences: tuple[str, str]) -> Path:
 
 def places(file: Path, documents: str = "newdoc") -> list[tuple[str, int]]:
     corpus = read_conllu(file, documents=documents)
-    return [(s.document.removeprefix(str(file)).lstrip("#"), s.position) for s in corpus]
+    return [(s.document.removeprefix("t").lstrip("#"), s.position) for s in corpus]
 
 
 def pairs(file: Path, documents: str = "newdoc") -> list[str]:

@@ -78,8 +78,8 @@ def test_standard_input_is_read_as_often_as_asked(
     assert corpus.source["files"] == ["standard input"]
     for _ in range(2):
         assert [(s.id, s.document) for s in corpus] == [
-            ("one", "standard input"),
-            ("stdin-2", "standard input"),
+            ("one", "stdin"),
+            ("stdin-2", "stdin"),
         ]
 
 

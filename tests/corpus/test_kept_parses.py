@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,47 @@ def test_several_trees_are_said_to_be_several(tmp_path: Path) -> None:
     file.write_text(kept.replace("trees = 2", "trees = x"))
     with pytest.raises(CorpusError, match="has 2 roots"):
         list(read_conllu(file))
+
+
+@pytest.mark.parametrize("skips", [[0, 0, 0, 0], [2, 0, 1, 3], [0, 0, 0, 1], [1, 1, 0, 0]])
+def test_scheme_and_what_was_skipped_are_kept(tmp_path: Path, skips: list[int]) -> None:
+    """The labels alone would pass for UD; cells may be empty before and after all sentences."""
+
+    def read(skipped: Counter[str]) -> Iterator[Sentence]:
+        for place, sentence in enumerate([CATS, TWO_TREES, OTHER, None]):
+            if skips[place]:
+                skipped["cells without words"] += skips[place]
+            if sentence is not None:
+                yield sentence
+
+    file = tmp_path / "kept.conllu"
+    corpus = Corpus({"format": "pairs", "scheme": "clear"}, read)
+    with prepared(keep_parses(corpus, file)) as first, prepared(read_conllu(file)) as again:
+        assert again.digest == first.digest
+        assert first.scheme == again.scheme == again.describe()["scheme"] == "clear"
+        assert again.skipped == first.skipped
+        assert again.skipped.total() == sum(skips)
+
+
+def test_a_scheme_is_that_of_all_files_or_guessed(tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.conllu" for name in ("clear", "ud", "none")]
+    for name, file in zip(("clear", "ud", ""), files, strict=True):
+        list(keep_parses(Corpus({"scheme": name}, lambda _: iter([CATS])), file))
+        file.write_text(file.read_text().replace("t-1", file.stem))
+    for chosen, scheme in (([files[0]], "clear"), ([files[0], files[2]], "ud")):
+        with prepared(read_conllu(chosen)) as ready:
+            assert ready.scheme == scheme
+    with pytest.raises(CorpusError, match=r"two .* that of .*clear.conllu \(clear\) and .* \(ud"):
+        list(read_conllu(files[:2]))
+
+
+@pytest.mark.parametrize("said", ["", "x", "[1]", '{"a": "b"}', '{"a": -1}', '{"a": true}', "NaN"])
+def test_comments_that_say_nothing_are_passed_over(tmp_path: Path, said: str) -> None:
+    told = {"headroles.scheme": said, "headroles.skipped": said}
+    file = tmp_path / "t.conllu"
+    file.write_text(to_conllu(CATS, told, begins_document=True))
+    with prepared(read_conllu(file)) as ready:
+        assert (ready.scheme, dict(ready.skipped)) == ("ud", {})
 
 
 def test_nothing_is_left_of_a_corpus_that_was_not_read_to_its_end(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_text_is_split_into_sentences_with_trees(tmp_path: Path, parser: str) ->
     first, second = read_text(file, parser)
     assert first == Sentence(
         id="t-1",
-        document=str(file),
+        document=file.stem,
         position=0,
         words=("The", "old", "dog", "chased", "a", "cat", "."),
         governors=(2, 2, 3, ROOT, 5, 3, 3),
@@ -80,7 +80,7 @@ def test_every_file_is_a_document(tmp_path: Path, parser: str) -> None:
     write(tmp_path, "no text", "c.md")
     sentences = list(read_text(tmp_path, parser))
     assert [s.id for s in sentences] == ["a-1", "a-2", "b-1", "b-2"]
-    assert [s.document for s in sentences] == [str(files[1])] * 2 + [str(files[0])] * 2
+    assert [s.document for s in sentences] == [files[1].stem] * 2 + [files[0].stem] * 2
     assert [example.id for example in make_examples(sentences, "adjacent")] == [
         "a-1+a-2",
         "b-1+b-2",
@@ -161,7 +161,7 @@ def test_columns_by_number_or_name(tmp_path: Path, parser: str, columns: list[st
         'She said " no .',
         'No "',
     ]
-    assert [s.document for s in sentences] == [f"{file}#1"] * 2 + [f"{file}#2"] * 2
+    assert [s.document for s in sentences] == [f"{file.stem}#1"] * 2 + [f"{file.stem}#2"] * 2
     assert [e.id for e in make_examples(sentences, "adjacent")] == ["p-1.1+p-1.2", "p-2.1+p-2.2"]
     assert corpus.source["text_columns"] == columns
     assert (corpus.source["format"], corpus.source["scheme"]) == ("pairs", "clear")
@@ -270,7 +270,7 @@ def test_every_line_a_sentence(tmp_path: Path, parser: str) -> None:
     corpus = read_text(file, parser, lines=True)
     assert words(corpus) == ["Dogs sleep . Cats eat .", "The old man", "the boat"]
     assert [(s.id, s.document, s.position) for s in corpus] == [
-        (f"t-{k + 1}", str(file), k) for k in range(3)
+        (f"t-{k + 1}", file.stem, k) for k in range(3)
     ]
     assert corpus.source["lines"] is True
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from headroles.corpus import ROOT, Example, Sentence
-from headroles.encoding import SPECIAL, TOO_LONG, EncodedExample, ExampleEncoder
+from headroles.encoding import NO_PIECES, SPECIAL, TOO_LONG, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError
 from headroles.roles import Batch
 from headroles.roles.syntactic import Arcs
@@ -193,19 +193,23 @@ def test_arcs_speak_of_the_pieces_of_their_words(texts: list[list[str]]) -> None
         )
         for words in texts
     ]
-    (encoded,), _ = encode(Example(tuple(sentences)))
     alone = [
         [TOKENIZER([[word]], is_split_into_words=True)["input_ids"][0][1:-1] for word in words]
         for words in texts
     ]
+    found, skipped = encode(Example(tuple(sentences)))
+    if not any(map(any, alone)):
+        assert (found, skipped) == ([], {NO_PIECES: 1})
+        return
+    (encoded,) = found
     chains = [(words[k], words[k - 1]) for words in alone for k in range(1, len(words))]
     expected = [(own, governor) for own, governor in chains if own and governor]
     arcs, n_lost = arcs_of(encoded)
-    found = [
+    ends = [
         (encoded.input_ids[a : a + n].tolist(), encoded.input_ids[b : b + m].tolist())
         for a, n, b, m, _ in arcs
     ]
-    assert found == expected
+    assert ends == expected
     assert n_lost == len(chains) - len(expected)
 
 
@@ -219,6 +223,17 @@ def test_too_long_examples_are_counted_and_the_others_keep_their_order() -> None
     assert [example.id for example in encoded] == ["the", "it is", "a"]
     assert [len(example) for example in encoded] == [3, 4, 3]
     assert skipped == {TOO_LONG: 2}
+
+
+def test_examples_without_pieces_are_counted_apart_from_long_ones() -> None:
+    """Whatever heads did there, they did with special tokens alone."""
+    nothing, it = sentence("\u200b \u200b"), sentence("it")
+    examples = [Example((nothing,)), Example((it,)), Example((nothing, nothing))]
+    encoded, skipped = encode(
+        *examples, Example((nothing, it)), Example((sentence(("the it " * 9).rstrip()),))
+    )
+    assert [len(one) for one in encoded] == [3, 4, 20]
+    assert skipped == {NO_PIECES: 2}
 
 
 def test_singles_and_pairs_keep_their_order() -> None:
@@ -281,12 +296,15 @@ def counts_of(*texts: str, max_tokens: int = 512) -> Counter[str]:
     return encoder.counts
 
 
-def counts(pieces: int, unknown: int, words: int, without: int) -> dict[str, int]:
+def counts(
+    pieces: int, unknown: int, words: int, without: int, no_pieces: int = 0
+) -> dict[str, int]:
     return {
         "pieces": pieces,
         "unknown_pieces": unknown,
         "words": words,
         "words_without_known_piece": without,
+        "words_without_pieces": no_pieces,
     }
 
 
@@ -296,7 +314,7 @@ def test_known_pieces_are_counted_without_special_tokens() -> None:
 
 def test_unknown_pieces_and_words_without_a_known_one() -> None:
     # 猫 is unknown and a word; "it猫" has a known piece; a zero-width space has no piece at all
-    assert counts_of("the 猫 it猫 \u200b") == counts(4, 2, 4, 2)
+    assert counts_of("the 猫 it猫 \u200b") == counts(4, 2, 4, 2, 1)
 
 
 def test_counts_add_up_over_examples_and_pairs() -> None:

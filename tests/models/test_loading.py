@@ -268,6 +268,29 @@ class TestDigest:
         assert first["weights_sha256"] == second["weights_sha256"]
         assert first["model"] != second["model"]
 
+    def test_of_the_configuration_is_of_what_is_computed(
+        self, bert_folder: Path, folder: Path
+    ) -> None:
+        """Names of labels are none of that; whether a task's runs know them is another matter."""
+        before = load_encoder(bert_folder).identity
+        file = folder / "config.json"
+        config = json.loads(file.read_text("utf-8"))
+        names = {"id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0, "yes": 1}}
+        file.write_text(json.dumps({**config, **names, "transformers_version": "5.0.0"}), "utf-8")
+        assert load_encoder(folder).identity == before
+        file.write_text(json.dumps({**config, "hidden_act": "relu"}), "utf-8")
+        after = load_encoder(folder).identity
+        assert after["model"].pop("config_sha256") != before["model"].pop("config_sha256")
+        assert after == before
+
+    def test_of_the_tokenizer_does_not_change_with_its_use(
+        self, bert_folder: Path, tokenizer: PreTrainedTokenizerFast
+    ) -> None:
+        encoder = load_encoder(bert_folder)
+        before = encoder.identity
+        encoder.tokenizer(["a b"], truncation=True, max_length=3, padding="max_length")
+        assert encoder.identity == before
+
     @pytest.mark.parametrize("name", [QUERY, "embeddings.word_embeddings.weight"])
     def test_changes_with_one_weight(self, name: str) -> None:
         bert = make_bert()

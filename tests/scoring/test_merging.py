@@ -64,6 +64,29 @@ class TestRefused:
         with pytest.raises(UsageError, match="of other plans: options window was 2 and is 3"):
             merged([halves[0], other], tmp_path / "whole")
 
+    @pytest.mark.parametrize(
+        "change", [{"hidden_act": "relu"}, {"num_attention_heads": 2}, {"layer_norm_eps": 0.5}]
+    )
+    def test_weights_that_are_used_otherwise(
+        self, scoring: Scoring, halves: list[Path], tmp_path: Path, change: dict[str, Any]
+    ) -> None:
+        model = make_bert(max_position_embeddings=90)
+        config = model.config.__class__(**{**model.config.to_dict(), **change})
+        scoring.model = model.__class__(config).eval()
+        scoring.model.load_state_dict(model.state_dict())
+        other = scoring.run(Sharing(part=CorpusPart(2, 2)))
+        with pytest.raises(UsageError, match="of other plans: model config_sha256 was"):
+            merged([halves[0], other], tmp_path / "whole")
+
+    def test_another_file_of_frequencies(self, scoring: Scoring, tmp_path: Path) -> None:
+        parts = []
+        for number in (1, 2):
+            (tmp_path / "words.txt").write_text(f"the\t{number}\n", "utf-8")
+            asked = {"roles": ["rare"], "frequencies": str(tmp_path / "words.txt")}
+            parts.append(scoring.run(Sharing(part=CorpusPart(number, 2)), **asked))
+        with pytest.raises(UsageError, match="of other plans: roles rare meaning frequencies was"):
+            merged(parts, tmp_path / "whole")
+
     def test_missing_and_repeated(self, halves: list[Path], tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="of 2 parts of the corpus 2 is missing"):
             merged(halves[:1], tmp_path / "one")

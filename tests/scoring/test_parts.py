@@ -20,12 +20,14 @@ from headroles import read_conllu
 from headroles.errors import StorageError
 from headroles.scoring import (
     ALONE,
+    CorpusPart,
     HeadScores,
     ScoreBlock,
     ScoreOptions,
     Sharing,
     Team,
     assist,
+    merge_scores,
     open_scoring,
     score_to_folder,
 )
@@ -154,6 +156,34 @@ def test_another_plan_is_refused(scoring: Scoring, parts: Parts) -> None:
         scoring.run(Sharing(parts))
 
 
+@pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"layer_norm_eps": 0.5}])
+def test_a_part_has_the_configuration_of_its_model(
+    scoring: Scoring, parts: Parts, change: dict[str, Any]
+) -> None:
+    cut_short(1, scoring.run, Sharing(parts))
+    scoring.model = make_bert(**change)
+    with pytest.raises(StorageError, match="model config_sha256 was "):
+        scoring.run(Sharing(parts))
+
+
+def test_a_part_has_the_frequencies_of_its_file(
+    scoring: Scoring, parts: Parts, tmp_path: Path
+) -> None:
+    """Not by the name of the file, which may be another."""
+    first, moved, other = (tmp_path / f"{name}.txt" for name in "abc")
+    for file, count in ((first, 2), (moved, 2), (other, 3)):
+        file.write_text(f"the\t{count}\n", "utf-8")
+    asked = {"roles": ["rare"]}
+    cut_short(1, scoring.run, Sharing(parts), **asked, frequencies=str(first))
+    with pytest.raises(StorageError, match="roles rare meaning frequencies was "):
+        scoring.run(Sharing(parts), **asked, frequencies=str(other))
+    found, expected = (
+        HeadScores.load(scoring.run(sharing, **asked, frequencies=str(moved)))
+        for sharing in (Sharing(parts), ALONE)
+    )
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
 def test_a_part_has_the_tags_and_documents_of_its_corpus(
     scoring: Scoring, parts: Parts, tmp_path: Path
 ) -> None:
@@ -164,6 +194,29 @@ def test_a_part_has_the_tags_and_documents_of_its_corpus(
     scoring.sample.write_text(text.replace("\tPUNCT\t", "\tX\t"), "utf-8")
     with pytest.raises(StorageError, match="corpus digest was "):
         scoring.run(Sharing(parts))
+
+
+@pytest.mark.parametrize("newdoc", ["# newdoc", "# olddoc"], ids=["documents", "no documents"])
+def test_a_corpus_may_lie_elsewhere(scoring: Scoring, tmp_path: Path, newdoc: str) -> None:
+    """Where parts are gone on with, and where they are scored to be merged."""
+    text = scoring.sample.read_text("utf-8").replace("# newdoc", newdoc)
+    places = [tmp_path / name / "c.conllu" for name in "ab"]
+    for place in places:
+        place.parent.mkdir()
+        place.write_text(text, "utf-8")
+    scoring.sample = places[0]
+    expected = content(scoring.run())
+    parts = Parts(tmp_path / "parts")
+    cut_short(2, scoring.run, Sharing(parts))
+    of_first = scoring.run(Sharing(part=CorpusPart(1, 2)))
+    scoring.sample = places[1]
+    resumed = content(scoring.run(Sharing(parts)))
+    (tmp_path / "merged").mkdir()
+    merge_scores([of_first, scoring.run(Sharing(part=CorpusPart(2, 2)))], tmp_path / "merged")
+    for found in (resumed, content(tmp_path / "merged")):
+        assert [found[file] == expected[file] for file in FILES] == [True, True]
+        assert found["corpus"]["undivided"] == expected["corpus"]["undivided"]
+    assert (expected["corpus"]["undivided"] > 0) == (newdoc == "# olddoc")
 
 
 class Barrier:

@@ -6,20 +6,27 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headroles import score_heads
 from headroles.corpus import read_conllu
-from headroles.encoding import TOO_LONG
+from headroles.encoding import NO_PIECES, TOO_LONG
 from headroles.errors import CorpusError
 from headroles.results import Warned
 from headroles.scoring import describe_run, facts_of_run, warnings_of_run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
 
 
-def counted(pieces: int, unknown: int, words: int, without: int) -> dict[str, Any]:
-    names = ("pieces", "unknown_pieces", "words", "words_without_known_piece")
-    return {"pieces": dict(zip(names, (pieces, unknown, words, without), strict=True))}
+def counted(
+    pieces: int, unknown: int, words: int, without: int, no_pieces: int = 0
+) -> dict[str, Any]:
+    names = (
+        *("pieces", "unknown_pieces", "words", "words_without_known_piece"),
+        "words_without_pieces",
+    )
+    counts = (pieces, unknown, words, without, no_pieces)
+    return {"pieces": dict(zip(names, counts, strict=True))}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +36,10 @@ def counted(pieces: int, unknown: int, words: int, without: int) -> dict[str, An
         (counted(100, 10, 50, 5), ""),
         (counted(100, 11, 50, 5), "does not know 11% of the word pieces, and no piece of 10% of"),
         (counted(100, 0, 50, 6), "does not know 0% of the word pieces, and no piece of 12% of"),
-        (counted(0, 0, 3, 3), "no piece of 100% of"),
+        (counted(3, 3, 3, 3), "no piece of 100% of"),
+        (counted(9, 0, 10, 1, 1), ""),
+        (counted(12, 0, 16, 4, 4), "makes no piece at all of 25% of the words"),
+        (counted(12, 2, 16, 8, 1), "no piece of 44% of the words"),
         ({"skipped": {TOO_LONG: 1}, "examples": 9}, ""),
         ({"skipped": {TOO_LONG: 24}, "examples": 11}, "24 of 35 examples are longer .* none\\):"),
         (
@@ -62,6 +72,29 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
     assert f"{tmp_path}: 1 files taken, 1 left: README" in shown
     (warned,) = [one.text for one in scores.shown() if isinstance(one, Warned)]
     assert "does not know 21% of the word pieces, and no piece of 33% of the words" in warned
+
+
+def test_sentences_without_pieces_are_told(tmp_path: Path) -> None:
+    """The zero-width space alone is no example; beside a sentence it is no second one."""
+    nothing = [("\u200b", 0, "root")]
+    texts = [conllu_sentence(words, newdoc=name) for name, words in (("a", nothing), ("b", CAT))]
+    texts += [conllu_sentence(nothing), conllu_sentence(nothing, newdoc="c"), conllu_sentence(CAT)]
+    file = tmp_path / "a.conllu"
+    file.write_text("".join(texts))
+    for score in ("bias", "excess", "hit"):
+        asked = {"tokenizer": make_tokenizer(), "score": score}
+        scores = score_heads(make_bert(), read_conllu(file), **asked)
+        assert scores.ids == ("a-2+a-3", "a-4+a-5")
+        assert scores.provenance["skipped"] == {NO_PIECES: 1}
+        is_there = {role: not np.isnan(scores.column(role)).any() for role in scores.role_ids}
+        assert is_there["delimiter"]
+        assert is_there["local"]
+        assert np.isnan(scores.column("block")).all()
+    told = describe_run(scores.provenance)
+    assert "unknown: 0.0% of the pieces, 0.0% of the words; without a piece: 25.0% of" in told
+    assert "skipped examples without word pieces: 1" in told
+    (warned,) = [one.text for one in scores.shown() if isinstance(one, Warned)]
+    assert warned.startswith("the tokenizer makes no piece at all of 25% of the words")
 
 
 def test_pairs_that_are_all_too_long_have_a_cure(tmp_path: Path) -> None:

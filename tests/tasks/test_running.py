@@ -13,7 +13,7 @@ from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
 from headroles.models.gates import HeadSites, gated
 from headroles.tasks import TaskOptions, open_run
 from tests.conftest import make_tokenizer
-from tests.tasks.conftest import SENTENCES, make_task_model, save
+from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
 OPTIONS = TaskOptions(batch_size=3)
 
@@ -56,6 +56,17 @@ def test_losses_of_regression(regressor: Path, numbered: Path) -> None:
         assert found.predictions[row, 0] == pytest.approx(said, rel=1e-4, abs=1e-5)
         expected = (said - len(text) / 10) ** 2
         assert found.losses[row, 0] == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b"])
+def test_texts_without_word_pieces_are_refused(text: str, classifier: Path, tmp_path: Path) -> None:
+    """Their losses would be those of special tokens alone."""
+    file = write_labelled(tmp_path / "task.tsv", [*SENTENCES[:3], (text, "good")])
+    with pytest.raises(CorpusError, match=r"task.tsv, line 5: the text has no word piece"):
+        open_run(classifier, file, OPTIONS)
+    pairs = "sentence1\tsentence2\tlabel\nthe cat\t\tgood\nthe dog\tit\tbad\n"
+    file.write_text(pairs)
+    assert len(open_run(classifier, file, OPTIONS).outcomes(settings()).losses) == 2
 
 
 def test_losses_of_masked_words(masked_lm: Path, plain: Path) -> None:

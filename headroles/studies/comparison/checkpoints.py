@@ -139,8 +139,9 @@ def _check_same_examples(
             made = [shape.encoder.encode([example], Counter()) for shape in (one, another)]
             if len(made[0]) != len(made[1]):
                 raise UsageError(
-                    f"example {example.id!r} is too long for one of {first} and {other}, which "
-                    f"take {one.max_tokens} and {another.max_tokens} tokens; {_CURE}"
+                    f"example {example.id!r} is left out by one of {first} and {other}, which "
+                    f"take {one.max_tokens} and {another.max_tokens} tokens: it is too long, or "
+                    f"has no word pieces there; {_CURE}"
                 )
             if made[0] and made[0][0].digest != made[1][0].digest:
                 raise UsageError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any
+
 from headroles.models import LoadedEncoder
 from headroles.provenance import versions
 from headroles.storage import OpenParts
 from headroles.studies.removal.options import RunOptions
 from headroles.tasks import KeptBatches, TaskRun
-
-_OF_MODEL = ("model", "revision", "class", "dtype", "weights_sha256", "tokenizer")
 
 
 def keep_parts(
@@ -17,8 +18,9 @@ def keep_parts(
     """Have those runs that there are keep the batches that are done, if a folder was named.
 
     A part is taken up again only by the same study, with the same options, of a model with the same
-    weights and of the same examples, in the same versions. Gives the place for parts of another
-    kind. Raises StorageError for a folder of another plan.
+    weights, configuration and tokenizer, and of the same examples with the same targets, in the
+    same versions. Gives the place for parts of another kind. Raises StorageError for a folder of
+    another plan.
     """
     if options.parts is None:
         return None
@@ -28,12 +30,22 @@ def keep_parts(
             "study": study,
             "options": options.record(),
             "batch size": options.batch_size,
-            "model": {name: encoder.description[name] for name in _OF_MODEL},
+            **encoder.identity,
             "device": encoder.device.type,
-            "tasks": [run.task.describe() for run in opened_runs],
+            **{f"task {n}": _described(run) for n, run in enumerate(opened_runs, start=1)},
             "versions": versions(),
         }
     )
     for run in opened_runs:
         run.kept = KeptBatches(opened)
     return opened
+
+
+def _described(run: TaskRun) -> dict[str, Any]:
+    """What a run asks of its model: labels are classes only by the model's own names for them."""
+    return {
+        "examples": len(run.task),
+        "sha256": run.task.digest,
+        "objective": run.objective,
+        "targets": hashlib.blake2b(run.targets.tobytes(), digest_size=16).hexdigest(),
+    }

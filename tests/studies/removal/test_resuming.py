@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
@@ -237,6 +238,35 @@ def test_another_plan_is_refused(
         assert written(tmp_path / "out") == kept
     assert run(*command, "--no-resume").exit_code == 0
     assert not parts_in(tmp_path / "out").count
+
+
+@pytest.mark.parametrize(
+    ("changes", "differs"),
+    [
+        ({"label2id": {"good": 0, "bad": 1}}, "task 1 targets was "),
+        ({"hidden_act": "relu"}, "model config_sha256 was "),
+        ({"layer_norm_eps": 0.5}, "model config_sha256 was "),
+        ("do_lower_case", "tokenizer digest was "),
+    ],
+)
+def test_another_use_of_the_same_weights_is_refused(
+    changes: dict[str, Any] | str, differs: str, classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    model = Path(shutil.copytree(classifier, tmp_path / "model"))
+    command = ["ablate", model, labelled, "--batch-size", 2, "--out", tmp_path / "out"]
+    with counted(20):  # two batches under each of as many gates, one head being closed
+        assert run(*command).exit_code == 130
+    if isinstance(changes, str):
+        file = model / "tokenizer.json"
+        settings = json.loads(file.read_text("utf-8"))
+        settings["normalizer"]["lowercase"] = False
+    else:
+        file = model / "config.json"
+        settings = {**json.loads(file.read_text("utf-8")), **changes}
+    file.write_text(json.dumps(settings), "utf-8")
+    result = run(*command, "--resume")
+    assert result.exit_code == 1
+    assert f"is of another plan: {differs}" in said(result)
 
 
 def test_progress_is_told_by_every_pass_of_every_round(
