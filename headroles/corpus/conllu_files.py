@@ -185,8 +185,10 @@ def _sentence(
     governors: list[int] = []
     relations: list[str] = []
     rest: list[list[str]] = []
+    n_multiword = 0
     for number, token in _tokens(block, columns):
         if isinstance(token["id"], tuple):  # a multiword range or an empty node
+            n_multiword += token["id"][1] == "-"
             continue
         if token["id"] is None:
             raise _Defect(f"does not number its word {len(words) + 1}", number)
@@ -207,7 +209,14 @@ def _sentence(
         raise _Defect(defect)
     annotations = dict(zip(ANNOTATIONS, zip(*rest, strict=True), strict=True))
     return Sentence(
-        name, document, position, tuple(words), tuple(governors), tuple(relations), annotations
+        name,
+        document,
+        position,
+        tuple(words),
+        tuple(governors),
+        tuple(relations),
+        annotations,
+        n_multiword,
     )
 
 

@@ -25,7 +25,8 @@ class PreparedCorpus:
     """A corpus that was read once from end to end: free of errors, counted, and quick to re-read.
 
     ``relations`` counts the arcs by full label (subtypes kept, root arcs left out); ``digest``
-    is a SHA-256 over ids, words, trees and where documents begin. Of treebanks, ``undivided`` is
+    is a SHA-256 over ids, words, trees and where documents begin. ``n_multiword`` is the number of
+    multiword tokens, the words of which are among the ``n_words``. Of treebanks, ``undivided`` is
     the number of sentences whose document is only the file that they are in, and
     ``documents_by_id`` how many documents their ids speak of, 0 if some do not.
     ``order`` are the places in the spool at which sentences are read, None for all as they came.
@@ -36,6 +37,7 @@ class PreparedCorpus:
     digest: str
     n_sentences: int
     n_words: int
+    n_multiword: int
     documents: int
     undivided: int
     documents_by_id: int
@@ -97,6 +99,7 @@ class PreparedCorpus:
             "digest": self.digest,
             "sentences": self.n_sentences,
             "words": self.n_words,
+            "multiword_tokens": self.n_multiword,
             "documents": self.documents,
             "undivided": self.undivided,
             "documents_by_id": self.documents_by_id,
@@ -122,7 +125,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     digest = hashlib.sha256()
     schemes = _SchemeWatch()
     documents = _DocumentCount(corpus)
-    n_sentences = n_words = 0
+    n_sentences = n_words = n_multiword = 0
     for sentence in corpus.read(skipped):
         document = documents.see(sentence)
         write_to(sentence, spool)
@@ -134,6 +137,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         schemes.see(sentence)
         n_sentences += 1
         n_words += len(sentence.words)
+        n_multiword += sentence.n_multiword
         # Documents go in by number: a file that has another name may hold the same corpus.
         digest.update(to_line(sentence, document).encode())
     if not n_sentences:
@@ -145,6 +149,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         digest=digest.hexdigest(),
         n_sentences=n_sentences,
         n_words=n_words,
+        n_multiword=n_multiword,
         documents=len(documents.numbers),
         undivided=documents.undivided,
         documents_by_id=documents.by_id,

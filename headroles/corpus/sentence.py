@@ -26,7 +26,8 @@ class Sentence:
     from 0: two sentences are adjacent when it differs by one.
 
     ``annotations`` has, for each of `ANNOTATIONS` that is known, the texts of all words, ``_``
-    where there is nothing. They are no part of what makes two sentences equal.
+    where there is nothing. ``n_multiword`` is the number of multiword tokens, such as "im", whose
+    words are among them. Both are no part of what makes two sentences equal.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Sentence:
     annotations: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    n_multiword: int = field(default=0, compare=False, repr=False)
 
     @property
     def lemmas(self) -> tuple[str, ...]:

@@ -44,6 +44,7 @@ class CorpusForm(msgspec.Struct):
     folders: list[FolderForm] = []
     sentences: Count = 0
     documents: Count = 0
+    multiword_tokens: Count = 0
     undivided: Count = 0
     documents_by_id: Count = 0
 

@@ -152,6 +152,11 @@ def describe_run(provenance: dict[str, Any]) -> str:
         f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
         f"{provenance['examples']} examples scored ({corpus['scheme']} relations)",
     ]
+    if n_multiword := corpus.get("multiword_tokens"):
+        lines.append(
+            f"        {n_multiword} multiword tokens are read as the words that they stand for, as "
+            "im is as in dem"
+        )
     if provenance["examples"] < corpus["sentences"] and _in_pairs(provenance):
         lines.append("        examples are neighbouring sentences in pairs (--pairing none: alone)")
     if absent := provenance["absent_relations"]:

@@ -258,6 +258,7 @@ def test_ranges_and_empty_nodes_are_passed_over(tmp_path: Path) -> None:
     )
     assert sentence.words == ("do", "n't", "go")
     assert sentence.governors == (2, 2, ROOT)
+    assert sentence.n_multiword == 1
 
 
 # CoNLL-U Plus

@@ -52,6 +52,7 @@ def test_counts(treebank: Path) -> None:
             "digest": corpus.digest,
             "sentences": 5,
             "words": 17,
+            "multiword_tokens": 0,
             "documents": 2,
             "undivided": 0,
             "documents_by_id": 0,

@@ -108,3 +108,13 @@ def test_pairs_that_are_all_too_long_have_a_cure(tmp_path: Path) -> None:
     )
     assert scores.n_examples == 2
     assert not any(role.startswith("syntactic") for role in scores.role_ids)
+
+
+def test_multiword_tokens_are_told(treebank: Path, bert_folder: Path) -> None:
+    def told() -> str:
+        return describe_run(score_heads(bert_folder, read_conllu(treebank)).provenance)
+
+    assert "multiword tokens" not in told()
+    joined = "\t".join(["1-2", "joined", *8 * "_"])
+    treebank.write_text(treebank.read_text().replace("\n1\t", f"\n{joined}\n1\t", 3))
+    assert "3 multiword tokens are read as the words that they stand for" in told()
