@@ -151,8 +151,9 @@ def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int,
     heads = [left + gone for left, gone in zip(heads, lost, strict=True)]
     if len(heads) != expected or len(set(heads)) > 1:
         raise ModelSupportError(
-            f"{family.name}: attention was seen {len(heads)} times in a model of {expected} "
-            f"layers, with {sorted(set(heads))} heads; it does not go through transformers' "
-            "attention interface. Run `headroles models` for the families that can be scored"
+            f"{family.name}: attention was seen {len(heads)} times through the "
+            f"{family.read_through} of a model of {expected} layers, with {sorted(set(heads))} "
+            "heads; it must be seen once in every layer, with as many heads in each. Run "
+            "`headroles models` for the families that can be scored"
         )
     return len(heads), heads[0]

@@ -186,6 +186,11 @@ def refuse_unsupported(config: PreTrainedConfig) -> None:
     kind = config.model_type
     if kind in REFUSED:
         raise ModelSupportError(f"{kind} models cannot be scored: {REFUSED[kind]}")
+    if getattr(config, "num_hidden_layers", None) == 0:
+        raise ModelSupportError(
+            f"the {kind} model has no layers (num_hidden_layers is 0), and so no attention heads; "
+            "check its config.json"
+        )
     if config.is_encoder_decoder:
         raise ModelSupportError(
             f"{kind} is an encoder-decoder; headroles scores encoders, such as bert or roberta"

@@ -161,6 +161,11 @@ def _make_folders(folder: Path) -> list[Path]:
             if not place.is_dir():
                 raise StorageError(f"{place} is a file; name a folder for the results")
             break
+        if place.is_symlink():
+            raise StorageError(
+                f"{place} is a symbolic link to {place.readlink()}, where there is nothing; make "
+                "that folder, or name another one for the results"
+            )
         missing.append(place)
     folder.mkdir(parents=True, exist_ok=True)
     return missing

@@ -5,11 +5,20 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertModel, GPT2Config, GPT2Model, PreTrainedModel
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    BertConfig,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    PreTrainedModel,
+)
 
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models import FAMILIES, open_reader
+from headroles.models import FAMILIES, ModelOptions, load_encoder, open_reader
 from headroles.models.reporting import INTERFACE_NAME, _refuse_unknown_window
+from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
 
 LENGTHS = (12, 7)
@@ -157,6 +166,29 @@ def test_several_batches_in_a_row(bert: PreTrainedModel) -> None:
 def test_nan_in_attention_is_found(bert: PreTrainedModel) -> None:
     torch.nn.init.constant_(bert.encoder.layer[1].attention.self.query.weight, float("nan"))
     with pytest.raises(ModelError, match="layer 1 is not finite"), open_reader(bert):
+        pass
+
+
+def test_a_model_without_layers_is_refused() -> None:
+    with pytest.raises(ModelSupportError, match="the bert model has no layers"):
+        load_encoder(make_bert(layers=0), ModelOptions(tokenizer=make_tokenizer()))
+    no_layers = pytest.raises(ModelSupportError, match="num_hidden_layers is 0")
+    with no_layers, open_reader(make_bert(layers=0)):
+        pass
+
+
+def test_layers_with_several_attentions_are_told_by_what_was_seen() -> None:
+    config = AlbertConfig(
+        vocab_size=60,
+        hidden_size=8,
+        embedding_size=8,
+        intermediate_size=8,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        inner_group_num=2,
+    )
+    told = r"seen 6 times through the attention interface of a model of 3 layers, with \[2\] heads"
+    with pytest.raises(ModelSupportError, match=told), open_reader(AlbertModel(config).eval()):
         pass
 
 

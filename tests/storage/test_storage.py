@@ -285,6 +285,23 @@ class TestResultFolder:
         assert names(tmp_path) == {"out"}
         assert names(tmp_path / "out") == {"run.json"}
 
+    @pytest.mark.parametrize("within", ["", "out"])
+    def test_a_link_that_leads_nowhere_is_told_as_that(self, tmp_path: Path, within: str) -> None:
+        (tmp_path / "link").symlink_to("nowhere")
+        with (
+            pytest.raises(StorageError, match="link is a symbolic link to nowhere, where there is"),
+            result_folder(tmp_path / "link" / within),
+        ):
+            pytest.fail("the block must not run")
+        assert names(tmp_path) == {"link"}
+
+    def test_a_link_is_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "real").mkdir()
+        (tmp_path / "link").symlink_to("real")
+        with result_folder(tmp_path / "link" / "out") as staging:
+            (staging / "run.json").touch()
+        assert names(tmp_path / "real" / "out") == {"run.json"}
+
     def test_a_folder_with_files_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").touch()
         with (

@@ -40,7 +40,7 @@ def test_the_order_of_examples_does_not_matter(before: HeadScores) -> None:
 
 
 def test_documents_are_called_as_before(before: HeadScores) -> None:
-    """Names of documents hold paths, which differ between machines."""
+    """Names of documents are after those of files, which may differ between machines."""
     moved = replace(before, documents=tuple(f"/elsewhere/{name}" for name in before.documents))
     assert join(before, moved)["after"].documents == before.documents
 
