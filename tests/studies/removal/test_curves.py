@@ -194,7 +194,7 @@ def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) 
         ({"orders": "with_role:local,random"}, "needs a role .* and a folder"),
         ({"shares": "0.5,1.2"}, "the share is 1.2; it must lie between 0 and 1"),
         ({"shares": "0.01", "orders": "random"}, "0.01 is 0 of 12 heads"),
-        ({"correction": "max_t"}, "comes from sign flips"),
+        ({"correction": "max_t"}, "the correction is .max_t.; it must be one of"),
         ({"orders": "random", "protect": "3-0"}, "3-0 is to be protected, .* no heads in that lay"),
         ({"orders": "random", "protect": "1-4"}, "the model has the heads 0, 1, 2, 3 there"),
         ({}, "the order importance needs a task"),
