@@ -168,6 +168,18 @@ def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:
     assert "found and measured in one file" in found.warnings[0]
 
 
+@pytest.mark.parametrize("value", ["value", "sd_draws", "p_value", "answer"])
+def test_wide_keeps_every_order(found: PruningCurves, value: str) -> None:
+    rows = found.frame[(found.frame["measure"] == "accuracy") & found.frame["share"].notna()]
+    wide = found.wide(value).set_index("order")
+    assert wide.index.tolist() == list(found.curves["orders"])
+    for row in rows.to_dict("records"):
+        shown = wide.loc[row["order"], row["share"]]
+        assert shown == row[value] or np.isnan(row[value])
+    with pytest.raises(UsageError, match="the value is 'measure'; it must be one of n_removed"):
+        found.wide("measure")
+
+
 def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
     found = find_pruning_curves(masked_lm, plain, orders="top,random", shares="0.5", draws=2)
     assert found.measure == "loss"

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from headroles.cli import app
+from headroles.errors import UsageError
 from headroles.studies.removal import Importance, find_importance
 from headroles.studies.removal.estimators import normalise, values_of
 from headroles.tasks import Derivatives
@@ -109,6 +110,12 @@ def test_heads_that_are_gone_have_none(labelled: Path, tmp_path: Path) -> None:
     gone = np.isnan(found.of("absolute"))
     assert np.argwhere(gone).tolist() == [[1, 2], [2, 0], [2, 1], [2, 2], [2, 3]]
     assert np.nanmax(found.of("absolute", "rank")) == 7
+
+
+@pytest.mark.parametrize("value", ["answer", "layer", "nonsense"])
+def test_wide_tables_show_columns_of_the_table(found: Importance, value: str) -> None:
+    with pytest.raises(UsageError, match=f"the value is '{value}'; it must be one of n, import"):
+        found.wide(value)
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
