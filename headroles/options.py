@@ -163,11 +163,11 @@ class Options:
     def check(self) -> None:
         """Raise UsageError for options that do not go together; to be extended by groups."""
 
-    def part(self, group: type[G]) -> G:
-        """The options of another group, as far as this one has them; defaults for the others."""
+    def part(self, group: type[G], **settled: Any) -> G:
+        """The options of another group: ``settled``, or as this one has them, or defaults."""
         own = {one.name for one in fields_of(type(self))}
         shared = [one.name for one in fields_of(group) if one.name in own]
-        return group(**{name: getattr(self, name) for name in shared})
+        return group(**{**{name: getattr(self, name) for name in shared}, **settled})
 
     def record(self) -> dict[str, Any]:
         """The options as provenance keeps them."""

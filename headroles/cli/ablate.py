@@ -9,7 +9,7 @@ from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import AblateOptions
 
 
-@command(app, without=["family", "clusters"])  # examples of a task have no documents
+@command(app)
 def ablate(
     model: ModelArgument,
     task: TaskArgument,

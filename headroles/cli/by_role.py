@@ -9,7 +9,7 @@ from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import RoleImportanceOptions
 
 
-@command(app, without=["family", "clusters"])  # examples of a task have no documents
+@command(app)
 def by_role(
     model: ModelArgument,
     task: TaskArgument,

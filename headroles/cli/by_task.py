@@ -15,7 +15,7 @@ from headroles.cli.replicate import names_of
 from headroles.studies.removal import TaskDropOptions
 
 
-@command(app, without=["family", "clusters"])  # examples of a task have no documents
+@command(app)
 def by_task(
     ablated: Annotated[
         list[Path],

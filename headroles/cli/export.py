@@ -16,13 +16,6 @@ from headroles.formats import ENDINGS, FORMATS
 from headroles.options import Option, Options, split_names
 
 
-def _layers(given: str) -> tuple[int, ...]:
-    try:
-        return tuple(map(int, split_names(given)))
-    except ValueError:
-        raise UsageError(f"the layers are {given!r}; they must be whole numbers") from None
-
-
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(Options):
     """Which part of which table."""
@@ -59,8 +52,8 @@ class ExportOptions(Options):
         Option("Only these roles, separated by commas.", convert=split_names),
     ] = None
     layer: Annotated[
-        tuple[int, ...] | None,
-        Option("Only these layers, separated by commas.", convert=_layers),
+        tuple[str, ...] | None,
+        Option("Only these layers, separated by commas.", convert=split_names),
     ] = None
     only_assigned: Annotated[bool, Option("Only heads that have the role.")] = False
 

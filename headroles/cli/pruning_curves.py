@@ -14,7 +14,7 @@ from headroles.cli.keeping import fill_resumably
 from headroles.studies.removal import CurveOptions
 
 
-@command(app, without=["family", "clusters"])  # examples of a task have no documents
+@command(app)
 def pruning_curves(
     model: ModelArgument,
     test: Annotated[

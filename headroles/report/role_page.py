@@ -53,7 +53,7 @@ def role_page(folder: Path) -> Page:
 
 def _answer(table: RoleTable) -> Iterator[str]:
     frame, assigned = table.frame, table.assigned
-    n_heads = len(frame[["layer", "head"]].drop_duplicates())
+    n_heads = _n_heads(table)
     if assigned.empty:
         yield f"None of the {n_heads} heads was shown to have any of the {len(table.roles)} roles."
         return
@@ -75,6 +75,12 @@ def _answer(table: RoleTable) -> Iterator[str]:
         f"tested{most}{sure}."
     )
     yield beyond_position(table) or _strongest_of_all(table)
+
+
+def _n_heads(table: RoleTable) -> int:
+    """The number of heads that the model has."""
+    heads = set(zip(table.frame["layer"], table.frame["head"], strict=True))
+    return len(heads - set(map(tuple, table.provenance.get("removed_heads", ()))))
 
 
 def _strongest_of_all(table: RoleTable) -> str:
@@ -213,13 +219,15 @@ def _cautions(table: RoleTable) -> Iterator[str]:
             f"{_sentence(ABOUT_WHAT)} Where the two disagree, the role rests on those examples: "
             f"{listed(named, 8)}."
         )
-    answers = table.answers().sum()
-    for name, means in (
-        ("undecided", "the data show neither that the head has the role nor that it has not"),
-        ("untestable", "too few examples, as the notes of the table say"),
-    ):
-        if answers[name]:
-            yield f"{answers[name]} pairs of head and role are {name}: {means}."
+    answers = table.frame["answer"]
+    if undecided := int((answers == UNDECIDED).sum()):
+        yield (
+            f"{undecided} pairs of head and role are undecided: the data show neither that the "
+            "head has the role nor that it has not."
+        )
+    why = table.frame["note"][answers == UNTESTABLE].str.removeprefix(f"{UNTESTABLE}: ")
+    for reason, count in why.value_counts().items():
+        yield f"{count} pairs of head and role are untestable: {reason}."
     if left_out := table.tests["left_out"]:
         yield f"No example has the roles {', '.join(left_out)}; they are left out."
 

@@ -12,3 +12,4 @@ from .stored import new_folder as new_folder
 from .stored import put_into as put_into
 from .stored import save_together as save_together
 from .stored import write_together as write_together
+from .wide import widened as widened

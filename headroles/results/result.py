@@ -53,32 +53,33 @@ class Result(Stored):
     def where(
         self,
         role: str | Sequence[str] | None = None,
-        layer: int | Sequence[int] | None = None,
+        layer: int | str | Sequence[int | str] | None = None,
         only_assigned: bool = False,
     ) -> Self:
         """The same result with some of its rows: of these roles, these layers, heads with the role.
 
-        Raises UsageError for a role or layer that the table does not have, and where it has none.
+        Layers may be texts: some tables have rows for ``all``. Raises UsageError for a role or
+        layer that the table does not have, and where it has none.
         """
         kept = np.ones(len(self.frame), dtype=bool)
         for column, asked in (("role", role), ("layer", layer)):
             if asked is not None:
-                names = [asked] if isinstance(asked, str | int) else asked
-                kept &= self._rows_of(column, names)
+                kept &= self._rows_of(column, np.atleast_1d(np.asarray(asked, dtype=object)))
         if only_assigned:
             if "assigned" not in self.frame:
-                raise UsageError(f"a {self.kind} does not say which roles are assigned")
+                raise UsageError(f"which roles are assigned is not said by the {self.kind}")
             kept &= self.frame["assigned"].to_numpy(dtype=bool)
         return replace(self, frame=self.frame[kept].reset_index(drop=True))
 
-    def _rows_of(self, column: str, names: Sequence[str | int]) -> NDArray[np.bool_]:
+    def _rows_of(self, column: str, asked: NDArray[np.object_]) -> NDArray[np.bool_]:
         if column not in self.frame:
-            raise UsageError(f"the rows of a {self.kind} are not by {column}")
-        known = self.frame[column].unique().tolist()
+            raise UsageError(f"the rows of the {self.kind} are not by {column}")
+        found, names = self.frame[column].astype(str), [str(name) for name in asked]
+        known = found.unique().tolist()
         for name in names:
             if name not in known:
-                raise UsageError(not_among(column, name, [str(one) for one in known]))
-        return self.frame[column].isin(names).to_numpy()
+                raise UsageError(not_among(column, name, known))
+        return found.isin(names).to_numpy()
 
     def view(self, name: str = "long", value: str | None = None) -> pd.DataFrame:
         """One of the tables of ``views``.

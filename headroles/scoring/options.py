@@ -133,17 +133,6 @@ class RunOptions(ModelOptions):
             least=1,
         ),
     ] = None
-    precision: Annotated[
-        str,
-        Option(
-            "What scores are rounded to; float16 takes half the room.",
-            more="float16 rounds each score, before it is tested and kept, by at most one part in "
-            "2,048 (below 0.00006 by at most 0.00000003), and what it lies between in the same "
-            "way. Comparisons need scores of one precision.",
-            words="the precision of scores",
-            choices=PRECISIONS,
-        ),
-    ] = PRECISIONS[0]
     on_progress: Annotated[
         OnProgress | None,
         Option(
@@ -160,3 +149,15 @@ class ScoreOptions(ScoringOptions, RunOptions):
     """What is scored, and how the model is loaded and run."""
 
     title: ClassVar[str] = "Model"
+
+    precision: Annotated[
+        str,
+        Option(
+            "What scores are rounded to; float16 takes half the room.",
+            more="float16 rounds each score, before it is tested and kept, by at most one part in "
+            "2,048 (below 0.00006 by at most 0.00000003), and what it lies between in the same "
+            "way. Comparisons need scores of one precision.",
+            words="the precision of scores",
+            choices=PRECISIONS,
+        ),
+    ] = PRECISIONS[0]

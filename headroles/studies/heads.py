@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -242,6 +242,13 @@ def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:
         "n_clusters": hypotheses.n_clusters,
         "effective_clusters": round(float(worth), 1),
     }
+
+
+def note_removed(frame: pd.DataFrame, provenance: Mapping[str, Any]) -> None:
+    """Put into ``note`` that a model, of which ``provenance`` speaks, has lost a head."""
+    for layer, head in provenance.get("removed_heads", ()):
+        gone = (frame["layer"] == layer) & (frame["head"] == head)
+        frame.loc[gone, "note"] = "untestable: the head was removed from the model"
 
 
 def roles_in(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from headroles.scoring import PairingOptions, RunOptions, ScoreOptions
 from headroles.testing import (
     BETTING,
     BY_T,
+    FlippedOptions,
     LevelOptions,
     ResamplingOptions,
     T,
@@ -159,7 +160,7 @@ class ClassifyOptions(AssignOptions, ScoreOptions, UntilOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(LevelOptions, ThresholdOptions):
+class PlanOptions(FlippedOptions, LevelOptions, ThresholdOptions):
     """What is to be decided, and how surely."""
 
     title: ClassVar[str] = "Tests"
@@ -193,14 +194,9 @@ class ReplicateOptions(LevelOptions, ThresholdOptions):
         ),
     ] = CORPORA
 
-    def check(self) -> None:
-        """Refuse a correction that does not come from betting."""
-        super().check()
-        check_max_t(BETTING, self.correction)
-
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(ResamplingOptions, LevelOptions, ThresholdOptions):
+class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdOptions):
     """How score sets are compared."""
 
     title: ClassVar[str] = "Comparison"

@@ -15,6 +15,7 @@ from headroles.studies.heads import (
     describe_clusters,
     general_threshold,
     hypotheses_of,
+    note_removed,
     scores_of,
 )
 from headroles.studies.options import PlanOptions
@@ -73,6 +74,7 @@ def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
         "examples": scores.n_examples,
     }
     frame = _frame(columns, hypotheses, options)
+    note_removed(frame, scores.provenance)
     return PowerPlan(frame, {**scores.provenance, "plan": asked})
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference import ANSWERS, YES
-from headroles.results import Result, Shown
+from headroles.results import Result, Shown, widened
 from headroles.roles import contrast_of
 from headroles.studies.forms import RoleTableForm
 from headroles.studies.heads import roles_in
@@ -43,8 +43,6 @@ COLUMNS = (
     "evenness",
     "note",
 )
-VALUES = COLUMNS[3:]
-"""The columns that a wide table can show."""
 _OF_HEAD = ["layer", "head", "role"]
 _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
@@ -117,14 +115,10 @@ class RoleTable(Result):
     def wide(self, value: str = "assigned") -> pd.DataFrame:
         """One row per head, a column per role, holding column ``value`` of the long table.
 
-        Raises UsageError for a column that is not one of ``VALUES``.
+        Raises UsageError for one that it does not have.
         """
-        if value not in VALUES:
-            raise UsageError(f"the value is {value!r}; it must be one of {', '.join(VALUES)}")
-        wide = self.frame.pivot_table(
-            index=["layer", "head"], columns="role", values=value, aggfunc="first", dropna=False
-        )
-        return wide.reindex(columns=list(self.roles)).rename_axis(columns=None).reset_index()
+        by_head = self.frame.sort_values(["layer", "head"], kind="stable")
+        return widened(by_head, ("layer", "head"), "role", self.roles, value)
 
     def counts(self, answer: str = YES) -> pd.DataFrame:
         """Number of heads with an answer: a row per role, a column per layer, and the total.
@@ -154,7 +148,7 @@ class RoleTable(Result):
 
     def colocation(self) -> pd.DataFrame:
         """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
-        has = self.wide().set_index(["layer", "head"]).astype(int)
+        has = self.wide().set_index(["layer", "head"]).eq(True).astype(int)
         return has.T.dot(has).rename_axis("role")
 
     def beyond_position(self) -> pd.DataFrame:

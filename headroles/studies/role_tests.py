@@ -20,6 +20,7 @@ from headroles.studies.heads import (
     HeadColumns,
     describe_clusters,
     general_threshold,
+    note_removed,
 )
 from headroles.studies.options import AssignOptions
 from headroles.studies.role_table import COLUMNS, RoleTable
@@ -154,9 +155,7 @@ def _frame(
             "note": find_notes(hypotheses, _window_notes(scores, columns), options.test),
         }
     )
-    for layer, head in scores.provenance.get("removed_heads", ()):
-        gone = (frame["layer"] == layer) & (frame["head"] == head)
-        frame.loc[gone, "note"] = "untestable: the head was removed from the model"
+    note_removed(frame, scores.provenance)
     return frame[list(COLUMNS)]
 
 

@@ -51,6 +51,9 @@ from .options import (
     BETTING as BETTING,
 )
 from .options import (
+    BOOTSTRAP_T as BOOTSTRAP_T,
+)
+from .options import (
     BY_T as BY_T,
 )
 from .options import (
@@ -63,7 +66,25 @@ from .options import (
     MAX_T as MAX_T,
 )
 from .options import (
+    SIGN_FLIP as SIGN_FLIP,
+)
+from .options import (
+    SIMULTANEOUS as SIMULTANEOUS,
+)
+from .options import (
     TEST_NAMES as TEST_NAMES,
+)
+from .options import (
+    WILCOXON as WILCOXON,
+)
+from .options import (
+    AlphaOptions as AlphaOptions,
+)
+from .options import (
+    CorrectionOptions as CorrectionOptions,
+)
+from .options import (
+    FlippedOptions as FlippedOptions,
 )
 from .options import (
     LevelOptions as LevelOptions,
@@ -82,6 +103,9 @@ from .options import (
 )
 from .options import (
     check_max_t as check_max_t,
+)
+from .options import (
+    check_resamples as check_resamples,
 )
 from .options import (
     describe_correction as describe_correction,

@@ -30,7 +30,7 @@ class Certified:
 
 def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
     """What betting answers at the level, and over the families, of ``options``."""
-    if hypotheses.bounds is None and hypotheses.bets is None:
+    if not hypotheses.has_bounds:
         return Certified(
             np.full(hypotheses.n_tests, "", dtype=f"U{len(YES)}"),
             np.full(hypotheses.n_tests, np.nan),

@@ -26,7 +26,7 @@ from headroles.testing.options import (
     MAX_T,
     SIGN_FLIP,
     WILCOXON,
-    LevelOptions,
+    CorrectionOptions,
     T,
     TestOptions,
 )
@@ -125,7 +125,7 @@ def _single(
     return tested.statistic, p_value
 
 
-def adjust(single: FloatArray, families: IntArray, options: LevelOptions) -> FloatArray:
+def adjust(single: FloatArray, families: IntArray, options: CorrectionOptions) -> FloatArray:
     """p-values (T,) corrected within families."""
     return adjust_p_values(single, options.correction, families, options.alpha)
 

@@ -107,6 +107,11 @@ class Hypotheses:
         return t_test(self.sample, self.threshold).effect_size
 
     @property
+    def has_bounds(self) -> bool:
+        """Whether the bounds of the values are known, or bets were made by them already."""
+        return self.bounds is not None or self.bets is not None
+
+    @property
     def is_tested(self) -> NDArray[np.bool_]:
         """Which tests can be made."""
         return np.asarray(self.moments.status == OK)

@@ -13,6 +13,7 @@ from headroles.testing.hypotheses import Hypotheses, IntArray
 from headroles.testing.options import (
     BETTING,
     BOOTSTRAP_T,
+    BY_T,
     FCR,
     MAX_T,
     SIGN_FLIP,
@@ -80,7 +81,7 @@ def find_warnings(
 
     ``tested`` are those of one direction, or two-sided ones if ``sides`` is 2.
     """
-    found = _family_wise(hypotheses, options)
+    found = _family_wise(hypotheses, options, sides)
     if options.test != BETTING:
         found += [
             _few(hypotheses, options),
@@ -90,17 +91,21 @@ def find_warnings(
     return [warning for warning in found if warning]
 
 
-def _family_wise(hypotheses: Hypotheses, options: TestOptions) -> list[str]:
-    """Claims about whole families ask for the far tail, where skewed means are not near t."""
+def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> list[str]:
+    """Claims about whole families ask for the far tail, where skewed means are not near t.
+
+    Two-sided tests are of differences, of which none knows the bounds that betting needs, and give
+    no answers that intervals could be selected by.
+    """
+    by_betting = sides == 1 and hypotheses.has_bounds
     claims = []
     if options.correction in FAMILY_WISE and options.test != BETTING:
-        claims.append(
-            (f"the correction {options.correction} promises", options.test, "--test betting keeps")
-        )
+        keeps = "headroles assign --test betting keeps"
+        cure = keeps if by_betting else "--correction fdr_bh asks less than"
+        claims.append((f"the correction {options.correction} promises", options.test, cure))
     if options.interval == SIMULTANEOUS:
-        claims.append(
-            ("simultaneous intervals promise", "sign flips", f"--interval {FCR} asks less than")
-        )
+        cure = f"--interval {FCR if sides == 1 else BY_T} asks less than"
+        claims.append(("simultaneous intervals promise", "sign flips", cure))
     skewed = hypotheses.is_tested & (np.abs(hypotheses.sample.skewness) > SKEWED_FOR_FAMILIES)
     if not skewed.any():
         return []

@@ -24,11 +24,12 @@ CLUSTERS = ("auto", "document", "none")
 FCR, SIMULTANEOUS = "fcr", "simultaneous"
 BY_T = "t"
 INTERVALS = (BY_T, "bootstrap_t", "bca", FCR, SIMULTANEOUS)
+_NEVER_BELOW = "Adjusted p-values are never below those of the single tests."
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitOptions(Options):
-    """At which level, over which units."""
+class AlphaOptions(Options):
+    """At which level."""
 
     title: ClassVar[str] = "Tests"
 
@@ -41,6 +42,14 @@ class UnitOptions(Options):
             below=0.5,
         ),
     ] = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitOptions(AlphaOptions):
+    """At which level, over which units."""
+
+    title: ClassVar[str] = "Tests"
+
     clusters: Annotated[
         str,
         Option(
@@ -52,8 +61,8 @@ class UnitOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LevelOptions(UnitOptions):
-    """What is decided, at which level, over which units."""
+class CorrectionOptions(AlphaOptions):
+    """At which level, and how it is kept over many tests, from their p-values alone."""
 
     title: ClassVar[str] = "Tests"
 
@@ -61,12 +70,36 @@ class LevelOptions(UnitOptions):
         str,
         Option(
             "Correction for the number of tests.",
-            more="max_t (step-down max-T) is for sign flips only. Adjusted p-values are never "
-            "below those of the single tests.",
+            more=_NEVER_BELOW,
+            words="the correction",
+            choices=CORRECTIONS,
+        ),
+    ] = "fdr_bh"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlippedOptions(CorrectionOptions):
+    """The same where tests may be by sign flips, which have a correction of their own."""
+
+    title: ClassVar[str] = "Tests"
+
+    correction: Annotated[
+        str,
+        Option(
+            "Correction for the number of tests.",
+            more=f"max_t (step-down max-T) is for sign flips only. {_NEVER_BELOW}",
             words="the correction",
             choices=TEST_CORRECTIONS,
         ),
     ] = "fdr_bh"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelOptions(CorrectionOptions, UnitOptions):
+    """What is decided, at which level, over which units."""
+
+    title: ClassVar[str] = "Tests"
+
     family: Annotated[
         str,
         Option(
@@ -101,7 +134,7 @@ class ResamplingOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestOptions(ResamplingOptions, LevelOptions):
+class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
     """How means are tested and estimated."""
 
     __test__ = False  # not a test case, whatever its name says to pytest
@@ -143,16 +176,7 @@ class TestOptions(ResamplingOptions, LevelOptions):
                 "the Wilcoxon test takes examples as independent; pass clusters='none' "
                 "(--clusters none) to have it so, or test='sign_flip' (--test sign_flip)"
             )
-        if self.interval == SIMULTANEOUS and self._largest_rank > self.resamples:
-            raise UsageError(
-                f"{self.resamples} resamples are too few for simultaneous intervals of level "
-                f"{1 - self.alpha:g}; pass more with resamples (--resamples)"
-            )
-
-    @property
-    def _largest_rank(self) -> int:
-        """Which of the resampled maxima, counted from the smallest, the level asks for."""
-        return math.ceil((1 - self.alpha) * (self.resamples + 1))
+        check_resamples(self.interval, self.alpha, self.resamples)
 
 
 def check_max_t(test: str, correction: str) -> None:
@@ -161,6 +185,17 @@ def check_max_t(test: str, correction: str) -> None:
         raise UsageError(
             "the correction max_t comes from sign flips; "
             "pass test='sign_flip' (--test sign_flip), or another correction"
+        )
+
+
+def check_resamples(interval: str, alpha: float, resamples: int) -> None:
+    """Raise UsageError for too few resamples for simultaneous intervals of level 1 - alpha."""
+    # Which of the resampled maxima, counted from the smallest, the level asks for.
+    largest_rank = math.ceil((1 - alpha) * (resamples + 1))
+    if interval == SIMULTANEOUS and largest_rank > resamples:
+        raise UsageError(
+            f"{resamples} resamples are too few for simultaneous intervals of level "
+            f"{1 - alpha:g}; pass more with resamples (--resamples)"
         )
 
 

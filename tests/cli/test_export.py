@@ -50,8 +50,8 @@ def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str
         (("--out", "{}/r.xlsx"), "the ending of {}/r.xlsx is that of no format; it must be one of"),
         (("--out", "{}/r.html", "--format", "csv"), "ends as html does, and --format says csv"),
         (("--role", "locla"), "there is no role 'locla'; did you mean 'local'?"),
-        (("--layer", "2"), "there is no layer 2; there is: 0, 1"),
-        (("--layer", "a"), "the layers are 'a'; they must be whole numbers"),
+        (("--layer", "2"), "there is no layer '2'; there is: 0, 1"),
+        (("--layer", "a"), "there is no layer 'a'; there is: 0, 1"),
         (("--format", "xls"), "the format is 'xls'; it must be one of csv"),
     ],
 )
@@ -73,6 +73,8 @@ def test_parts_of_the_table(folder: Path) -> None:
     assert 0 < len(assigned) == whole["assigned"].sum() < len(whole)
     counts = table(folder, "--view", "counts", "--role", "block", "--layer", "0,1")
     assert counts["role"].tolist() == ["block"]
+    both = table(folder, "--view", "colocation", "--only-assigned").set_index("role")
+    assert both.to_dict() == {"block": {"block": assigned["role"].eq("block").sum()}}
     wide = table(folder, "--view", "wide", "--role", "local")
     assert list(wide.columns) == ["layer", "head", "local"]
 

@@ -58,6 +58,22 @@ def test_a_role_table_comes_in_the_order_of_a_reader(folder: Path) -> None:
     assert found.tags.count("svg") == 1 + 3
 
 
+def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) -> None:
+    """They are no heads of the model, and too few examples are not what is wrong with them."""
+    values = scores.values.copy()
+    values[:, 0, 1] = np.nan
+    pruned = {**scores.provenance, "removed_heads": [[0, 1]]}
+    made = assign_roles(replace(scores, values=values, provenance=pruned))
+    page = make_report(made.save(tmp_path / "out"))
+    assert " of the 5 heads have " in page.answer[0]
+    cautions = [one for section in page.sections for one in section.cautions]
+    untestable = [one for one in cautions if "untestable" in one]
+    assert untestable == [
+        "5 pairs of head and role are untestable: fewer than two examples.",
+        "3 pairs of head and role are untestable: the head was removed from the model.",
+    ]
+
+
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
     first, second = make_report(folder).answer
     having = len(table.assigned[["layer", "head"]].drop_duplicates())

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
 from headroles.errors import StorageError, UsageError
 from headroles.formats import to_records
-from headroles.results import Grid, Result, Shown, Warned, put_into, save_together
+from headroles.results import Grid, Result, Shown, Warned, put_into, save_together, widened
 from headroles.storage import RUN_FILE
 
 
@@ -148,7 +149,49 @@ def test_results_of_one_content_are_equal(recipes: Recipes, tmp_path: Path) -> N
 
 
 def test_parts_that_a_table_cannot_have(recipes: Recipes) -> None:
-    with pytest.raises(UsageError, match="the rows of a recipes are not by role"):
+    with pytest.raises(UsageError, match="the rows of the recipes are not by role"):
         recipes.where(role="soup")
-    with pytest.raises(UsageError, match="does not say which roles are assigned"):
+    with pytest.raises(UsageError, match="which roles are assigned is not said by the recipes"):
         recipes.where(only_assigned=True)
+
+
+@pytest.fixture
+def cooked() -> pd.DataFrame:
+    """Two cooks and three dishes, of which only three were cooked."""
+    columns = ("course", "dish", "cook", "minutes", "said")
+    rows = [
+        ("main", "stew", "Bo", 90, None),
+        ("first", "soup", "Bo", 20, "hot"),
+        ("main", "stew", "Ada", 80, None),
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_wide_tables_keep_all_rows_in_their_order(cooked: pd.DataFrame) -> None:
+    wide = widened(cooked, ("course", "dish"), "cook", ["Ada", "Bo", "Cy"], "minutes")
+    expected = pd.DataFrame(
+        {
+            "course": ["main", "first"],
+            "dish": ["stew", "soup"],
+            "Ada": [80, np.nan],
+            "Bo": [90.0, 20.0],
+            "Cy": [np.nan, np.nan],
+        }
+    )
+    assert_frame_equal(wide, expected)
+    said = widened(cooked, ("course", "dish"), "cook", ["Bo"], "said")
+    assert said["dish"].tolist() == ["stew", "soup"]
+    assert said["Bo"].isna().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("value", ["cook", "dish", "price"])
+def test_wide_tables_show_other_columns(cooked: pd.DataFrame, value: str) -> None:
+    with pytest.raises(UsageError, match=f"the value is '{value}'; it must be one of minutes, sai"):
+        widened(cooked, ("course", "dish"), "cook", ["Ada"], value)
+
+
+@pytest.mark.parametrize("layer", [0, "0", np.int64(0), [0], ("0",)])
+def test_layers_are_named_by_number_or_text(layer: Any) -> None:
+    for layers in ([0, 1], ["0", "all"]):
+        found = Recipes(pd.DataFrame({"layer": layers})).where(layer=layer)
+        assert found.frame["layer"].tolist() == layers[:1]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from headroles import HeadScores
+from headroles import HeadScores, assign_roles, compare_roles, plan_examples
 from headroles.errors import UsageError
 from headroles.roles import SCORES
 from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
@@ -99,3 +100,23 @@ class TestClusters:
     def test_one_document_cannot_be_clustered(self) -> None:
         with pytest.raises(UsageError, match=r"all examples are of one document.*clusters='none'"):
             hypotheses(make_scores(self.VALUES, ["local"]), clusters="document")
+
+
+def test_every_table_of_tests_notes_heads_that_are_gone() -> None:
+    """Of a comparison whichever side lacks them, each checkpoint by itself."""
+    values = np.random.default_rng(0).normal(3, 1, (30, 2, 2, 1)).astype(np.float32)
+    whole = replace(made := make_scores(values, ["local"]), digests=made.ids)
+    values = values.copy()
+    values[:, 1, 0] = np.nan
+    pruned = replace(
+        whole, values=values, provenance={**whole.provenance, "removed_heads": [[1, 0]]}
+    )
+    removed = "untestable: the head was removed from the model"
+    shifts = compare_roles(whole, pruned, whole, names=["pruned", "same"]).frame
+    by_name = shifts.set_index("checkpoint")
+    tables = [assign_roles(pruned), plan_examples(pruned), compare_roles(pruned, whole)]
+    for frame in (*(table.frame for table in tables), by_name.loc["pruned"]):
+        gone = frame["note"] == removed
+        assert frame[gone][["layer", "head"]].to_numpy().tolist() == [[1, 0]]
+    assert removed not in set(by_name.loc["same", "note"])
+    assert shifts["checkpoint"].tolist() == ["pruned"] * 4 + ["same"] * 4

@@ -146,7 +146,11 @@ def test_tables_come_back_from_their_folders(sets: list[HeadScores], tmp_path: P
             {},
             "b has bias scores and a excess scores",
         ),
-        (lambda sets: sets[:2], {"correction": "max_t"}, "the correction max_t comes from sign"),
+        (
+            lambda sets: sets[:2],
+            {"correction": "max_t"},
+            "the correction is .max_t.; it must be one of",
+        ),
     ],
 )
 def test_what_does_not_go_together(

@@ -750,14 +750,28 @@ def test_claims_about_families_of_skewed_scores_are_warned_of(
     options: dict[str, Any], claims: list[str]
 ) -> None:
     rng = np.random.default_rng(0)
-    skewed = question(rng.gamma(0.2, 1, (100, 1, 2, 1)), **options)
+    skewed = question(rng.gamma(0.2, 1, (100, 1, 2, 1)), bound=100, **options)
     unused = find_p_values(skewed.hypotheses, TestOptions(), "greater")
     warnings = find_warnings(skewed.hypotheses, skewed.options, unused)
     told = [warning for warning in warnings if "that nothing at all is wrong" in warning]
     assert len(told) == len(claims)
     for warning, claim in zip(told, claims, strict=True):
-        cure = "--interval fcr" if "intervals" in claim else "--test betting keeps it"
+        cure = (
+            "--interval fcr" if "intervals" in claim else "headroles assign --test betting keeps it"
+        )
         assert warning.startswith(claim)
         assert cure in warning
     even = question(rng.normal(3, 1, (100, 1, 2, 1)), **options)
     assert find_warnings(even.hypotheses, even.options, unused) == []
+
+
+@pytest.mark.parametrize(("bound", "sides"), [(None, 1), (100, 2)])
+def test_no_warning_names_a_test_that_cannot_be_made(bound: float | None, sides: int) -> None:
+    values = np.random.default_rng(0).gamma(0.2, 1, (100, 1, 2, 1))
+    options = {"correction": "holm", "interval": "simultaneous", "resamples": 99}
+    asked = question(values, bound=bound, **options)
+    unused = find_p_values(asked.hypotheses, TestOptions(), "greater")
+    told = " ".join(find_warnings(asked.hypotheses, asked.options, unused, sides))
+    assert "--correction fdr_bh asks less than it" in told
+    assert "betting" not in told
+    assert ("--interval fcr" in told) == (sides == 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headroles.inference import UNTESTABLE
 from headroles.scoring import HeadScores
 from headroles.studies.comparison.answers import describe_change, role_status
-from headroles.studies.heads import FloatArray, HeadColumns, IntArray
+from headroles.studies.heads import FloatArray, HeadColumns, IntArray, note_removed
 from headroles.testing import (
     Hypotheses,
     PValues,
@@ -113,7 +113,7 @@ def shift_frame(
     )
     frame["mean_before"], frame["mean_after"] = means[0], means[1]
     change = find_p_values(hypotheses, options, "two-sided")
-    frame = frame.assign(**_tests(hypotheses, change, options, margin))
+    frame = _noted(frame.assign(**_tests(hypotheses, change, options, margin)), sets)
     _add_answers(frame, answers, before)
     return frame[list(COLUMNS)], find_warnings(hypotheses, options, change, sides=2)
 
@@ -169,6 +169,16 @@ def _tests(
         "change": describe_change(changed, equivalent, moments.status != UNTESTABLE).astype(object),
         "note": find_notes(hypotheses),
     }
+
+
+def _noted(frame: pd.DataFrame, sets: Mapping[str, HeadScores]) -> pd.DataFrame:
+    """The table with notes on the heads that one of the two models of a row has lost."""
+    before, *checkpoints = sets
+    parts = [frame[frame["checkpoint"] == name].copy() for name in checkpoints]
+    for name, part in zip(checkpoints, parts, strict=True):
+        for side in (before, name):
+            note_removed(part, sets[side].provenance)
+    return pd.concat(parts)
 
 
 def _add_answers(frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], before: str) -> None:

@@ -14,18 +14,73 @@ from headroles.studies.removal.options import (
     ESTIMATORS,
     RoleOptions,
     RunOptions,
-    check_no_sign_flips,
 )
-from headroles.testing import LevelOptions, TestOptions
+from headroles.testing import (
+    BOOTSTRAP_T,
+    BY_T,
+    FCR,
+    INTERVALS,
+    SIGN_FLIP,
+    WILCOXON,
+    CorrectionOptions,
+    FlippedOptions,
+    ResamplingOptions,
+    T,
+    TestOptions,
+    check_max_t,
+    check_resamples,
+)
 
+CHANGE_TESTS = (T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T)
+"""Tests that take values without bounds, as changes of a loss are."""
+CHANGE_INTERVALS = tuple(name for name in INTERVALS if name != FCR)
+"""Intervals that hold whatever the tests answer."""
 SETS = ("single", "others", "layers", "thirds", "roles")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblateOptions(RoleOptions, TestOptions, RunOptions):
+class ChangeTestOptions(ResamplingOptions, FlippedOptions):
+    """How changes of the loss are tested; examples of a task have no documents."""
+
+    title: ClassVar[str] = "Tests"
+
+    test: Annotated[
+        str,
+        Option(
+            "Test of each change of the loss.",
+            more="t: paired t-test. sign_flip: by flipping the signs of changes, which takes them "
+            "to be symmetric instead of normal. bootstrap_t: by resampling examples. wilcoxon: "
+            "signed ranks, a test of the pseudo-median of changes, not of their mean.",
+            words="the test",
+            choices=CHANGE_TESTS,
+        ),
+    ] = T
+    interval: Annotated[
+        str,
+        Option(
+            "Confidence interval of each change.",
+            more="simultaneous holds for all removals at once; the others hold for each by itself.",
+            words="the interval",
+            choices=CHANGE_INTERVALS,
+        ),
+    ] = BY_T
+
+    @property
+    def tests(self) -> TestOptions:
+        """The options that the tests follow."""
+        return self.part(TestOptions, clusters="none")
+
+    def check(self) -> None:
+        """Refuse a correction and intervals that do not come from the test and its resamples."""
+        super().check()
+        check_max_t(self.test, self.correction)
+        check_resamples(self.interval, self.alpha, self.resamples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
     """What is removed, and how its loss is tested."""
 
-    __test__ = False
     title: ClassVar[str] = "Heads"
 
     sets: Annotated[
@@ -72,7 +127,7 @@ class AblateOptions(RoleOptions, TestOptions, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoleImportanceOptions(RoleOptions, LevelOptions, RunOptions):
+class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
     """How heads with a role are compared with others."""
 
     title: ClassVar[str] = "Heads"
@@ -88,19 +143,9 @@ class RoleImportanceOptions(RoleOptions, LevelOptions, RunOptions):
     ] = 20
     seed: Annotated[int, Option("Seed of permutations and draws.", words="the seed", least=0)] = 0
 
-    def check(self) -> None:
-        """Without roles there is nothing to compare."""
-        super().check()
-        check_no_sign_flips(self.correction)
-
 
 @dataclass(frozen=True, kw_only=True)
-class TaskDropOptions(LevelOptions):
+class TaskDropOptions(CorrectionOptions):
     """How what is lost in several tasks is tested."""
 
     title: ClassVar[str] = "Tests"
-
-    def check(self) -> None:
-        """Nothing here is found by sign flips."""
-        super().check()
-        check_no_sign_flips(self.correction)

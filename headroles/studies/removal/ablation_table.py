@@ -15,7 +15,9 @@ from headroles.tasks import Outcomes, TaskRun
 from headroles.tasks.options import CLASSIFICATION
 from headroles.testing import (
     MAX_T,
+    WILCOXON,
     Hypotheses,
+    TestOptions,
     differs,
     find_equivalence,
     find_intervals,
@@ -67,11 +69,11 @@ def make_table(
         size=np.maximum(outcomes.size[1:], outcomes.size[0]),
         least_size=0,
     )
-    two_sided = find_p_values(hypotheses, options, "two-sided")
-    near = find_equivalence(hypotheses, options, options.margin)
-    intervals = find_intervals(hypotheses, options)
+    asked = options.tests
+    two_sided = find_p_values(hypotheses, asked, "two-sided")
+    near = find_equivalence(hypotheses, asked, options.margin)
+    intervals = find_intervals(hypotheses, asked)
     differ = differs(hypotheses, two_sided, options.alpha)
-    means = hypotheses.moments.mean
     frame = pd.DataFrame(
         {
             "set": [one.kind for one in removals],
@@ -81,7 +83,7 @@ def make_table(
             "n_removed": [len(one.heads) for one in removals],
             "n": hypotheses.moments.n,
             "loss": outcomes.losses[:, 1:].mean(0),
-            "loss_change": means,
+            "loss_change": hypotheses.moments.mean,
             "sd": hypotheses.moments.sd,
             "ci_low": intervals.ci_low,
             "ci_high": intervals.ci_high,
@@ -89,14 +91,29 @@ def make_table(
             "p_adjusted": two_sided.adjusted,
             "p_equivalence": near.single,
             "p_equivalence_adjusted": near.adjusted,
-            "answer": np.select([differ & (means > 0), differ], [WORSE, BETTER], UNDECIDED),
+            "answer": np.select(
+                [differ & rises(hypotheses, asked), differ], [WORSE, BETTER], UNDECIDED
+            ),
             "equivalent": is_equivalent(hypotheses, near, options.margin, options.alpha),
             "examples_needed": _needed(hypotheses, options),
             **_accuracy(run, outcomes, options),
             "note": find_notes(hypotheses),
         }
     )
-    return frame[list(COLUMNS)], find_warnings(hypotheses, options, two_sided, sides=2)
+    return frame[list(COLUMNS)], find_warnings(hypotheses, asked, two_sided, sides=2)
+
+
+def rises(hypotheses: Hypotheses, asked: TestOptions) -> NDArray[np.bool_]:
+    """Whether the loss is larger without the heads (T,), by what the test is of.
+
+    Of skewed changes the pseudo-median, which signed ranks test, may be on the other side of 0 than
+    the mean.
+    """
+    above_0: NDArray[np.bool_] = hypotheses.moments.mean > 0
+    if asked.test != WILCOXON:
+        return above_0
+    above, below = (find_p_values(hypotheses, asked, side).single for side in ("greater", "less"))
+    return np.where(hypotheses.is_tested, above < below, above_0)
 
 
 def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float64]:

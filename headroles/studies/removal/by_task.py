@@ -12,7 +12,7 @@ import pandas as pd
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import Grid, Result, Shown, Warned, widened
 from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
 from headroles.studies.removal.drop_table import COLUMNS, LESS, MORE, make_table, measures_of
@@ -85,11 +85,11 @@ class TaskDrops(Result):
         return marks + {MORE: ">", LESS: "<"}.get(row["deviates"], "")
 
     def wide(self, value: str = "relative_drop") -> pd.DataFrame:
-        """One row per measure and removal, a column per task, holding column ``value``."""
-        wide = self.frame.pivot_table(
-            index=["measure", "set", "removed"], columns="task", values=value, sort=False
-        )
-        return wide[self.tasks].rename_axis(columns=None).reset_index()
+        """One row per measure and removal, a column per task, holding column ``value``.
+
+        Raises UsageError for one that it does not have.
+        """
+        return widened(self.frame, ("measure", "set", "removed"), "task", self.tasks, value)
 
     def correlations(self, kind: str, measure: str = LOSS) -> pd.DataFrame:
         """Rank correlations (Spearman) of tasks with one another, over the removals of a set."""

@@ -15,10 +15,9 @@ from headroles.studies.removal.options import (
     ORDERS,
     SelectionOptions,
     TestSetOptions,
-    check_no_sign_flips,
     check_role,
 )
-from headroles.testing import LevelOptions
+from headroles.testing import CorrectionOptions
 
 _ESTIMATED = ("importance", "reestimated")
 
@@ -37,7 +36,7 @@ def _shares(given: Any) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveOptions(SelectionOptions, LevelOptions, TestSetOptions):
+class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
     """Which orders are followed how far, and how they are compared."""
 
     title: ClassVar[str] = "Heads"
@@ -75,7 +74,6 @@ class CurveOptions(SelectionOptions, LevelOptions, TestSetOptions):
                 f"the order to compare with is {self.against!r}; it must be one of the orders: "
                 f"{', '.join(self.orders)} (--against)"
             )
-        check_no_sign_flips(self.correction)
 
     def of_order(self, order: str) -> tuple[str, Self]:
         """The name of an order without what it says more, and the options with that in them."""

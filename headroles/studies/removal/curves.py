@@ -14,7 +14,7 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Grid, Shown, Warned
+from headroles.results import Grid, Shown, Warned, widened
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import find_points
 from headroles.studies.removal.curve_table import COLUMNS, make_table
@@ -76,10 +76,13 @@ class PruningCurves(OutcomesResult):
         return rows[rows["share"].isna()] if len(self.curves["shares"]) > 1 else rows
 
     def wide(self, value: str = "value") -> pd.DataFrame:
-        """One row per order, a column per share, holding column ``value`` of the first metric."""
+        """One row per order, a column per share, holding column ``value`` of the first metric.
+
+        Raises UsageError for one that it does not have.
+        """
         rows = self.frame[(self.frame["measure"] == self.measure) & self.frame["share"].notna()]
-        wide = rows.pivot_table(index="order", columns="share", values=value, sort=False)
-        return wide.rename_axis(columns=None).reset_index()
+        own = rows.drop(columns="measure")
+        return widened(own, ("order",), "share", _unique(own), value)
 
     def shown(self) -> Iterator[Shown]:
         """The curves, and the differences from the order that they are compared with."""

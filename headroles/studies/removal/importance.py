@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headroles.formats import to_records
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import Grid, Result, Shown, Warned, widened
 from headroles.studies.removal.estimators import normalise, reliability_of, values_of
 from headroles.studies.removal.examples import read_examples, write_examples
 from headroles.studies.removal.options import ESTIMATORS, L2, ImportanceOptions
@@ -76,11 +76,11 @@ class Importance(Result):
         return values.reshape(self.provenance["layers"], self.provenance["heads"])
 
     def wide(self, value: str = "importance") -> pd.DataFrame:
-        """One row per head, a column per estimator, holding column ``value``."""
-        wide = self.frame.pivot_table(
-            index=["layer", "head"], columns="estimator", values=value, dropna=False
-        )
-        return wide[list(ESTIMATORS)].rename_axis(columns=None).reset_index()
+        """One row per head, a column per estimator, holding column ``value``.
+
+        Raises UsageError for one that it does not have.
+        """
+        return widened(self.frame, ("layer", "head"), "estimator", ESTIMATORS, value)
 
     def correlations(self) -> pd.DataFrame:
         """Rank correlations (Spearman) of the estimators with one another, over heads."""

@@ -13,7 +13,6 @@ from headroles.options import Option, Options, split_names
 from headroles.storage import Parts
 from headroles.studies.removal.tuning_options import TuningOptions
 from headroles.tasks import TaskOptions
-from headroles.testing import MAX_T
 
 ABSOLUTE, SIGNED, TOKEN, TAYLOR = ESTIMATORS = ("absolute", "signed", "token", "taylor")
 BY_TASK = ("importance", "reestimated", "ablation")
@@ -203,9 +202,3 @@ def check_role(order: str, options: SelectionOptions) -> None:
         raise UsageError(
             f"the order {order} needs a role (--role) and a folder with roles (--roles-from)"
         )
-
-
-def check_no_sign_flips(correction: str) -> None:
-    """Raise UsageError for the correction that only sign flips have."""
-    if correction == MAX_T:
-        raise UsageError("the correction max_t comes from sign flips; choose another")

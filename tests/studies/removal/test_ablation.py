@@ -15,8 +15,10 @@ from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.models.surgery import remove_heads
-from headroles.studies.removal import Ablations, ablate_heads
+from headroles.studies.removal import AblateOptions, Ablations, ablate_heads
+from headroles.studies.removal.ablation_table import rises
 from headroles.tasks import Outcomes, TaskOptions, TaskRun, open_run
+from headroles.testing import Hypotheses, find_p_values
 from tests.conftest import make_bert
 from tests.tasks.conftest import make_task_model, save
 
@@ -79,6 +81,24 @@ def test_small_losses_are_no_rounding(
     for column in ("p_value", "p_adjusted", "p_equivalence"):
         assert small.frame[column].to_numpy() == pytest.approx(found.frame[column].to_numpy())
     assert small.frame["answer"].tolist() == found.frame["answer"].tolist()
+
+
+def test_signed_ranks_are_of_independent_examples(classifier: Path, labelled: Path) -> None:
+    found = ablate_heads(classifier, labelled, test="wilcoxon")
+    losses = found.outcomes.losses
+    tested = stats.wilcoxon(losses[:, 1:] - losses[:, :1])
+    assert found.frame["p_value"].to_numpy() == pytest.approx(tested.pvalue)
+
+
+def test_signed_ranks_answer_about_what_they_test() -> None:
+    """Most losses fall, a few rise by more: the mean is above 0, the pseudo-median below."""
+    rng = np.random.default_rng(0)
+    changes = np.append(rng.normal(-0.1, 0.01, 27), [3.0, 3.1, 3.2])[:, None]
+    hypotheses = Hypotheses.of(changes, 0.0, labels=np.zeros(1, dtype=np.intp), names=("one",))
+    for test, expected in (("t", True), ("wilcoxon", False)):
+        asked = AblateOptions(test=test).tests
+        assert rises(hypotheses, asked).tolist() == [expected]
+    assert find_p_values(hypotheses, asked, "two-sided").single < 0.01
 
 
 def test_answers_follow_from_tests(found: Ablations) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -118,6 +119,16 @@ def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
     expected = stats.ttest_1samp([0, 0, 1, 1, 1, 1, 1, 1], 0).pvalue
     assert own["p_value"] == pytest.approx(expected)
     assert own["answer"] == "worse"
+
+
+def test_wide_keeps_every_removal(found: TaskDrops) -> None:
+    frame = found.frame.assign(deviation=np.nan)
+    keys = ["measure", "set", "removed"]
+    for value in ("answer", "relative_drop", "deviation"):
+        wide = replace(found, frame=frame).wide(value)
+        assert_frame_equal(wide[keys], frame[keys].drop_duplicates().reset_index(drop=True))
+    with pytest.raises(UsageError, match="the value is 'removed'; it must be one of n, n_removed"):
+        found.wide("removed")
 
 
 def test_saves_loads_and_shows(found: TaskDrops, tmp_path: Path) -> None:

@@ -168,6 +168,18 @@ def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:
     assert "found and measured in one file" in found.warnings[0]
 
 
+@pytest.mark.parametrize("value", ["value", "sd_draws", "p_value", "answer"])
+def test_wide_keeps_every_order(found: PruningCurves, value: str) -> None:
+    rows = found.frame[(found.frame["measure"] == "accuracy") & found.frame["share"].notna()]
+    wide = found.wide(value).set_index("order")
+    assert wide.index.tolist() == list(found.curves["orders"])
+    for row in rows.to_dict("records"):
+        shown = wide.loc[row["order"], row["share"]]
+        assert shown == row[value] or np.isnan(row[value])
+    with pytest.raises(UsageError, match="the value is 'measure'; it must be one of n_removed"):
+        found.wide("measure")
+
+
 def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
     found = find_pruning_curves(masked_lm, plain, orders="top,random", shares="0.5", draws=2)
     assert found.measure == "loss"
@@ -194,7 +206,7 @@ def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) 
         ({"orders": "with_role:local,random"}, "needs a role .* and a folder"),
         ({"shares": "0.5,1.2"}, "the share is 1.2; it must lie between 0 and 1"),
         ({"shares": "0.01", "orders": "random"}, "0.01 is 0 of 12 heads"),
-        ({"correction": "max_t"}, "comes from sign flips"),
+        ({"correction": "max_t"}, "the correction is .max_t.; it must be one of"),
         ({"orders": "random", "protect": "3-0"}, "3-0 is to be protected, .* no heads in that lay"),
         ({"orders": "random", "protect": "1-4"}, "the model has the heads 0, 1, 2, 3 there"),
         ({}, "the order importance needs a task"),

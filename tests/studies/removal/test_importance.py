@@ -11,6 +11,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from headroles.cli import app
+from headroles.errors import UsageError
 from headroles.studies.removal import Importance, find_importance
 from headroles.studies.removal.estimators import normalise, values_of
 from headroles.studies.removal.options import ESTIMATORS
@@ -152,6 +153,12 @@ def test_heads_that_are_gone_have_none(labelled: Path, tmp_path: Path) -> None:
     for one, other, told in found.agreement():
         expected = stats.spearmanr(by_estimator[one], by_estimator[other]).statistic
         assert told == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("value", ["answer", "layer", "nonsense"])
+def test_wide_tables_show_columns_of_the_table(found: Importance, value: str) -> None:
+    with pytest.raises(UsageError, match=f"the value is '{value}'; it must be one of n, import"):
+        found.wide(value)
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:

@@ -1,0 +1,309 @@
+"""Options of all studies: the work looks at each of them, and each of their choices can run."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headroles.options
+from headroles import HeadScores, read_conllu, score_heads
+from headroles.errors import UsageError
+from headroles.options import Options, fields_of
+from headroles.scoring import ScoreOptions, score
+from headroles.studies import (
+    AssignOptions,
+    AttentionOptions,
+    ClassifyOptions,
+    CollaborateOptions,
+    CompareOptions,
+    ExampleOptions,
+    PlanOptions,
+    RedundancyOptions,
+    ReplicateOptions,
+    RoleTable,
+    TokenOptions,
+    assign,
+    attention,
+    best_heads,
+    classify,
+    collaborate,
+    compare,
+    describe,
+    examples,
+    plan,
+    redundancy,
+    replicate,
+    token_groups,
+)
+from headroles.studies.removal import (
+    AblateOptions,
+    Ablations,
+    CurveOptions,
+    GateOptions,
+    ImportanceOptions,
+    PruneOptions,
+    RoleImportanceOptions,
+    TaskDropOptions,
+    ablate,
+    ablate_heads,
+    by_task,
+    gate,
+    importance,
+    prune,
+    pruning_curves,
+    role_importance,
+)
+from headroles.testing import UnitOptions
+from tests.studies.removal.conftest import classifier, labelled, roles
+
+__all__ = ["classifier", "labelled", "roles"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """What studies are made of, and a new folder to write to."""
+
+    encoder: Path
+    corpus: Path
+    classifier: Path
+    task: Path
+    roles: Path
+    bias: HeadScores
+    hits: HeadScores
+    ablations: Ablations
+    new: Path
+
+
+@pytest.fixture(scope="module")
+def shared(
+    bert_folder: Path, sample: Path, classifier: Path, labelled: Path, roles: Path
+) -> dict[str, Any]:
+    given: Any = (bert_folder, read_conllu(sample))
+    groups = "local,block,entropy,syntactic"
+    return {
+        "encoder": bert_folder,
+        "corpus": sample,
+        "classifier": classifier,
+        "task": labelled,
+        "roles": roles,
+        "bias": score_heads(*given, roles=groups),
+        "hits": score_heads(*given, roles=groups, score="hit"),
+        "ablations": ablate_heads(classifier, labelled),
+    }
+
+
+@pytest.fixture
+def place(shared: dict[str, Any], tmp_path: Path) -> Place:
+    return Place(**shared, new=tmp_path)
+
+
+def _others(scores: HeadScores) -> HeadScores:
+    """The scores of other examples."""
+    ids = tuple(f"other-{one}" for one in scores.digests)
+    return dataclasses.replace(scores, digests=ids)
+
+
+def _shifted(scores: HeadScores) -> HeadScores:
+    noise = np.random.default_rng(0).normal(0, 0.1, scores.values.shape).astype(np.float32)
+    return dataclasses.replace(scores, values=scores.values + noise, bounds=None)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: its options, what it does, and settings that together look at all of them.
+
+    ``always`` is given too, ``companions`` are what some choices go with, and ``elsewhere`` names
+    options whose choices are tried with another study.
+    """
+
+    group: type[Options]
+    run: Callable[[Place, Any], Any]
+    always: dict[str, Any] = field(default_factory=dict)
+    settings: tuple[dict[str, Any], ...] = ({},)
+    companions: tuple[dict[str, Any], ...] = ({},)
+    elsewhere: type[Options] = Options
+
+
+BY_ROLE = {"role": "local", "roles_from": "ROLES"}
+FEW = {"resamples": 99}
+FLIPS = {"test": "sign_flip"}
+OF_TESTS = ({}, FLIPS, {"clusters": "none"})
+STUDIES = {
+    "score": Study(
+        ScoreOptions,
+        lambda place, asked: score(place.encoder, read_conllu(place.corpus), asked),
+        settings=({"roles": "rare,syntactic"}, {}),
+    ),
+    "assign": Study(
+        AssignOptions,
+        lambda place, asked: assign(place.bias if asked.is_published else place.hits, asked),
+        settings=({**FEW, **FLIPS},),
+        companions=OF_TESTS,
+    ),
+    "classify": Study(
+        ClassifyOptions,
+        lambda place, asked: classify(place.encoder, read_conllu(place.corpus), asked),
+        settings=(
+            {**FEW, **FLIPS, "score": "hit", "roles": "rare,syntactic"},
+            {"until": 0.5, "roles": "local"},
+        ),
+        companions=({"roles": "local"}, {"until": 0.5, "roles": "local"}),
+        elsewhere=AssignOptions,
+    ),
+    "best": Study(UnitOptions, lambda place, asked: best_heads(place.hits, asked)),
+    "describe": Study(UnitOptions, lambda place, asked: describe(place.hits, asked)),
+    "plan": Study(PlanOptions, lambda place, asked: plan(place.hits, asked)),
+    "compare": Study(
+        CompareOptions,
+        lambda place, asked: compare([place.hits, _shifted(place.hits)], asked),
+        FEW,
+        settings=(FLIPS,),
+        companions=({}, FLIPS),
+    ),
+    "replicate": Study(
+        ReplicateOptions,
+        lambda place, asked: replicate([place.hits, _others(place.hits)], ["a", "b"], asked),
+    ),
+    "tokens": Study(
+        TokenOptions,
+        lambda place, asked: token_groups(place.encoder, read_conllu(place.corpus), asked),
+    ),
+    "examples": Study(
+        ExampleOptions, lambda place, asked: examples(place.bias, (0, 1), "local", asked)
+    ),
+    "attention": Study(
+        AttentionOptions, lambda place, asked: attention(place.bias, (0, 1), "local", asked)
+    ),
+    "collaborate": Study(
+        CollaborateOptions,
+        lambda place, asked: collaborate(place.classifier, None, asked, place.task),
+        {"sample_examples": 20},
+        settings=({"rank": 8}, {"error": 0.5}),
+        companions=({"rank": 8},),
+    ),
+    "redundancy": Study(
+        RedundancyOptions,
+        lambda place, asked: redundancy(place.classifier, RoleTable.load(place.roles), asked),
+        {"draws": 9, "permutations": 99},
+    ),
+    "importance": Study(
+        ImportanceOptions, lambda place, asked: importance(place.classifier, place.task, asked)
+    ),
+    "ablate": Study(
+        AblateOptions,
+        lambda place, asked: ablate(place.classifier, place.task, asked),
+        FEW,
+        settings=(FLIPS, {"sets": "roles", "roles_from": "ROLES"}),
+        companions=({}, FLIPS),
+    ),
+    "by-role": Study(
+        RoleImportanceOptions,
+        lambda place, asked: role_importance(place.classifier, place.task, asked),
+        {"roles_from": "ROLES", "permutations": 99, "draws": 2},
+    ),
+    "by-task": Study(
+        TaskDropOptions,
+        lambda place, asked: by_task([place.ablations, place.ablations], ["a", "b"], asked),
+    ),
+    "prune": Study(
+        PruneOptions,
+        lambda place, asked: prune(place.classifier, place.new, asked, place.task, place.task),
+        settings=(
+            {"keep": 8, "order": "reestimated"},
+            {"share": 0.1, **BY_ROLE, "order": "with_role"},
+            {"keep": 8, "fine_tune_on": "TASK", "epochs": 1, "compensation": True},
+        ),
+        companions=({"keep": 8}, {"keep": 8, **BY_ROLE}),
+    ),
+    "pruning-curves": Study(
+        CurveOptions,
+        lambda place, asked: pruning_curves(place.classifier, place.task, place.task, asked),
+        {"draws": 2, "shares": "0.5"},
+        settings=({}, {**BY_ROLE, "orders": "with_role,random"}),
+    ),
+    "gate": Study(
+        GateOptions,
+        lambda place, asked: gate(place.classifier, place.task, place.new, asked, place.task),
+        {"keep": 8, "updates": 3, "seeds": 1},
+        settings=({"weights": "trained"},),
+    ),
+}
+OF_THE_TASK = {"masked_share", "mask_seed"}
+"""Options of masked language models (tests/tasks)."""
+READ_FROM_RECORDS = {"redundancy": {"alpha"}}
+"""Options that results take from their provenance."""
+OF_THE_MODEL = ("objective", "dtype")
+"""Choices that ask for another model, or another machine."""
+
+
+def make(study: Study, place: Place, given: dict[str, Any]) -> Any:
+    places = {"ROLES": str(place.roles), "TASK": str(place.task)}
+    put = {name: _put(value, places) for name, value in {**study.always, **given}.items()}
+    return study.group(**put)
+
+
+def _put(value: Any, places: dict[str, str]) -> Any:
+    return places.get(value, value) if isinstance(value, str) else value
+
+
+@contextmanager
+def watched() -> Iterator[set[str]]:
+    """The names of the options that are looked at, but for checks and for records of them."""
+    looked: set[str] = set()
+    passing_on = {headroles.options.__file__, dataclasses.__file__}
+
+    def look(options: Options, name: str) -> Any:
+        code = sys._getframe(1).f_code
+        if code.co_filename not in passing_on and code.co_name != "check":
+            looked.add(name)
+        return object.__getattribute__(options, name)
+
+    Options.__getattribute__ = look  # type: ignore[method-assign]
+    try:
+        yield looked
+    finally:
+        del Options.__getattribute__
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_work_looks_at_every_option(name: str, place: Place) -> None:
+    study, looked = STUDIES[name], set[str]()
+    for number, given in enumerate(study.settings):
+        own = dataclasses.replace(place, new=place.new / str(number))
+        own.new.mkdir()
+        asked = make(study, own, given)
+        with watched() as names:
+            study.run(own, asked)
+        looked |= names
+    looked |= OF_THE_TASK | READ_FROM_RECORDS.get(name, set())
+    assert {one.name for one in fields_of(study.group)} - looked == set()
+
+
+CHOICES = [
+    (name, one.name, choice)
+    for name, study in STUDIES.items()
+    for one in fields_of(study.group)
+    for choice in one.option.choices
+    if one.name not in OF_THE_MODEL and one not in fields_of(study.elsewhere)
+]
+
+
+@pytest.mark.parametrize(("name", "option", "choice"), CHOICES)
+def test_every_choice_can_run(name: str, option: str, choice: str, place: Place) -> None:
+    study = STUDIES[name]
+    for companion in study.companions:
+        try:
+            asked = make(study, place, {**companion, option: choice})
+        except UsageError:
+            continue
+        study.run(place, asked)
+        return
+    pytest.fail(f"{option} {choice} is offered, and refused whatever goes with it")
