@@ -129,7 +129,7 @@ class RoleTable(Result):
             raise UsageError(f"the answer is {answer!r}; it must be one of {', '.join(ANSWERS)}")
         chosen = self.frame.assign(chosen=self.frame["answer"] == answer)
         counts = chosen.pivot_table(
-            index="role", columns="layer", values="chosen", aggfunc="sum", sort=False
+            index="role", columns="layer", values="chosen", aggfunc="sum", sort=False, fill_value=0
         ).astype(int)
         return counts.assign(total=counts.sum(axis=1)).rename_axis(columns=None)
 
@@ -148,8 +148,9 @@ class RoleTable(Result):
 
     def colocation(self) -> pd.DataFrame:
         """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
-        has = self.wide().set_index(["layer", "head"]).eq(True).astype(int)
-        return has.T.dot(has).rename_axis("role")
+        names = list(self.roles)
+        has = self.wide()[names].eq(other=True).to_numpy(dtype=int)
+        return pd.DataFrame(has.T @ has, index=names, columns=names).rename_axis("role")
 
     def beyond_position(self) -> pd.DataFrame:
         """The roles of arcs whose heads also have the contrast with other words as far apart.

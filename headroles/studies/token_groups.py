@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.corpus import Corpus, as_corpus, prepared
-from headroles.errors import CorpusError
+from headroles.errors import CorpusError, UsageError
 from headroles.formats import to_records
 from headroles.models import Model, load_encoder
 from headroles.options import takes
@@ -81,8 +81,15 @@ class TokenGroups(Result):
         return [one for one in GROUPS if self._rows[ALL_LAYERS, one, TOKENS].n]
 
     def summary(self) -> pd.DataFrame:
-        """Means over layers: a row for each group, a column for each quantity."""
+        """Means over layers: a row for each group, a column for each quantity.
+
+        Raises UsageError for a part of the table without the rows of all layers.
+        """
         own = self.frame[self.frame["layer"] == ALL_LAYERS]
+        if own.empty:
+            raise UsageError(
+                f"the summary is of the layer {ALL_LAYERS!r}, which was left out; take it in"
+            )
         table = own.pivot_table(index="group", columns="quantity", values="mean", dropna=False)
         return table.loc[list(GROUPS), [TOKENS, *PER_TOKEN, DIFFERENCE]]
 

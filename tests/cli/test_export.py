@@ -73,6 +73,8 @@ def test_parts_of_the_table(folder: Path) -> None:
     assert 0 < len(assigned) == whole["assigned"].sum() < len(whole)
     counts = table(folder, "--view", "counts", "--role", "block", "--layer", "0,1")
     assert counts["role"].tolist() == ["block"]
+    counts = table(folder, "--view", "counts", "--only-assigned")
+    assert counts["total"].sum() == len(assigned)
     both = table(folder, "--view", "colocation", "--only-assigned").set_index("role")
     assert both.to_dict() == {"block": {"block": assigned["role"].eq("block").sum()}}
     wide = table(folder, "--view", "wide", "--role", "local")

@@ -129,6 +129,11 @@ def test_views(scores: HeadScores) -> None:
     assert table.assigned["mean"].is_monotonic_decreasing
 
 
+def test_views_of_no_assigned_roles_are_empty(scores: HeadScores) -> None:
+    none = assign_roles(scores, threshold=1e6).where(only_assigned=True)
+    assert all(none.view(name).empty for name in none.views)
+
+
 def test_every_head_gets_one_answer_to_each_role(scores: HeadScores) -> None:
     table = assign_roles(scores)
     assert (table.frame["assigned"] == (table.frame["answer"] == "yes")).all()

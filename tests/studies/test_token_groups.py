@@ -241,6 +241,13 @@ def test_tokenizers_without_special_tokens(template: str, missing: tuple[str, ..
     assert np.nansum(summary["weights"]) == pytest.approx(1)
 
 
+def test_the_summary_is_of_all_layers(treebank: Path) -> None:
+    found = measure_token_groups(make_bert(), read_conllu(treebank), tokenizer=make_tokenizer())
+    assert found.where(layer="all").summary().equals(found.summary())
+    with pytest.raises(UsageError, match="the layer 'all', which was left out"):
+        found.where(layer=0).summary()
+
+
 def test_removed_heads_have_no_part(treebank: Path) -> None:
     """A layer without heads has no values, and no part in the mean over layers."""
     model = make_bert()
