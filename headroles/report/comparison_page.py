@@ -43,11 +43,13 @@ def _answer(shifts: RoleShifts) -> Iterator[str]:
     for name in shifts.checkpoints:
         rows = shifts.frame[shifts.frame["checkpoint"] == name]
         changes = rows["change"].value_counts()
+        untestable = changes.get("untestable", 0)
         yield (
             f"Before to {name}: {_roles_of_heads(rows)} Of {len(rows)} pairs of head and role or "
             f"contrast {changes.get('changed', 0)} changed, {changes.get('trivial', 0)} changed by "
             f"less than the margin, {changes.get('equivalent', 0)} did not change by more than it, "
-            f"and {changes.get('undecided', 0)} are undecided."
+            f"and {changes.get('undecided', 0)} are undecided"
+            f"{f', {untestable} untestable' if untestable else ''}."
         )
     moved = shifts.moved(1).to_dict("records")
     if moved and moved[-1]["effect_size"] > 0:

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from headroles.report.losses import draw_pruning_curves, draw_task_drops
 from headroles.report.page import Page, Picture
 from headroles.report.plain_page import plain_page
@@ -37,6 +39,8 @@ def importance_page(folder: Path) -> Page:
     answer = [
         f"Other examples would give an order of heads whose rank correlation with this one is "
         f"about {sure:.2f} (estimator {first}; 1 is the same order)."
+        if np.isfinite(sure)
+        else "There are too few heads or examples to tell whether others would give this order."
     ]
     if top:
         one = top[0]
@@ -64,10 +68,10 @@ def ablations_page(folder: Path) -> Page:
     answer = [
         f"Of {len(result.frame)} removals, {counts.get('worse', 0)} were shown to make the loss "
         f"worse and {counts.get('better', 0)} to make it better; "
-        f"{int(result.frame['equivalent'].sum())} change it by less than the margin."
+        f"{int(result.frame['equivalent'].sum())} to change it by less than the margin."
     ]
     answer += [
-        f"The loss rises most without {one['removed']}: by {one['loss_change']:.3g} "
+        f"The loss is largest without {one['removed']}: it changes by {one['loss_change']:+.3g} "
         f"({one['ci_low']:.3g} to {one['ci_high']:.3g})."
         for one in worst
     ]
@@ -117,7 +121,8 @@ def curves_page(folder: Path) -> Page:
     for told in ("better", "worse"):
         if shown := [str(row.order) for row in rows.itertuples() if row.answer == told]:
             answer.append(f"Shown to be {told} than {against}: {', '.join(shown)}.")
-    if not rows["answer"].isin(["better", "worse"]).any():
+    compared = rows["answer"][rows["order"] != against]
+    if len(compared) and not compared.isin(["better", "worse"]).any():
         answer.append(f"No order was shown to be better or worse than {against}.")
     caption = (
         "what is reached without a share of the heads, by order of removing them, with intervals; "
@@ -140,8 +145,8 @@ def task_drops_page(folder: Path) -> Page:
     ]
     for one in rows.nlargest(1, "relative_drop").to_dict("records"):
         answer.append(
-            f"Most is lost in {one['task']} without {one['removed']}: the loss rises by "
-            f"{one['relative_drop']:.1%}."
+            f"The loss grows most, or falls least, in {one['task']} without {one['removed']}: it "
+            f"changes by {one['relative_drop']:+.1%}."
         )
     caption = (
         "what is lost without heads, as a share of what the whole model reaches. * differs from "

@@ -51,7 +51,9 @@ def layer_counts_page(folder: Path) -> Page:
     fewest, most = total.min(), total.max()
     role = str(most.idxmax())
     answer = (
-        f"The role that most heads have is {role}: {fewest[role]} to {most[role]} heads, by set.",
+        f"The role that most heads have is {role}: {fewest[role]} to {most[role]} heads, by set."
+        if most[role]
+        else "No head was shown to have any role, in any of the sets.",
     )
     roles = [str(one) for one in most.nlargest(_MOST_MAPS).index]
     pictures = tuple(

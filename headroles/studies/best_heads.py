@@ -66,8 +66,11 @@ class BestHeads(Result):
     def shown(self) -> Iterator[Shown]:
         """Each role's head and offset, and how much they hit."""
         level = 1 - self.provenance["best"]["alpha"]
+        # As `second_half` does it.
+        is_one = (self.provenance.get("corpus") or {}).get("documents") == 1
+        halved = "examples" if is_one else "documents"
         yield (
-            "best head of each role, chosen on one half of the documents, reported on the other\n"
+            f"best head of each role, chosen on one half of the {halved}, reported on the other\n"
             f"share of first choices, {level:.0%} intervals"
         )
         rows = [

@@ -116,10 +116,29 @@ def test_ablations(ablations: Ablations, tmp_path: Path) -> None:
     counts = ablations.frame["answer"].value_counts()
     assert f"{counts.get('worse', 0)} were shown to make the loss worse" in page.answer[0]
     worst = ablations.frame.loc[ablations.frame["loss_change"].idxmax()]
-    assert f"without {worst['removed']}: by {worst['loss_change']:.3g}" in page.answer[1]
+    said = f"without {worst['removed']}: it changes by {worst['loss_change']:+.3g}"
+    assert said in page.answer[1]
     without_single = replace(ablations, frame=ablations.frame[ablations.frame["set"] != "single"])
     with pytest.raises(UsageError, match="no head was removed by itself"):
         draw_ablations(without_single)
+
+
+def test_pages_say_what_is_so_in_odd_cases(
+    importance: Importance,
+    ablations: Ablations,
+    bounded: HeadScores,
+    tmp_path: Path,
+) -> None:
+    fallen = ablations.frame.assign(loss_change=-1.0)
+    page = make_report(replace(ablations, frame=fallen).save(tmp_path / "ablations"))
+    assert "it changes by -1 " in page.answer[1]
+    unknown = {name: {**own, "full": np.nan} for name, own in importance.reliability.items()}
+    provenance = {**importance.provenance, "reliability": unknown}
+    page = make_report(replace(importance, provenance=provenance).save(tmp_path / "importance"))
+    assert page.answer[1].startswith("There are too few heads or examples")
+    none = replicate_roles([bounded, bounded], ["one", "two"], over="seeds", threshold=14)
+    page = make_report(none.save(tmp_path / "counts"))
+    assert page.answer == ("No head was shown to have any role, in any of the sets.",)
 
 
 def test_answers_of_ablations_are_marked(ablations: Ablations) -> None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown, Warned
-from headroles.roles import BIAS
+from headroles.roles import BIAS, is_contrast
 from headroles.studies.comparison.answers import CHANGES, STATUSES
 from headroles.studies.comparison.shifts import COLUMNS
 from headroles.studies.comparison.summaries import (
@@ -90,7 +91,7 @@ class RoleShifts(Result):
 
     def shown(self) -> Iterator[Shown]:
         """What was compared; for each checkpoint its roles, layers and heads; warnings."""
-        yield from _sides(self.provenance)
+        yield from _sides(self.provenance, self._limit())
         for checkpoint in self.checkpoints:
             if len(self.checkpoints) > 1:
                 yield f"== before to {checkpoint} ==\n"
@@ -99,6 +100,15 @@ class RoleShifts(Result):
             yield self._layers_grid(checkpoint)
             yield self._heads_grid(checkpoint)
         yield from map(Warned, self.provenance["warnings"])
+
+    def _limit(self) -> str:
+        """What means are compared with, for people."""
+        asked = self.provenance["options"]
+        own = self.frame[~self.frame["role"].map(is_contrast)]
+        contrasts = "; of contrasts > 0" * (len(own) < len(self.frame))
+        of_arcs = not np.allclose(own["threshold"], asked["threshold"])
+        beyond = f"; of arcs > best fixed offset + {asked.get('offset_margin', 0):g}" * of_arcs
+        return f"{asked['threshold']:g}{contrasts}{beyond}"
 
     def _roles_grid(self, checkpoint: str) -> Grid:
         """How many heads have each status, and what is known of the differences of their means.
@@ -197,8 +207,8 @@ class RoleShifts(Result):
         }
 
 
-def _sides(record: dict[str, Any]) -> Iterator[str]:
-    """What was compared, over what, and how."""
+def _sides(record: dict[str, Any], limit: str) -> Iterator[str]:
+    """What was compared, over what, and how; ``limit`` is what means are compared with."""
     tests, sets = record["options"], record["sets"]
     width = max(map(len, (*sets, "dropped")))
     for name, one in sets.items():
@@ -216,7 +226,7 @@ def _sides(record: dict[str, Any]) -> Iterator[str]:
         f"\npaired {TEST_NAMES[tests['test']]}, before and after (alpha {tests['alpha']:g}, "
         f"{describe_correction(tests['correction'], tests['family'])}); "
         f"equivalent: less than {tests['margin']:g} apart\n"
-        f"roles: mean {kind}score > {tests['threshold']:g}, at either end\n"
+        f"roles: mean {kind}score > {limit}, at either end\n"
     )
 
 

@@ -20,7 +20,7 @@ from headroles.results import new_folder
 from headroles.storage import RUN_FILE
 from headroles.studies import CompareOptions
 from headroles.studies.comparison import name_sides
-from tests.studies.comparison.made import random_scores, reordered, shifted
+from tests.studies.comparison.made import make_scores, random_scores, reordered, shifted
 
 VIEWS = RoleShifts.views
 SHIFTS_CSV, SHIFTS_FILE = "shifts.csv", "shifts.parquet"
@@ -69,6 +69,12 @@ class TestViews:
         lost = (shifts.frame.status == "lost").groupby(shifts.frame.checkpoint).sum()
         assert [int(row[2]) for row in totals] == lost.tolist()
         assert "<table" in shifts._repr_html_()
+
+    def test_shows_what_contrasts_are_compared_with(self, before: HeadScores) -> None:
+        roles = ("local", "block", "syntactic:nsubj:to_governor:beyond_offset")
+        made = make_scores(before.values, roles)
+        assert "mean score > 3; of contrasts > 0, at either end" in repr(compare_roles(made, made))
+        assert "mean score > 3, at either end" in repr(compare_roles(before, before))
 
     def test_shows_that_nothing_changed(self, before: HeadScores) -> None:
         shown = repr(compare_roles(before, before))
