@@ -49,7 +49,10 @@ class ExportOptions(Options):
     ] = None
     role: Annotated[
         tuple[str, ...] | None,
-        Option("Only these roles, separated by commas.", convert=split_names),
+        Option(
+            "Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.",
+            convert=split_names,
+        ),
     ] = None
     layer: Annotated[
         tuple[str, ...] | None,

@@ -6,6 +6,7 @@ import importlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -58,8 +59,9 @@ class Result(Stored):
     ) -> Self:
         """The same result with some of its rows: of these roles, these layers, heads with the role.
 
-        Layers may be texts: some tables have rows for ``all``. Raises UsageError for a role or
-        layer that the table does not have, and where it has none.
+        Layers may be texts: some tables have rows for ``all``. In names ``*`` stands for anything:
+        ``syntactic*`` are all roles of arcs. Raises UsageError for a role or layer that the table
+        does not have, and where it has none.
         """
         kept = np.ones(len(self.frame), dtype=bool)
         for column, asked in (("role", role), ("layer", layer)):
@@ -76,10 +78,13 @@ class Result(Stored):
             raise UsageError(f"the rows of the {self.kind} are not by {column}")
         found, names = self.frame[column].astype(str), [str(name) for name in asked]
         known = found.unique().tolist()
+        chosen: set[str] = set()
         for name in names:
-            if name not in known:
+            matching = [one for one in known if fnmatchcase(one, name)]
+            if not matching:
                 raise UsageError(not_among(column, name, known))
-        return found.isin(names).to_numpy()
+            chosen.update(matching)
+        return found.isin(chosen).to_numpy()
 
     def view(self, name: str = "long", value: str | None = None) -> pd.DataFrame:
         """One of the tables of ``views``.

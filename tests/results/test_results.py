@@ -195,3 +195,32 @@ def test_layers_are_named_by_number_or_text(layer: Any) -> None:
     for layers in ([0, 1], ["0", "all"]):
         found = Recipes(pd.DataFrame({"layer": layers})).where(layer=layer)
         assert found.frame["layer"].tolist() == layers[:1]
+
+
+class Shares(Result):
+    """A table of roles and layers, some of all layers."""
+
+    kind: ClassVar[str] = "shares"
+    cure: ClassVar[str] = "make them"
+    stem: ClassVar[str] = "shares"
+    columns: ClassVar[tuple[str, ...]] = ("role", "layer")
+
+    def shown(self) -> Iterator[Shown]:
+        yield ""
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+
+def test_a_star_stands_for_anything() -> None:
+    roles = ["local", "syntactic", "syntactic:obj:to_governor", "position:+1"]
+    table = Shares(pd.DataFrame({"role": roles, "layer": range(4)}), {})
+    for asked, expected in (
+        ("syntactic*", roles[1:3]),
+        ("syntactic:*", roles[2:3]),
+        (["syntactic", "*+1"], [roles[1], roles[3]]),
+        ("*", roles),
+    ):
+        assert table.where(role=asked).frame["role"].tolist() == expected
+    with pytest.raises(UsageError, match="there is no role 'block"):
+        table.where(role="block*")

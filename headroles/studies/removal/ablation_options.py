@@ -132,6 +132,15 @@ class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
 
     title: ClassVar[str] = "Heads"
 
+    roles: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.",
+            more="Every role takes as many passes as the draws have sets of heads, and counts in "
+            "the correction.",
+            convert=split_names,
+        ),
+    ] = None
     estimator: Annotated[
         str, Option("Estimator of importance that is compared.", choices=ESTIMATORS)
     ] = ABSOLUTE

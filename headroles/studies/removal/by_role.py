@@ -145,7 +145,7 @@ def role_importance(
     """`compare_roles_in_task` for callers that have their options together."""
     if options.roles_from is None:
         raise UsageError("name the folder of roles: roles_from (--roles-from DIR)")
-    table = load_roles(options.roles_from)
+    table = load_roles(options.roles_from).where(role=options.roles)
     run = open_run(model, task, options)
     having, heads = heads_by_role(table, run), present_heads(run)
     if not having:

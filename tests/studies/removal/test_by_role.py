@@ -62,6 +62,20 @@ def test_losses_without_a_role(
     assert row["p_removed"] > by_example.pvalue  # draws are random, too
 
 
+def test_some_of_the_roles(
+    found: RoleImportance, classifier: Path, labelled: Path, roles: Path
+) -> None:
+    asked = {"roles_from": str(roles), "draws": 1, "permutations": 99}
+    some = compare_roles_in_task(classifier, labelled, roles="delimiter*", **asked)
+    expected = [role for role in found.frame["role"] if role.startswith("delimiter")]
+    assert expected
+    assert some.frame["role"].tolist() == expected
+    own = found.frame.set_index("role").loc[expected, "importance_difference"]
+    assert some.frame["importance_difference"].tolist() == pytest.approx(own.tolist())
+    with pytest.raises(UsageError, match="there is no role 'delimitr'"):
+        compare_roles_in_task(classifier, labelled, roles="delimitr", **asked)
+
+
 def test_as_many_with_the_role_as_without_it() -> None:
     heads = [(layer, head) for layer in range(3) for head in range(4)]
     own = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3), (2, 3)]
