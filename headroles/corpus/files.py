@@ -174,6 +174,8 @@ def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], Folder]
                 one for one in deeper if any(kind_of(file) in suffixes for file in one.iterdir())
             ]
             cure = f"those in it do: {listed(holding)}" if holding else "name the files themselves"
+            if (path / "config.json").is_file():
+                cure = "it holds a model, and the model comes first, then the corpus"
             raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {cure}")
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -33,6 +33,8 @@ _MOST_WEIGHTS = 10**11
 
 def cure_of_weights(folder: Path) -> str:
     """What to do about weights that are not there as safetensors, as one line that can be run."""
+    if any(folder.glob("*.safetensors")):
+        return "copy or download the model again if its files are not whole"
     if not any((folder / name).is_file() for name in _PICKLED):
         return "headroles reads model.safetensors, which save_pretrained writes"
     tokenizer = f"AutoTokenizer.from_pretrained(old{_casing(folder)}).save_pretrained(new)"

@@ -83,6 +83,9 @@ def test_folder_without_treebank(tmp_path: Path) -> None:
     write(tmp_path, "x", name="x.txt")
     with pytest.raises(CorpusError, match=re.escape(f"folder {tmp_path} holds no .conllu file")):
         read_conllu(tmp_path)
+    write(tmp_path, "{}", name="config.json")
+    with pytest.raises(CorpusError, match="it holds a model, and the model comes first"):
+        read_conllu(tmp_path)
 
 
 def test_missing_path(tmp_path: Path) -> None:
