@@ -145,8 +145,8 @@ def task_drops_page(folder: Path) -> Page:
     ]
     for one in rows.nlargest(1, "relative_drop").to_dict("records"):
         answer.append(
-            f"The loss grows most, or falls least, in {one['task']} without {one['removed']}: it "
-            f"changes by {one['relative_drop']:+.1%}."
+            f"The relative change of the loss is largest in {one['task']} without "
+            f"{one['removed']}: {one['relative_drop']:+.1%}."
         )
     caption = (
         "what is lost without heads, as a share of what the whole model reaches. * differs from "

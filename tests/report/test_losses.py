@@ -106,7 +106,7 @@ def test_page_of_drops(drops: TaskDrops, tmp_path: Path) -> None:
     assert page.answer[0].startswith(f"Of {len(rows)} pairs of a removal and a task")
     most = rows.loc[rows["relative_drop"].idxmax()]
     assert (
-        f"without {most['removed']}: the loss rises by {most['relative_drop']:.1%}"
+        f"largest in {most['task']} without {most['removed']}: {most['relative_drop']:+.1%}."
         in (page.answer[1])
     )
     assert page.to_html().count("<svg") == 2

@@ -66,6 +66,8 @@ def test_is_stored_and_shown(tmp_path) -> None:  # type: ignore[no-untyped-def]
     assert isinstance(loaded, BestHeads)
     assert loaded.frame.equals(found.frame)
     assert "chosen on one half of the documents" in repr(found)
+    one = replace(found, provenance={**found.provenance, "corpus": {"documents": 1}})
+    assert "chosen on one half of the examples" in repr(one)
     assert found.facts()["heads"][0]["role"] == ROLE
 
 
