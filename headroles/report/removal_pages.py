@@ -113,7 +113,8 @@ def curves_page(folder: Path) -> Page:
     best = rows.nsmallest(1, "value").to_dict("records")
     where = f"With {shares[0]:.0%}" if len(shares) == 1 else "On average over the shares"
     answer = [
-        f"{where} of the heads removed, the loss is least in the order {one['order']}: "
+        f"{where} of the heads removed, the loss is{' least' if len(rows) > 1 else ''} in the "
+        f"order {one['order']}: "
         f"{one['value']:.3g} ({one['ci_low']:.3g} to {one['ci_high']:.3g}); the whole model has "
         f"{result.curves['whole'][LOSS]:.3g}."
         for one in best

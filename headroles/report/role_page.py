@@ -67,7 +67,7 @@ def _answer(table: RoleTable) -> Iterator[str]:
     sure = (
         f". {certified} of all {len(assigned)} roles of heads are certified, whatever the "
         "distribution of scores"
-        if (frame["certified"] != "").any()
+        if having and (frame["certified"] != "").any()
         else ""
     )
     yield (

@@ -74,6 +74,14 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
     ]
 
 
+def test_contrasts_alone_are_no_roles(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal([1.0, 2.0], 0.1, (30, 1, 1, 2))
+    made = make_scores(values, ["local", "syntactic:nsubj:to_governor:beyond_offset"])
+    bounds = np.broadcast_to(np.array([0, 15], dtype=np.float32), (30, 2, 2))
+    page = make_report(assign_roles(replace(made, bounds=bounds)).save(tmp_path / "out"))
+    assert page.answer[0] == "0 of the 1 heads have at least one of the 1 roles tested."
+
+
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
     first, second = make_report(folder).answer
     having = len(table.assigned[["layer", "head"]].drop_duplicates())

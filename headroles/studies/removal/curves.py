@@ -94,13 +94,15 @@ class PruningCurves(OutcomesResult):
             f"whole model: loss {asked['whole'][LOSS]:.4f}{whole}\n"
         )
         yield self._grid(self.measure, f"{self.measure} without", _value)
-        title = f"loss, less {asked['against']} (p)"
-        yield self._grid(LOSS, title, _difference, left_out=asked["against"])
+        if len(asked["orders"]) > 1:
+            title = f"loss, less {asked['against']} (p)"
+            yield self._grid(LOSS, title, _difference, left_out=asked["against"])
         means = "; all: the mean over the shares" if len(asked["shares"]) > 1 else ""
+        draws = f" and other draws ({asked['draws']} of what is random)"
         yield (
-            f"intervals of {1 - asked['alpha']:.0%} and p-values over other examples and other "
-            f"draws ({asked['draws']} of what is random); {asked['correction']} over orders and "
-            f"shares{means}"
+            f"intervals of {1 - asked['alpha']:.0%} and p-values over other examples"
+            f"{draws if self.frame['draws'].max() > 1 else ''}; {asked['correction']} over orders "
+            f"and shares{means}"
         )
         yield from map(Warned, asked["warnings"])
 

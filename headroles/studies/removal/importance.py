@@ -116,11 +116,13 @@ class Importance(Result):
             "split-half: rank correlation of the order in random halves of the examples; all: that "
             "expected of all examples; needed: examples for such an order"
         )
+        agreed = [
+            f"{one} and {other} {r:.2f}" for one, other, r in self.agreement() if np.isfinite(r)
+        ]
+        between = f": rank correlation of the importances by {', '.join(agreed)}" * bool(agreed)
         yield Warned(
-            "a reliable order is not yet a right one: rank correlation of the importances by "
-            + ", ".join(f"{one} and {other} {r:.2f}" for one, other, r in self.agreement())
-            + "; what the model loses without a head, and whether that is shown, is told by "
-            "headroles ablate"
+            f"a reliable order is not yet a right one{between}; what the model loses without a "
+            "head, and whether that is shown, is told by headroles ablate"
         )
         if task["cut"]:
             yield f"{task['cut']} examples were cut to the length that the model takes"
@@ -133,14 +135,18 @@ class Importance(Result):
 
     def _row(self, estimator: str) -> tuple[str, ...]:
         found = self.reliability[estimator]
-        rows = self.frame[self.frame["estimator"] == estimator].nsmallest(_STRONGEST, "rank")
+        there = self.frame[self.frame["importance"].notna()]
+        rows = there[there["estimator"] == estimator].nsmallest(_STRONGEST, "rank")
         heads = [
             f"{row.layer}-{row.head} {row.importance:.3g} ({row.standard_error:.1g})"
             for row in rows.itertuples()
         ]
         needed = found["examples_needed"]
         told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
-        reliable = (f"{found[name]:.2f}" for name in ("split_half", "full"))
+        reliable = (
+            f"{found[name]:.2f}" if np.isfinite(found[name]) else "-"
+            for name in ("split_half", "full")
+        )
         return (estimator, *reliable, told, "  ".join(heads))
 
     def facts(self) -> dict[str, Any]:

@@ -186,6 +186,12 @@ def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
     assert set(found.frame["measure"]) == {"loss"}
 
 
+def test_one_order_of_one_draw_is_compared_with_nothing(masked_lm: Path, plain: Path) -> None:
+    found = find_pruning_curves(masked_lm, plain, orders="random", draws=1, shares="0.5")
+    assert "loss, less" not in repr(found)
+    assert "p-values over other examples; fdr_bh" in repr(found)
+
+
 def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) -> None:
     found = find_pruning_curves(masked_lm, plain, orders="top,bottom,random", shares="0.5", draws=2)
     assert found.frame["share"].tolist() == [0.5] * 3

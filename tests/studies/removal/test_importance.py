@@ -140,6 +140,16 @@ def test_saves_and_loads(found: Importance, tmp_path: Path) -> None:
     assert repr(loaded) == repr(found)
 
 
+def test_one_head_has_no_order(labelled: Path, tmp_path: Path) -> None:
+    from headroles.models.surgery import remove_heads
+
+    model = make_task_model()
+    remove_heads(model, [(layer, head) for layer in range(3) for head in range(4)][1:])
+    shown = repr(find_importance(save(model, tmp_path / "pruned"), labelled))
+    assert "nan" not in shown
+    assert "a reliable order is not yet a right one; what the model loses" in shown
+
+
 def test_heads_that_are_gone_have_none(labelled: Path, tmp_path: Path) -> None:
     from headroles.models.surgery import remove_heads
 
