@@ -52,7 +52,7 @@ def test_a_measure_comes_with_its_role() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("positon:-1", r"no role 'positon:-1' to score; it must be one of local, delimiter"),
+        ("positon:-1", r"'positon:-1' to score .did you mean 'position'\?.; it must be one"),
         ("xyz", r"no role 'xyz' to score; it must be one of local, delimiter"),
         ("syntactic:obj:to_governr", r"did you mean syntactic:obj:to_governor"),
         ("position:0", r"'position:0' names no position; it must be like position:-1"),
