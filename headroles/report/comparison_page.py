@@ -9,10 +9,10 @@ import pandas as pd
 
 from headroles.report.changes import draw_changed_heads, draw_changes, draw_trajectory
 from headroles.report.page import Page, Picture, Section, Table
+from headroles.report.rows import without_contrasts
 from headroles.report.run_facts import made_how, model_name
 from headroles.report.style import figure_of
 from headroles.results import Grid
-from headroles.roles import is_contrast
 from headroles.studies.comparison import RoleShifts
 
 N_ROLES = 3
@@ -64,12 +64,9 @@ def _answer(shifts: RoleShifts) -> Iterator[str]:
 
 def _roles_of_heads(rows: pd.DataFrame) -> str:
     """How many roles heads kept, lost and gained, and where most of that was; no contrasts."""
-    roles = rows[[not is_contrast(role) for role in rows["role"]]]
-    counts = pd.crosstab(roles["role"], roles["status"])
-    kept, lost, gained = (
-        counts[status] if status in counts else pd.Series(0, counts.index)
-        for status in ("kept", "lost", "gained")
-    )
+    roles, statuses = without_contrasts(rows), ["kept", "lost", "gained"]
+    counts = pd.crosstab(roles["role"], roles["status"]).reindex(columns=statuses, fill_value=0)
+    kept, lost, gained = (counts[status] for status in statuses)
     told = (
         f"of their {kept.sum() + lost.sum()} roles the heads kept {kept.sum()} and lost "
         f"{lost.sum()}; they gained {gained.sum()}."

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.inference import UNDECIDED, UNTESTABLE, YES
+from headroles.report.rows import without_contrasts
 from headroles.report.style import MISSING, SCALE, THRESHOLD, new_axes, plain, score_label
 from headroles.roles import is_contrast
 from headroles.wording import not_among
@@ -133,7 +134,7 @@ def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
 
     The contrasts of roles with position are left out.
     """
-    frame = table.frame[[not is_contrast(role) for role in table.frame["role"]]]
+    frame = without_contrasts(table.frame)
     layers, heads = _sizes(table.frame)
     ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
     counts = grid_of(table.frame, frame.groupby(["layer", "head"])["assigned"].sum())

@@ -11,6 +11,7 @@ import numpy as np
 from headroles.report.losses import draw_pruning_curves, draw_task_drops
 from headroles.report.page import Page, Picture
 from headroles.report.plain_page import plain_page
+from headroles.report.rows import with_interval
 from headroles.report.run_facts import model_name
 from headroles.report.style import figure_of
 from headroles.report.worth import draw_ablations, draw_importance, draw_role_importance
@@ -47,7 +48,7 @@ def importance_page(folder: Path) -> Page:
         answer.insert(
             0,
             f"By the estimator {first} head {one['layer']}-{one['head']} is the most important: "
-            f"{one['importance']:.3g} ({one['ci_low']:.3g} to {one['ci_high']:.3g}).",
+            f"{with_interval(one, 'importance')}.",
         )
     pictures = tuple(
         Picture(
@@ -115,7 +116,7 @@ def curves_page(folder: Path) -> Page:
     answer = [
         f"{where} of the heads removed, the loss is{' least' if len(rows) > 1 else ''} in the "
         f"order {one['order']}: "
-        f"{one['value']:.3g} ({one['ci_low']:.3g} to {one['ci_high']:.3g}); the whole model has "
+        f"{with_interval(one, 'value')}; the whole model has "
         f"{result.curves['whole'][LOSS]:.3g}."
         for one in best
     ]

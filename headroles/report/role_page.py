@@ -14,6 +14,7 @@ from headroles.inference import NO, UNDECIDED, UNTESTABLE, YES
 from headroles.report.beyond_position import beyond_position, beyond_position_section
 from headroles.report.maps import draw_heads, draw_maps, strongest_roles
 from headroles.report.page import Group, Page, Picture, Section, Table
+from headroles.report.rows import rows_of, with_interval, without_contrasts
 from headroles.report.run_facts import made_how, model_name
 from headroles.report.style import figure_of
 from headroles.roles import is_contrast
@@ -37,8 +38,9 @@ def role_page(folder: Path) -> Page:
     Raises StorageError for results that cannot be read.
     """
     table = RoleTable.load(folder)
+    more = rows_of(table.beyond_position())
     sections = [_pictures(table), _roles(table)]
-    if beyond := beyond_position_section(table):
+    if beyond := beyond_position_section(more):
         sections.append(beyond)
     if table.frame["assigned"].any():
         sections.append(_strongest(folder, table))
@@ -46,24 +48,23 @@ def role_page(folder: Path) -> Page:
         sections.append(Section("What to be careful about", cautions=cautions))
     return Page(
         f"Which attention heads of {model_name(table.provenance)} have which roles?",
-        tuple(_answer(table)),
+        tuple(_answer(table, more)),
         (*sections, made_how(table.provenance)),
     )
 
 
-def _answer(table: RoleTable) -> Iterator[str]:
+def _answer(table: RoleTable, more: list[dict[str, Any]]) -> Iterator[str]:
     frame, assigned = table.frame, table.assigned
     n_heads = _n_heads(table)
     if assigned.empty:
         yield f"None of the {n_heads} heads was shown to have any of the {len(table.roles)} roles."
         return
-    roles = [role for role in table.roles if not is_contrast(role)]
-    assigned = assigned[assigned["role"].isin(roles)]
+    n_roles = without_contrasts(frame)["role"].nunique()
+    assigned = without_contrasts(assigned)
     having = len(assigned[["layer", "head"]].drop_duplicates())
     counts = assigned["role"].value_counts()
     most = f"; most have {counts.index[0]} ({counts.iloc[0]})" if having else ""
-    is_certified = frame["assigned"] & (frame["certified"] == YES)
-    certified = int((is_certified & frame["role"].isin(roles)).sum())
+    certified = int((assigned["certified"] == YES).sum())
     sure = (
         f". {certified} of all {len(assigned)} roles of heads are certified, whatever the "
         "distribution of scores"
@@ -71,10 +72,10 @@ def _answer(table: RoleTable) -> Iterator[str]:
         else ""
     )
     yield (
-        f"{having} of the {n_heads} heads have at least one of the {len(roles)} roles "
+        f"{having} of the {n_heads} heads have at least one of the {n_roles} roles "
         f"tested{most}{sure}."
     )
-    yield beyond_position(table) or _strongest_of_all(table)
+    yield beyond_position(table, more) or _strongest_of_all(table)
 
 
 def _n_heads(table: RoleTable) -> int:
@@ -87,7 +88,7 @@ def _strongest_of_all(table: RoleTable) -> str:
     top = _best(table, table.roles)[0]
     return (
         f"The largest mean score is that of head {top['layer']}-{top['head']} for {top['role']}: "
-        f"{_with_interval(top)}, where the threshold is {top['threshold']:.3g}."
+        f"{with_interval(top)}, where the threshold is {top['threshold']:.3g}."
     )
 
 
@@ -129,7 +130,7 @@ def _roles(table: RoleTable) -> Section:
             str(certified.loc[role, YES]),
             *(str(answers.loc[role, name]) for name in shown),
             f"{best[role]['layer']}-{best[role]['head']}" if role in best else "",
-            _with_interval(best[role]) if role in best else "",
+            with_interval(best[role]) if role in best else "",
             *map(str, sizes.loc[role]),
             words.get(role, ""),
         )
@@ -161,7 +162,7 @@ def _strongest(folder: Path, table: RoleTable) -> Section:
     groups = tuple(
         Group(
             f"{row['role']}: head {row['layer']}-{row['head']}",
-            f"Looks at {words.get(row['role'], row['role'])}. Mean {_with_interval(row)}, "
+            f"Looks at {words.get(row['role'], row['role'])}. Mean {with_interval(row)}, "
             f"threshold {row['threshold']:.3g}, {row['n']} examples.",
             tuple(_marked(own)),
         )
@@ -213,7 +214,7 @@ def _cautions(table: RoleTable) -> Iterator[str]:
         named = [
             f"{row['layer']}-{row['head']} {row['role']} ({row['answer']}, certified "
             f"{row['certified']})"
-            for row in _rows(rows)
+            for row in rows_of(rows)
         ]
         yield (
             f"{_sentence(ABOUT_WHAT)} Where the two disagree, the role rests on those examples: "
@@ -235,11 +236,7 @@ def _cautions(table: RoleTable) -> Iterator[str]:
 def _best(table: RoleTable, roles: list[str] | tuple[str, ...]) -> list[dict[str, Any]]:
     """The strongest head with each of the roles that any head has, the strongest first."""
     assigned: pd.DataFrame = table.assigned
-    return _rows(assigned[assigned["role"].isin(roles)].drop_duplicates("role"))
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+    return rows_of(assigned[assigned["role"].isin(roles)].drop_duplicates("role"))
 
 
 def _words(table: RoleTable) -> dict[str, str]:
@@ -248,7 +245,3 @@ def _words(table: RoleTable) -> dict[str, str]:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _with_interval(row: dict[str, Any]) -> str:
-    return f"{row['mean']:.3g} ({row['ci_low']:.3g} to {row['ci_high']:.3g})"

@@ -76,15 +76,14 @@ class Result(Stored):
     def _rows_of(self, column: str, asked: NDArray[np.object_]) -> NDArray[np.bool_]:
         if column not in self.frame:
             raise UsageError(f"the rows of the {self.kind} are not by {column}")
-        found, names = self.frame[column].astype(str), [str(name) for name in asked]
-        known = found.unique().tolist()
-        chosen: set[str] = set()
-        for name in names:
-            matching = [one for one in known if fnmatchcase(one, name)]
+        known = {str(one): one for one in self.frame[column].unique()}
+        chosen = []
+        for name in map(str, asked):
+            matching = [own for text, own in known.items() if fnmatchcase(text, name)]
             if not matching:
-                raise UsageError(not_among(column, name, known))
-            chosen.update(matching)
-        return found.isin(chosen).to_numpy()
+                raise UsageError(not_among(column, name, list(known)))
+            chosen += matching
+        return self.frame[column].isin(chosen).to_numpy()
 
     def view(self, name: str = "long", value: str | None = None) -> pd.DataFrame:
         """One of the tables of ``views``.

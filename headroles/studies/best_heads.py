@@ -20,7 +20,7 @@ from headroles.roles import OFFSETS
 from headroles.scoring import HeadScores
 from headroles.studies.forms import BestForm
 from headroles.studies.heads import HeadColumns, clusters_of
-from headroles.studies.offsets import rival_of, second_half
+from headroles.studies.offsets import dealt_by, rival_of, second_half
 from headroles.studies.stopped import warn_of_stopped
 from headroles.testing import UnitOptions
 
@@ -66,9 +66,7 @@ class BestHeads(Result):
     def shown(self) -> Iterator[Shown]:
         """Each role's head and offset, and how much they hit."""
         level = 1 - self.provenance["best"]["alpha"]
-        # As `second_half` does it.
-        is_one = (self.provenance.get("corpus") or {}).get("documents") == 1
-        halved = "examples" if is_one else "documents"
+        halved = dealt_by((self.provenance.get("corpus") or {}).get("documents", 0))
         yield (
             f"best head of each role, chosen on one half of the {halved}, reported on the other\n"
             f"share of first choices, {level:.0%} intervals"

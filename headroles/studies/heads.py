@@ -244,10 +244,15 @@ def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:
     }
 
 
-def note_removed(frame: pd.DataFrame, provenance: Mapping[str, Any]) -> None:
-    """Put into ``note`` that a model, of which ``provenance`` speaks, has lost a head."""
+def note_removed(
+    frame: pd.DataFrame, provenance: Mapping[str, Any], among: pd.Series | bool = True
+) -> None:
+    """Put into ``note`` that a model, of which ``provenance`` speaks, has lost a head.
+
+    ``among`` are the rows that are of this model.
+    """
     for layer, head in provenance.get("removed_heads", ()):
-        gone = (frame["layer"] == layer) & (frame["head"] == head)
+        gone = (frame["layer"] == layer) & (frame["head"] == head) & among
         frame.loc[gone, "note"] = "untestable: the head was removed from the model"
 
 

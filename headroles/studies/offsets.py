@@ -44,6 +44,11 @@ def rival_of(scores: HeadScores, role: str) -> Rival | None:
     return Rival(hits, (OFFSETS[best[0]], OFFSETS[best[1]]))
 
 
+def dealt_by(n_documents: int) -> str:
+    """What belongs to the halves of a corpus by turns: documents, or examples if there is one."""
+    return "examples" if n_documents == 1 else "documents"
+
+
 def second_half(scores: HeadScores) -> NDArray[np.bool_]:
     """(examples,): whether an example is of the second half of the corpus.
 
@@ -51,7 +56,7 @@ def second_half(scores: HeadScores) -> NDArray[np.bool_]:
     Where there is only one document, examples do.
     """
     numbers = {name: k for k, name in enumerate(dict.fromkeys(scores.documents))}
-    if len(numbers) == 1:
+    if dealt_by(len(numbers)) == "examples":
         return np.asarray(np.arange(scores.n_examples) % 2 == 1)
     return np.array([numbers[name] % 2 == 1 for name in scores.documents])
 

@@ -52,15 +52,12 @@ def read_again(
 
 def _where_they_were(files: Sequence[str]) -> list[Path]:
     """The files of a treebank. Raises CorpusError for one that is not there."""
-    for file in map(Path, files):
+    found = list(map(Path, files))
+    for file in found:
         if not file.exists():
-            where = (
-                ""
-                if file.is_absolute()
-                else " in this folder; it was named from where it was scored"
-            )
+            from_there = " in this folder; it was named from where it was scored"
             raise CorpusError(
-                f"{file} does not exist{where}. Say where it is now with corpus (--corpus FILE of "
-                "headroles examples)"
+                f"{file} does not exist{from_there * (not file.is_absolute())}. Say where it is "
+                "now with corpus (--corpus FILE of headroles examples)"
             )
-    return list(map(Path, files))
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headroles.inference import NO, YES
@@ -67,9 +67,7 @@ def _title(table: RoleTable) -> str:
         else f"examples clustered by {tests['n_clusters']} documents"
         + f" (worth {tests['effective_clusters']:.0f} of one size)" * _is_uneven(table)
     )
-    beyond = f"; of arcs > best fixed offset + {tests['offset_margin']:g}" if table.rivals else ""
-    contrasts = "; of contrasts > 0" * any(map(is_contrast, table.roles))
-    limit = f"{tests['threshold']:g}{contrasts}{beyond}"
+    limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
     return (
         f"heads per layer with mean {_called(table.provenance)} > {limit} "
         f"(alpha {tests['alpha']:g}, "
@@ -77,6 +75,16 @@ def _title(table: RoleTable) -> str:
         f"{TEST_NAMES[tests['test']]} of {units}, each direction at alpha\n"
         f"{describe_interval(tests['interval'], tests['alpha'])}" + _where_stopped(table)
     )
+
+
+def describe_limit(asked: Mapping[str, Any], has_contrasts: bool, has_rivals: bool) -> str:
+    """What means are compared with, for people; ``asked`` are the options.
+
+    ``has_rivals`` is whether roles of arcs are compared with fixed offsets.
+    """
+    contrasts = "; of contrasts > 0" * has_contrasts
+    beyond = f"; of arcs > best fixed offset + {asked.get('offset_margin', 0):g}" * has_rivals
+    return f"{asked['threshold']:g}{contrasts}{beyond}"
 
 
 def _is_certified(table: RoleTable) -> bool:

@@ -25,6 +25,7 @@ from headroles.studies.comparison.summaries import (
 )
 from headroles.studies.forms import ShiftsForm
 from headroles.studies.heads import roles_in
+from headroles.studies.role_summary import describe_limit
 from headroles.testing import TEST_NAMES, describe_correction
 from headroles.wording import listed
 
@@ -105,10 +106,8 @@ class RoleShifts(Result):
         """What means are compared with, for people."""
         asked = self.provenance["options"]
         own = self.frame[~self.frame["role"].map(is_contrast)]
-        contrasts = "; of contrasts > 0" * (len(own) < len(self.frame))
-        of_arcs = not np.allclose(own["threshold"], asked["threshold"])
-        beyond = f"; of arcs > best fixed offset + {asked.get('offset_margin', 0):g}" * of_arcs
-        return f"{asked['threshold']:g}{contrasts}{beyond}"
+        has_rivals = not np.allclose(own["threshold"], asked["threshold"])
+        return describe_limit(asked, len(own) < len(self.frame), has_rivals)
 
     def _roles_grid(self, checkpoint: str) -> Grid:
         """How many heads have each status, and what is known of the differences of their means.

@@ -113,7 +113,10 @@ def shift_frame(
     )
     frame["mean_before"], frame["mean_after"] = means[0], means[1]
     change = find_p_values(hypotheses, options, "two-sided")
-    frame = _noted(frame.assign(**_tests(hypotheses, change, options, margin)), sets)
+    frame = frame.assign(**_tests(hypotheses, change, options, margin))
+    for name, scores in sets.items():
+        is_own = True if name == before else frame["checkpoint"] == name
+        note_removed(frame, scores.provenance, is_own)
     _add_answers(frame, answers, before)
     return frame[list(COLUMNS)], find_warnings(hypotheses, options, change, sides=2)
 
@@ -169,16 +172,6 @@ def _tests(
         "change": describe_change(changed, equivalent, moments.status != UNTESTABLE).astype(object),
         "note": find_notes(hypotheses),
     }
-
-
-def _noted(frame: pd.DataFrame, sets: Mapping[str, HeadScores]) -> pd.DataFrame:
-    """The table with notes on the heads that one of the two models of a row has lost."""
-    before, *checkpoints = sets
-    parts = [frame[frame["checkpoint"] == name].copy() for name in checkpoints]
-    for name, part in zip(checkpoints, parts, strict=True):
-        for side in (before, name):
-            note_removed(part, sets[side].provenance)
-    return pd.concat(parts)
 
 
 def _add_answers(frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], before: str) -> None:
