@@ -101,8 +101,10 @@ class Told:
 
 def skipped_in(metadata: Mapping[str, str]) -> dict[str, int]:
     """What a sentence says was skipped; nothing where that is no count by reason."""
+    if SKIPPED not in metadata:  # as of nearly every sentence
+        return {}
     try:
-        counts = json.loads(metadata.get(SKIPPED, "{}"))
+        counts = json.loads(metadata[SKIPPED])
     except (ValueError, RecursionError):
         return {}
     if not isinstance(counts, dict) or not all(type(one) is int for one in counts.values()):
