@@ -6,14 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz import (
-    go_through,
-    make_model,
-    make_results,
-    try_model,
-    try_options,
-    try_result,
-)
+from benchmarks.fuzz_folders import make_model, make_results, try_model, try_result
+from benchmarks.fuzz_inputs import try_options
+from benchmarks.fuzzing import go_through
 from headroles.studies import RoleTable
 
 

@@ -1,0 +1,127 @@
+"""Damaged model folders and result folders."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import BertConfig, BertModel
+
+from benchmarks.fuzz_corpora import _tokenizer
+from benchmarks.fuzzing import Attempt, Surface, spoil_file, spoil_json
+from headroles import HeadScores, RoleTable, assign_roles, compare_roles, plan_examples
+from headroles.models import load_encoder, open_reader
+from headroles.results import Stored, save_together
+from headroles.roles import BIAS, Role
+from headroles.storage import read_run, write_run
+from headroles.studies import PowerPlan, RoleShifts
+
+
+def make_model(folder: Path) -> None:
+    """A tiny encoder with its tokenizer."""
+    torch.manual_seed(0)
+    tokenizer = _tokenizer()
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=32,
+    )
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def try_model(good: Path, chance: random.Random) -> str:
+    """What becomes of a spoilt model folder."""
+    folder = good.with_name("spoilt")
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(good, folder)
+    for _ in range(chance.choice((1, 1, 2))):
+        files = [file for file in folder.iterdir() if file.is_file()]
+        spoil_file(chance.choice(files), chance)
+    loaded = load_encoder(folder)
+    words = ["a", "bc", "def"]
+    inputs = loaded.tokenizer(
+        words, is_split_into_words=True, return_tensors="pt", return_token_type_ids=False
+    )
+    with open_reader(loaded.model) as reader:
+        reader.read(dict(inputs), lambda layer, weights: None)
+    return "loaded"
+
+
+def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
+    """Every kind of result, where it is, and as it is read back."""
+    rng = np.random.default_rng(0)
+    values = rng.gamma(9, 0.35, (12, 2, 2, 2)).astype(np.float32)
+    roles = (Role("local", words="near"), Role("x:beyond_offset", baseline=0.0))
+    scores = HeadScores(
+        ids=tuple(f"e{k}" for k in range(12)),
+        documents=tuple(f"d{k // 2}" for k in range(12)),
+        lengths=np.full(12, 9),
+        roles=roles,
+        values=values,
+        counts=np.full((12, 2), 9),
+        score=BIAS,
+        provenance={"model": {}, "options": {}},
+        digests=tuple(f"{k:016x}" for k in range(12)),
+    )
+    save_together(folder / "roles", [scores, assign_roles(scores)])
+    compare_roles(scores, scores).save(folder / "shifts")
+    plan_examples(scores).save(folder / "plan")
+    places: tuple[tuple[type[Stored], str], ...] = (
+        (HeadScores, "roles"),
+        (RoleTable, "roles"),
+        (RoleShifts, "shifts"),
+        (PowerPlan, "plan"),
+    )
+    return [(kind, folder / name, kind.load(folder / name)) for kind, name in places]
+
+
+def try_result(known: tuple[type[Stored], Path, Any], chance: random.Random) -> str:
+    """What becomes of a spoilt result folder; raises AssertionError for one that is believed."""
+    kind, good, expected = known
+    folder = good.with_name("spoilt")
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(good, folder)
+    is_signed = chance.random() < 0.4
+    if is_signed:  # as another version, or a hand, may have written it
+        run = read_run(folder)
+        spoilt = spoil_json(run.provenance, chance)
+        write_run(folder, spoilt if isinstance(spoilt, dict) else {"odd": spoilt}, run.files)
+    else:
+        spoil_file(
+            chance.choice(sorted(file for file in folder.iterdir() if file.is_file())), chance
+        )
+    again: Any = kind.load(folder)
+    repr(again)
+    again._repr_html_()
+    list(again.shown())
+    if isinstance(again, HeadScores):
+        assign_roles(again)
+    else:
+        again.facts()
+        for view in again.views:
+            again.export("csv", view)
+    if is_signed:
+        return "read, with other words around it"
+    assert again == expected, "a changed table was believed"
+    return "read as it was"
+
+
+def _models(place: Path) -> Attempt:
+    make_model(place / "model")
+    return lambda chance: try_model(place / "model", chance)
+
+
+def _results(place: Path) -> Attempt:
+    known = make_results(place)
+    return lambda chance: try_result(chance.choice(known), chance)
+
+
+SURFACES = {"models": Surface(1000, _models), "results": Surface(3000, _results)}

@@ -1,0 +1,32 @@
+"""Odd options."""
+
+from __future__ import annotations
+
+import random
+
+from benchmarks.fuzzing import ODD, Surface
+from headroles.cli.export import ExportOptions
+from headroles.corpus import CorpusOptions
+from headroles.options import Options, fields_of
+from headroles.scoring import ScoreOptions
+from headroles.studies import AssignOptions, CompareOptions, PlanOptions
+
+GROUPS: tuple[type[Options], ...] = (
+    ScoreOptions,
+    AssignOptions,
+    CompareOptions,
+    PlanOptions,
+    CorpusOptions,
+    ExportOptions,
+)
+
+
+def try_options(chance: random.Random) -> str:
+    """What becomes of options with some odd values."""
+    group = chance.choice(GROUPS)
+    chosen = chance.sample(fields_of(group), k=chance.choice((1, 2)))
+    group(**{one.name: chance.choice([*ODD, *one.option.choices]) for one in chosen})
+    return "accepted"
+
+
+SURFACES = {"options": Surface(1000, lambda place: try_options)}

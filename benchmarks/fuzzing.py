@@ -1,0 +1,106 @@
+"""How input is damaged, and what counts as a finding, for all surfaces of `benchmarks.fuzz`."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fuzz_corpora import SECONDS, _at_most
+from headroles.errors import HeadRolesError
+
+Attempt = Callable[[random.Random], str]
+"""Damages something anew and tries it; returns in a word or two what came of it."""
+
+
+@dataclass(frozen=True)
+class Surface:
+    """One kind of input: how often to damage it, and what prepares the attempts in a folder."""
+
+    times: int
+    prepare: Callable[[Path], Attempt]
+
+
+ODD: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 2, 3.5, 10**9, 10**400, float("nan"), float("inf")),
+    *("", "x", "1", "\x00", "\x1b[31m", "\ud800", "a" * 3000, "bert", "../../etc"),
+    *([], {}, [1], ["x"], {"a": 1}, [[]], {"": None}, [None] * 3),
+)
+
+
+def spoil_json(content: Any, chance: random.Random) -> Any:
+    """One value somewhere in ``content`` changed, left out or put in."""
+    if isinstance(content, dict) and content and chance.random() < 0.9:
+        key = chance.choice(list(content))
+        changed = dict(content)
+        draw = chance.random()
+        if draw < 0.15:
+            del changed[key]
+        elif draw < 0.3:
+            changed[chance.choice([*content, "odd"])] = chance.choice(ODD)
+        else:
+            changed[key] = spoil_json(content[key], chance)
+        return changed
+    if isinstance(content, list) and content and chance.random() < 0.7:
+        place = chance.randrange(len(content))
+        return [*content[:place], spoil_json(content[place], chance), *content[place + 1 :]]
+    return chance.choice(ODD)
+
+
+def spoil_bytes(data: bytes, chance: random.Random) -> bytes:
+    """Some bits turned, or a part left out or put in."""
+    if not data:
+        return b"x"
+    place = chance.randrange(len(data))
+    draw = chance.random()
+    if draw < 0.5:
+        return data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1 :]
+    if draw < 0.7:
+        return data[:place]
+    if draw < 0.85:
+        return data[:place] + data[place + chance.randrange(1, 99) :]
+    return data[:place] + chance.randbytes(chance.randrange(1, 99)) + data[place:]
+
+
+def spoil_file(file: Path, chance: random.Random) -> None:
+    """A file removed, made a folder, or of other content."""
+    draw = chance.random()
+    if draw < 0.05:
+        file.unlink()
+    elif draw < 0.08:
+        file.unlink()
+        file.mkdir()
+    elif file.suffix == ".json" and draw < 0.8 and (content := read_json(file)) is not None:
+        file.write_text(json.dumps(spoil_json(content, chance)))
+    else:
+        file.write_bytes(spoil_bytes(file.read_bytes(), chance))
+
+
+def read_json(file: Path) -> Any:
+    """What a file holds, None if that is no JSON any more."""
+    try:
+        return json.loads(file.read_text())
+    except ValueError:
+        return None
+
+
+def go_through(what: Callable[[random.Random], str], times: int, seed: int) -> Counter[str]:
+    """What became of so many; raises what is a finding, after naming the seed that led to it."""
+    outcomes: Counter[str] = Counter()
+    for number in range(times):
+        chance = random.Random(f"{seed}-{number}")
+        try:
+            with _at_most(SECONDS):
+                outcomes[what(chance)] += 1
+        except HeadRolesError as error:
+            if "\n" in str(error):
+                raise AssertionError(f"an error of several lines: {error}") from error
+            outcomes[type(error).__name__] += 1
+        except BaseException:
+            print(f"number {number} of seed {seed} is a finding")
+            raise
+    return outcomes
