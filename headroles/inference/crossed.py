@@ -12,6 +12,8 @@ from headroles.inference._columns import FloatArray, check_share
 from headroles.inference.intervals import Intervals
 from headroles.inference.one_sample import p_of_t, reach_of_t
 
+ENOUGH_DRAWS = 5
+"""With fewer draws, degrees of freedom by Satterthwaite are too many: the test errs too often."""
 _DIMENSIONS = 3
 
 
@@ -38,10 +40,13 @@ class CrossedTest:
 def crossed_t_test(values: ArrayLike, threshold: float = 0.0) -> CrossedTest:
     """Test means of examples that were all seen under the same random draws, two-sided.
 
-    The squared error of the mean is that of the means of examples plus that of the means of draws,
-    with the degrees of freedom of Satterthwaite: min F' of Clark (1973), squared t. It counts what
-    varies by example and draw together twice, and so is conservative. A single draw counts as the
-    only one there could be, which gives the ordinary t-test over examples.
+    The squared error of the mean is that of the means of examples plus that of the means of draws.
+    From ``ENOUGH_DRAWS`` draws on, degrees of freedom are those of Satterthwaite: min F' of Clark
+    (1973), squared t. Where draws vary much more than examples, it errs in 5.8 % instead of 5 with
+    five draws, and in 7.6 and 12.6 % with three and two. Fewer draws therefore have as many degrees
+    of freedom as the smaller of both samples, with which the test errs too rarely (Mickey and
+    Brown 1966). Draws that are all alike count as the only one there could be, as a single one
+    does, which gives the ordinary t-test over examples.
 
     Args:
         values: (examples, draws, tests), without missing ones.
@@ -72,6 +77,8 @@ def crossed_t_test(values: ArrayLike, threshold: float = 0.0) -> CrossedTest:
     varies = squared > (8 * np.finfo(np.float64).eps * np.abs(mean)) ** 2
     df, statistic = np.full((2, len(mean)), np.nan)
     df[varies] = squared[varies] ** 2 / weights[varies]
+    if n_draws < ENOUGH_DRAWS:
+        df[varies & (by_draw > 0)] = min(n_examples, n_draws) - 1
     error = np.where(varies, np.sqrt(squared), 0)
     statistic[varies] = (mean[varies] - threshold) / error[varies]
     return CrossedTest(mean, error, df, p_of_t(statistic, df, "two-sided"))

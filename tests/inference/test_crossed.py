@@ -44,6 +44,25 @@ def test_draws_that_are_taken_as_the_only_ones_find_what_is_not_there() -> None:
     assert (crossed_t_test(values).p_value < 0.05).mean() == pytest.approx(0.05, abs=0.015)
 
 
+@pytest.mark.parametrize("n_draws", [2, 3, 4])
+@pytest.mark.parametrize("share", [1.0, 8.0])
+def test_few_draws_do_not_err_too_often(n_draws: int, share: float) -> None:
+    """Satterthwaite's degrees of freedom reject up to 12.6 % where draws vary more."""
+    rng = np.random.default_rng(4)
+    draws = rng.normal(size=(1, n_draws, 4000)) * share / np.sqrt(40)
+    values = draws + rng.normal(size=(40, 1, 4000))
+    found = crossed_t_test(values)
+    assert (found.p_value < 0.05).mean() < 0.056
+    limits = found.interval()
+    assert ((limits.ci_low < 0) & (limits.ci_high > 0)).mean() > 0.944
+
+
+def test_few_draws_that_are_alike_are_one() -> None:
+    values = np.random.default_rng(5).normal(0.3, 1, size=(30, 1, 4))
+    expected = crossed_t_test(values)
+    assert crossed_t_test(np.repeat(values, 3, axis=1)).df == pytest.approx(expected.df)
+
+
 def test_what_does_not_vary() -> None:
     values = np.ones((4, 3, 2))
     values[:, :, 1] = np.arange(4)[:, None]

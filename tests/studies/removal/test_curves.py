@@ -95,7 +95,7 @@ def test_differences_count_examples_and_draws(found: PruningCurves) -> None:
     differences = losses[:, settings(found, "importance", 0.5)] - draws
     by_example, by_draw = stats.sem(differences.mean(1)), stats.sem(differences.mean(0))
     error = np.hypot(by_example, by_draw)
-    df = error**4 / (by_example**4 / 7 + by_draw**4 / 2)
+    df = 2  # of three draws
     assert row["difference"] == pytest.approx(differences.mean())
     assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(differences.mean()) / error, df))
     reach = stats.t.ppf(0.975, df) * error
