@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -20,7 +20,7 @@ from rich.console import Console
 from headroles import storage
 from headroles.errors import HeadRolesError
 from headroles.interrupts import INTERRUPTED, NOTHING, TERMINATED, Terminated, tell
-from headroles.wording import printable
+from headroles.wording import json_lines, printable
 
 if TYPE_CHECKING:
     from headroles.cli.flags import ReportedOptions
@@ -62,7 +62,7 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
         except OSError as error:  # of a place that no room of the house knows of
-            err.print(f"error: {_of_system(error)}", style="red", soft_wrap=True)
+            err.print(f"error: {printable(_of_system(error))}", style="red", soft_wrap=True)
             raise typer.Exit(1) from None
 
     return guarded
@@ -174,7 +174,8 @@ def note(message: str) -> None:
 
 def print_json(content: Any) -> None:
     """One JSON document on standard output."""
-    sys.stdout.buffer.write(storage.encode_json(content))
+    text = storage.encode_json(content).decode()
+    sys.stdout.buffer.write(json_lines(text).encode())
 
 
 def print_shown(shown: Iterator[Shown]) -> None:
@@ -192,14 +193,21 @@ def say(text: str) -> None:
 
 
 def finish_with_report(
-    folder: Path, options: ReportedOptions, facts: dict[str, Any], shown: Iterator[Shown]
+    folder: Path,
+    options: ReportedOptions,
+    facts: dict[str, Any],
+    shown: Iterator[Shown],
+    roles: Sequence[str] = (),
 ) -> None:
-    """`finish`, and the page about the results if it was asked for, or else how to make it."""
+    """`finish`, and the page about the results if it was asked for, or else how to make it.
+
+    ``roles`` are the roles of one's own that the command named.
+    """
     if options.report:
         from headroles.report import write_report
 
         with working("drawing"):
-            file = write_report(folder)
+            file = write_report(folder, roles=roles)
         facts = {**facts, "report": str(file)}
     finish(folder, options.json, facts, shown)
     if not options.json:

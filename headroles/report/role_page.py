@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +19,11 @@ from headroles.report.page import Group, Page, Picture, Section, Table
 from headroles.report.rows import rows_of, with_interval, without_contrasts
 from headroles.report.run_facts import made_how, model_name
 from headroles.report.style import figure_of
-from headroles.roles import is_contrast
+from headroles.roles import is_contrast, is_own
 from headroles.scoring import HeadScores, about_length
 from headroles.studies.examples import Examples, examples_of_heads
 from headroles.studies.options import MEDIAN, ExampleOptions
+from headroles.studies.rereading import not_imported
 from headroles.studies.role_summary import ABOUT_WHAT, contradicted
 from headroles.studies.role_table import RoleTable
 from headroles.wording import listed
@@ -32,8 +35,10 @@ N_HEADS = 12
 _SENTENCES = (ExampleOptions(n=3), ExampleOptions(n=2, which=MEDIAN))
 
 
-def role_page(folder: Path) -> Page:
+def role_page(folder: Path, imported: Sequence[str] = ()) -> Page:
     """The page of the role table in a folder, with sentences if scores and corpus are there.
+
+    ``imported`` are the roles of one's own that may be imported to find theirs.
 
     Raises StorageError for results that cannot be read.
     """
@@ -43,7 +48,7 @@ def role_page(folder: Path) -> Page:
     if beyond := beyond_position_section(more):
         sections.append(beyond)
     if table.frame["assigned"].any():
-        sections.append(_strongest(folder, table))
+        sections.append(_strongest(folder, table, imported))
     if cautions := tuple(_cautions(table)):
         sections.append(Section("What to be careful about", cautions=cautions))
     return Page(
@@ -155,10 +160,10 @@ def _limits(table: RoleTable) -> str:
     return f"Thresholds: {', '.join(told)}."
 
 
-def _strongest(folder: Path, table: RoleTable) -> Section:
+def _strongest(folder: Path, table: RoleTable, imported: Sequence[str]) -> Section:
     rows = _best(table, strongest_roles(table, N_HEADS))
     words = _words(table)
-    found, why_not = _sentences(folder, rows)
+    found, why_not = _sentences(folder, rows, imported)
     groups = tuple(
         Group(
             f"{row['role']}: head {row['layer']}-{row['head']}",
@@ -177,12 +182,14 @@ def _strongest(folder: Path, table: RoleTable) -> Section:
 
 
 def _sentences(
-    folder: Path, rows: list[dict[str, Any]]
+    folder: Path, rows: list[dict[str, Any]], imported: Sequence[str]
 ) -> tuple[list[Sequence[Examples]], tuple[str, ...]]:
     """Examples for each of the rows, largest and typical, or why there are none."""
+    closed = [row["role"] for row in rows if not _may_be_read(row["role"], imported)]
     asked = [
-        ((row["layer"], row["head"]), row["role"], options)
+        ((row["layer"], row["head"]), row["role"], replace(options, roles=imported or None))
         for row in rows
+        if row["role"] not in closed
         for options in _SENTENCES
     ]
     try:
@@ -191,8 +198,19 @@ def _sentences(
         found = examples_of_heads(HeadScores.load(folder), asked)
     except HeadRolesError as error:
         return [()] * len(rows), (f"The sentences cannot be shown: {error}.",)
-    n = len(_SENTENCES)
-    return [found[first : first + n] for first in range(0, len(found), n)], ()
+    left = iter(found)
+    why_not = dict.fromkeys(
+        f"Sentences of {role} are not shown: {not_imported(role, '--roles of headroles report')}."
+        for role in closed
+    )
+    return [
+        () if row["role"] in closed else tuple(islice(left, len(_SENTENCES))) for row in rows
+    ], tuple(why_not)
+
+
+def _may_be_read(role: str, imported: Sequence[str]) -> bool:
+    """Whether the sieve of a role is made without code that the user did not name."""
+    return not is_own(role) or any(role in (name, f"{name}:back") for name in imported)
 
 
 def _marked(found: Sequence[Examples]) -> Iterator[tuple[str, tuple[tuple[bool, str], ...]]]:

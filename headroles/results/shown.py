@@ -10,6 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from headroles.wording import printable, printable_lines
+
 WIDE = 200
 """Characters a line of a grid may have where nothing says how wide the page is."""
 
@@ -56,14 +58,18 @@ def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:
 
 
 def print_on(console: Any, shown: Iterator[Shown]) -> None:
-    """Print what a result shows on a console of rich."""
+    """Print what a result shows on a console of rich.
+
+    Names in it come from corpora, models and folders: characters that a terminal would obey are
+    shown as escapes, here and nowhere else.
+    """
     for one in shown:
         if isinstance(one, Grid):
             console.print(_rich_table(one))
             console.print()
         else:
             text = f"warning: {one.text}" if isinstance(one, Warned) else one
-            console.print(text, soft_wrap=True)
+            console.print(printable_lines(text), soft_wrap=True)
 
 
 def _rich_table(grid: Grid) -> Any:
@@ -71,14 +77,15 @@ def _rich_table(grid: Grid) -> Any:
 
     table = Table(box=None, padding=(0, 1, 0, 0))
     for place, name in enumerate(grid.columns):
+        shown = printable(name)
         if place == 0:
-            table.add_column(name, overflow="fold")
+            table.add_column(shown, overflow="fold")
         else:
             justify: Any = "left" if name in grid.left else "right"
             style = "bold" if name == grid.bold else ""
-            table.add_column(name, justify=justify, style=style, no_wrap=True)
+            table.add_column(shown, justify=justify, style=style, no_wrap=True)
     for row in grid.rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     return table
 
 
@@ -89,8 +96,10 @@ def as_html(shown: Iterator[Shown]) -> str:
 
 def _html(one: Shown) -> str:
     if isinstance(one, Warned):
-        return f"<p><b>warning:</b> {html.escape(one.text)}</p>"
+        return f"<p><b>warning:</b> {html.escape(printable(one.text))}</p>"
     if isinstance(one, str):
-        return f"<p>{html.escape(one.strip()).replace(chr(10), '<br>')}</p>"
-    frame = pd.DataFrame(list(one.rows), columns=list(one.columns))
+        text = html.escape(printable_lines(one.strip()))
+        return f"<p>{text.replace(chr(10), '<br>')}</p>"
+    rows = [[printable(cell) for cell in row] for row in one.rows]
+    frame = pd.DataFrame(rows, columns=[printable(name) for name in one.columns])
     return str(frame.to_html(index=False, border=0))

@@ -6,7 +6,7 @@ knows arrays only: no model, no corpus beyond the labels of arcs.
 
 from headroles.roles.batch import Batch, Scope
 from headroles.roles.candidates import EVERY, WORDS, Candidates
-from headroles.roles.choice import RoleOptions, choose_roles
+from headroles.roles.choice import RoleOptions, choose_roles, is_own
 from headroles.roles.fixed_offsets import OFFSETS
 from headroles.roles.marking import marked_words, sieve_cells
 from headroles.roles.plan import Plan, bounds_of, plan_roles
@@ -39,6 +39,7 @@ __all__ = [
     "choose_roles",
     "contrast_of",
     "is_contrast",
+    "is_own",
     "marked_words",
     "plan_roles",
     "sieve_cells",

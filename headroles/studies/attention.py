@@ -21,7 +21,7 @@ from headroles.roles import Batch, Role, sieve_cells
 from headroles.scoring import HeadScores
 from headroles.scoring.batches import collate
 from headroles.scoring.layer import on_device
-from headroles.studies.examples import choose_examples
+from headroles.studies.examples import choose_examples, sieve_among
 from headroles.studies.options import AttentionOptions
 from headroles.studies.rereading import read_again
 
@@ -88,7 +88,9 @@ def attention(
 ) -> list[WordAttention]:
     """`read_attention` for callers that have their options together."""
     chosen = choose_examples(scores, head, role, options)
-    found, roles = read_again(scores, {scores.ids[row] for row in chosen}, options.corpus)
+    ids = {scores.ids[row] for row in chosen}
+    found, roles = read_again(scores, ids, options.corpus, options.roles or ())
+    sieve_of = sieve_among(roles, role)
     encoder = _load_again(scores, options)
     encoded = _encode_again(scores, chosen, found, encoder)
     measure = str(scores.provenance["options"].get("measure", WEIGHTS))
@@ -106,7 +108,7 @@ def attention(
         WordAttention(
             example=one.id,
             score=float(values[row]),
-            **_between_words(one, weights, roles[role], reach, encoder),
+            **_between_words(one, weights, sieve_of, reach, encoder),
             **common,
         )
         for row, one, (weights, reach) in zip(chosen, encoded, read, strict=True)

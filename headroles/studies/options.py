@@ -258,7 +258,24 @@ class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, RunOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExampleOptions(Options):
+class ImportOptions(Options):
+    """What may be imported to read results again."""
+
+    title: ClassVar[str] = "Roles"
+
+    roles: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Roles of one's own that may be imported again, as MODULE:FUNCTION.",
+            more="Reading results imports no code unless it is named here.",
+            convert=split_names,
+            recorded=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOptions(ImportOptions):
     """Which examples."""
 
     title: ClassVar[str] = "Output"
