@@ -3,21 +3,14 @@ from .forms import StoppedForm as StoppedForm
 from .in_blocks import ScoresInBlocks as ScoresInBlocks
 from .in_blocks import open_scores as open_scores
 from .merging import merge_scores as merge_scores
-from .notebooks import shown_in_notebooks as shown_in_notebooks
 from .options import (
     CorpusPart as CorpusPart,
-)
-from .options import (
-    OnProgress as OnProgress,
 )
 from .options import (
     PairingOptions as PairingOptions,
 )
 from .options import (
     PartOptions as PartOptions,
-)
-from .options import (
-    RunOptions as RunOptions,
 )
 from .options import (
     ScoreOptions as ScoreOptions,

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
+from headroles.passes import as_tensors
 from headroles.roles import SCORES, Batch, Role, RoleOptions, Scope, choose_roles, plan_roles
 from headroles.roles.frequencies import read_frequencies
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
 from headroles.roles.rare import Rarest
-from headroles.scoring.layer import as_tensors, read_scores
+from headroles.scoring.layer import read_scores
 from tests.reference import Asked, reference_scores, reference_word_set
 from tests.roles.examples import HAND_SEGMENTS, examples, make_example, random_attention, tokens_of
 
