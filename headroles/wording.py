@@ -74,3 +74,13 @@ def not_among(what: str, name: object, known: Sequence[str]) -> str:
     near = get_close_matches(str(name), known, n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
     return f"there is no {what} {name!r}; {hint}: {', '.join(known) or 'none'}"
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a message: the finding, before reasons and advice.
+
+    >>> first_sentence("Only 3 documents. Add more; see docs/tests.md.")
+    'Only 3 documents.'
+    """
+    found = re.match(r".*?\.(?=\s)", text, re.DOTALL)
+    return found[0] if found else text

@@ -39,4 +39,4 @@ def classify(
         result = with_progress("scoring", work, model, source, options=options)
         write_together(folder, [result.scores, result.roles])
     own = [name for name in options.roles or () if is_own(name)]
-    console.finish_with_report(out, output, result.facts(), result.shown(), own)
+    console.finish(out, output, result, own)

@@ -25,6 +25,7 @@ class OutputOptions(Options):
     title: ClassVar[str] = "Output"
 
     json: Annotated[bool, Option("Print the summary as JSON.")] = False
+    full: Annotated[bool, Option("Print every table, not the summary alone.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)

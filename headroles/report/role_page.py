@@ -17,19 +17,20 @@ from headroles.report.beyond_position import beyond_position, beyond_position_se
 from headroles.report.maps import draw_heads, draw_maps, strongest_roles
 from headroles.report.page import Group, Page, Picture, Section, Table
 from headroles.report.rows import rows_of, with_interval, without_contrasts
-from headroles.report.run_facts import made_how, model_name
+from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
 from headroles.roles import is_contrast, is_own
-from headroles.scoring import HeadScores, about_length
+from headroles.scoring import HeadScores, about_length, model_name
 from headroles.studies.examples import Examples, examples_of_heads
 from headroles.studies.options import MEDIAN, ExampleOptions
 from headroles.studies.rereading import not_imported
+from headroles.studies.role_answers import count_heads, strongest_rows
 from headroles.studies.role_summary import ABOUT_WHAT, contradicted
 from headroles.studies.role_table import RoleTable
 from headroles.wording import listed
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 N_HEADS = 12
 _SENTENCES = (ExampleOptions(n=3), ExampleOptions(n=2, which=MEDIAN))
@@ -60,7 +61,7 @@ def role_page(folder: Path, imported: Sequence[str] = ()) -> Page:
 
 def _answer(table: RoleTable, more: list[dict[str, Any]]) -> Iterator[str]:
     frame, assigned = table.frame, table.assigned
-    n_heads = _n_heads(table)
+    n_heads = count_heads(table)
     if assigned.empty:
         yield f"None of the {n_heads} heads was shown to have any of the {len(table.roles)} roles."
         return
@@ -81,12 +82,6 @@ def _answer(table: RoleTable, more: list[dict[str, Any]]) -> Iterator[str]:
         f"tested{most}{sure}."
     )
     yield beyond_position(table, more) or _strongest_of_all(table)
-
-
-def _n_heads(table: RoleTable) -> int:
-    """The number of heads that the model has."""
-    heads = set(zip(table.frame["layer"], table.frame["head"], strict=True))
-    return len(heads - set(map(tuple, table.provenance.get("removed_heads", ()))))
 
 
 def _strongest_of_all(table: RoleTable) -> str:
@@ -134,7 +129,7 @@ def _roles(table: RoleTable) -> Section:
             str(answers.loc[role, YES]),
             str(certified.loc[role, YES]),
             *(str(answers.loc[role, name]) for name in shown),
-            f"{best[role]['layer']}-{best[role]['head']}" if role in best else "",
+            _named(best[role]) if role in best else "",
             with_interval(best[role]) if role in best else "",
             *map(str, sizes.loc[role]),
             words.get(role, ""),
@@ -144,7 +139,10 @@ def _roles(table: RoleTable) -> Section:
     named = ("without" if name == NO else name for name in shown)
     names = ("role", "heads with it", "certified", *named)
     others = ("strongest", "mean and interval", "examples", "clusters", "looks at")
-    caption = f"Each role, how many heads have it, and the strongest of them. {_limits(table)}"
+    caption = (
+        "Each role, how many heads have it, and the strongest of them: of arcs the one that gives "
+        f"most beyond distance. {_limits(table)}"
+    )
     return Section("Roles", tables=(Table(caption, names + others, rows),))
 
 
@@ -166,7 +164,7 @@ def _strongest(folder: Path, table: RoleTable, imported: Sequence[str]) -> Secti
     found, why_not = _sentences(folder, rows, imported)
     groups = tuple(
         Group(
-            f"{row['role']}: head {row['layer']}-{row['head']}",
+            f"{row['role']}: head {_named(row)}",
             f"Looks at {words.get(row['role'], row['role'])}. Mean {with_interval(row)}, "
             f"threshold {row['threshold']:.3g}, {row['n']} examples.",
             tuple(_marked(own)),
@@ -174,9 +172,9 @@ def _strongest(folder: Path, table: RoleTable, imported: Sequence[str]) -> Secti
         for row, own in zip(rows, found, strict=True)
     )
     texts = [
-        "The strongest head of each role that most heads have, with the examples in which its "
-        "score is largest, and typical ones, nearest the median of its scores; the words that the "
-        "role looks at are marked."
+        "The strongest head of each role that most heads have (of arcs beyond distance), with the "
+        "examples in which its score is largest, and typical ones, nearest the median of its "
+        "scores; the words that the role looks at are marked."
     ]
     return Section("Strongest heads", texts=(*texts, *why_not), groups=groups)
 
@@ -251,10 +249,14 @@ def _cautions(table: RoleTable) -> Iterator[str]:
         yield f"No example has the roles {', '.join(left_out)}; they are left out."
 
 
-def _best(table: RoleTable, roles: list[str] | tuple[str, ...]) -> list[dict[str, Any]]:
-    """The strongest head with each of the roles that any head has, the strongest first."""
-    assigned: pd.DataFrame = table.assigned
-    return rows_of(assigned[assigned["role"].isin(roles)].drop_duplicates("role"))
+def _best(table: RoleTable, roles: Sequence[str]) -> list[dict[str, Any]]:
+    """The strongest head with each of the roles that any head has, the largest mean first."""
+    return rows_of(strongest_rows(table, roles))
+
+
+def _named(row: dict[str, Any]) -> str:
+    only = " (not shown beyond distance)" if row["is_only_position"] else ""
+    return f"{row['layer']}-{row['head']}{only}"
 
 
 def _words(table: RoleTable) -> dict[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import io
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -39,7 +41,27 @@ class Warned:
 Shown = str | Grid | Warned
 
 
-def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:
+class Summary(ABC):
+    """What can be told of results: a summary, details behind it, facts for scripts, next steps."""
+
+    @abstractmethod
+    def shown(self) -> Iterable[Shown]:
+        """Yield the summary: sentences, grids, warnings."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return the same for scripts, as an object that JSON can have."""
+
+    def details(self) -> Iterable[Shown]:
+        """Yield what the summary leaves out: printed with ``--full``."""
+        return ()
+
+    def next_steps(self, folder: Path) -> Iterable[str]:
+        """Name commands that show more of the results, which are stored in ``folder``."""
+        return ()
+
+
+def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:
     """What a result shows as plain text."""
     from rich.console import Console
 
@@ -57,7 +79,7 @@ def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:
     return page.getvalue().rstrip("\n")
 
 
-def print_on(console: Any, shown: Iterator[Shown]) -> None:
+def print_on(console: Any, shown: Iterable[Shown]) -> None:
     """Print what a result shows on a console of rich.
 
     Names in it come from corpora, models and folders: characters that a terminal would obey are
@@ -89,7 +111,7 @@ def _rich_table(grid: Grid) -> Any:
     return table
 
 
-def as_html(shown: Iterator[Shown]) -> str:
+def as_html(shown: Iterable[Shown]) -> str:
     """What a result shows as HTML, everything in it escaped."""
     return "\n".join(_html(one) for one in shown)
 
