@@ -52,7 +52,6 @@ from headroles.inference import (
     bca_interval,
     bootstrap_t_interval,
     bootstrap_t_test,
-    decide,
     sign_flip_test,
     simultaneous_intervals,
     step_down_max_t,
@@ -62,6 +61,7 @@ from headroles.inference import (
 )
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.testing import TestOptions, answer, find_p_values
+from headroles.testing import answers as answers_of
 
 Array: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.intp]
@@ -291,7 +291,8 @@ def answers(population: Population, design: Design, rng: np.random.Generator) ->
     adjusted = [dict(_discoveries(values, limits, clusters, side)) for side in SIDES]
     found: Measured = {}
     for method, above in adjusted[0].items():
-        given = decide(above, adjusted[1][method], ALPHA)
+        below = adjusted[1][method]
+        given = answers_of(np.minimum(above, below) <= ALPHA, below - above)
         wrong = ((given == "yes") & (limits > 0)) | ((given == "no") & (limits < 0))
         for name, true in (("yes", limits < 0), ("no", limits > 0)):
             own = given == name
@@ -383,7 +384,7 @@ def _given(population: Population, design: Design, rng: np.random.Generator) -> 
     hypotheses = hypotheses_of(scores, columns, options)
     above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
     labels = pd.DataFrame(columns.labels)[["role", "layer", "head"]]
-    answers = answer(hypotheses, above, below, options.alpha)
+    answers = answer(above, below, options.alpha)
     return pd.Series(answers, index=pd.MultiIndex.from_frame(labels))
 
 

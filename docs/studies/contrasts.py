@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from headroles.errors import UsageError
-from headroles.inference import adjust_p_values, crossed_t_test
+from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
 from headroles.studies.removal import PruningCurves
 from headroles.studies.removal.measures import measured, unit_values
 
@@ -55,12 +55,11 @@ def contrasts(
     for one, other in pairs:
         for share in curves.curves["shares"]:
             own, those = (settings_of(curves, order, share) for order in (one, other))
-            tested = crossed_t_test((units[:, own] - units[:, those])[..., None])
+            tested = crossed_sample((units[:, own] - units[:, those])[..., None])
             # Values with a bias of their own are not the centers of their intervals.
             difference = values[own].mean() - values[those].mean()
-            low, high = difference + (tested.interval().ci_high - tested.mean)[0] * np.array(
-                [-1, 1]
-            )
+            reach = (t_interval(tested).ci_high - tested.moments.mean)[0]
+            low, high = difference - reach, difference + reach
             rows.append(
                 {
                     "order": one,
@@ -70,7 +69,7 @@ def contrasts(
                     "difference, 95 %": f"{difference:+.3f} ({low:+.3f} to {high:+.3f})",
                 }
             )
-            p_values.append(tested.p_value[0])
+            p_values.append(t_test(tested, 0, alternative="two-sided").p_value[0])
     adjusted = adjust_p_values(np.array(p_values), "holm", alpha=0.05)
     return pd.DataFrame(rows).assign(p=[f"{value:.2g}" for value in adjusted])
 

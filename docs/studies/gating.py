@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from headroles.inference import adjust_p_values, crossed_t_test
+from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
 from headroles.models.kept_heads import Head
 from headroles.studies.removal import GateOptions, PruneOptions
 from headroles.studies.removal.gates import learn_gates
@@ -111,10 +111,10 @@ def compare(
             "p (Holm)": np.nan,
         }
         if name != BASE:
-            tested = crossed_t_test((one.losses - base)[..., None])
-            reach = tested.interval()
+            tested = crossed_sample((one.losses - base)[..., None])
+            reach = t_interval(tested)
             row[f"loss less {BASE}"] = f"{reach.ci_low[0]:+.3f} to {reach.ci_high[0]:+.3f}"
-            row["p (Holm)"] = tested.p_value[0]
+            row["p (Holm)"] = t_test(tested, 0, alternative="two-sided").p_value[0]
         rows.append(row)
         print(*row.values(), flush=True)
     return rows

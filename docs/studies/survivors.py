@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from headroles import RoleTable
-from headroles.inference import adjust_p_values, permutation_test_within
+from headroles.inference import adjust_p_values, permute_within, rank_test
 from headroles.models.kept_heads import Head
 
 
@@ -51,7 +51,8 @@ def survivors(table: RoleTable, removed: set[Head], permutations: int) -> pd.Dat
             continue
         marks = [head in having for head in heads]
         layers = [layer for layer, _ in heads]
-        difference, p_value = permutation_test_within(left, marks, layers, permutations, 0)
+        difference, drawn = permute_within(left, marks, layers, permutations, 0)
+        p_value = rank_test(np.abs(drawn)[:, None], abs(difference), 1e-12)[0]
         n_left = len(having - removed)
         rows.append(
             {

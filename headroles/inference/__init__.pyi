@@ -34,30 +34,13 @@ from .bootstrap import (
 from .bootstrap import (
     bootstrap_t_test as bootstrap_t_test,
 )
-from .contrast import Contrast as Contrast
-from .contrast import contrast_test as contrast_test
+from .contrast import contrast_sample as contrast_sample
 from .corrections import CORRECTIONS as CORRECTIONS
 from .corrections import adjust_p_values as adjust_p_values
-from .crossed import CrossedTest as CrossedTest
-from .crossed import crossed_t_test as crossed_t_test
-from .decisions import (
-    ANSWERS as ANSWERS,
-)
-from .decisions import (
-    NO as NO,
-)
-from .decisions import (
-    UNDECIDED as UNDECIDED,
-)
-from .decisions import (
-    YES as YES,
-)
-from .decisions import (
-    decide as decide,
-)
+from .crossed import crossed_sample as crossed_sample
 from .intervals import Intervals as Intervals
-from .labels import LabelTest as LabelTest
-from .labels import label_permutation_test as label_permutation_test
+from .labels import Relabelled as Relabelled
+from .labels import shuffle_labels as shuffle_labels
 from .mcnemar import mcnemar_test as mcnemar_test
 from .moments import Moments as Moments
 from .one_sample import TTest as TTest
@@ -65,7 +48,7 @@ from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
 from .partial_conjunction import partial_conjunction as partial_conjunction
 from .payoffs import Bounds as Bounds
-from .permutation import permutation_test_within as permutation_test_within
+from .permutation import permute_within as permute_within
 from .power import (
     design_effect as design_effect,
 )
@@ -78,6 +61,8 @@ from .power import (
 from .power import (
     smallest_n as smallest_n,
 )
+from .ranks import p_of_draws as p_of_draws
+from .ranks import rank_test as rank_test
 from .resampling import (
     sign_flip_test as sign_flip_test,
 )
@@ -90,7 +75,7 @@ from .resampling import (
 from .sample import Sample as Sample
 from .summing import MeansInBlocks as MeansInBlocks
 from .summing import MomentsInBlocks as MomentsInBlocks
+from .summing import SummedSample as SummedSample
 from .wilcoxon import WilcoxonResult as WilcoxonResult
 from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank
-from .wilson import difference_interval as difference_interval
 from .wilson import wilson_interval as wilson_interval

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.inference._columns import FloatArray, Seed, check_resamples
+from headroles.inference.ranks import p_of_draws
 
 _NUMBERS_AT_ONCE = 2**20
 """Bounds a chunk of flips: arrays of 8 MiB, large enough for fast products."""
@@ -35,13 +36,8 @@ class SignFlips:
             yield np.asarray(1.0 - 2.0 * bits, dtype=np.float64)
 
     def p_values(self, reached: NDArray[np.int64]) -> FloatArray:
-        """p-values from the number of flips that reached the observed statistic.
-
-        The observed data count as one more flip unless they are already among them (Phipson and
-        Smyth 2010), so no p-value is 0 and the test keeps its level at any number of flips.
-        """
-        extra = 0 if self.exact else 1
-        return np.asarray((reached + extra) / (self.n_flips + extra))
+        """p-values from the number of flips that reached the observed statistic."""
+        return p_of_draws(reached, self.n_flips, complete=self.exact)
 
 
 def sign_flips(n_clusters: int, n_resamples: int, seed: Seed) -> SignFlips:

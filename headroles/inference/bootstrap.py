@@ -28,6 +28,7 @@ from headroles.inference._columns import (
 )
 from headroles.inference._resamples import Part, parts
 from headroles.inference.intervals import Intervals, open_intervals
+from headroles.inference.ranks import p_of_draws
 from headroles.inference.sample import Sample
 
 _ROUNDING = 1e-12
@@ -122,7 +123,7 @@ def bootstrap_t_test(
             reached = np.abs(t) >= np.abs(observed)
         else:
             reached = t >= observed if alternative == "greater" else t <= observed
-        p_values[columns] = (1 + reached.sum(axis=0)) / (1 + n_resamples)
+        p_values[columns] = p_of_draws(reached.sum(axis=0), n_resamples)
     return p_values
 
 

@@ -2,61 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headroles.errors import StatisticsError
-from headroles.inference._columns import FloatArray, check_share
-from headroles.inference.intervals import Intervals
-from headroles.inference.one_sample import p_of_t, reach_of_t
+from headroles.inference._columns import resolution_of
+from headroles.inference.moments import Moments
+from headroles.inference.sample import Sample
+from headroles.inference.summing import SummedSample
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """One entry per contrast, all arrays (contrasts, ...); NaN where a mean has no error."""
-
-    estimate: FloatArray
-    standard_error: FloatArray
-    df: FloatArray
-    p_value: FloatArray
-
-    def interval(self, confidence: float = 0.95) -> Intervals:
-        """Two-sided t intervals, each for itself."""
-        check_share(confidence, "confidence")
-        reach = reach_of_t(self.standard_error, self.df, confidence)
-        return Intervals(self.estimate - reach, self.estimate + reach)
-
-
-def contrast_test(
-    means: ArrayLike, standard_errors: ArrayLike, df: ArrayLike, weights: ArrayLike
-) -> Contrast:
-    """Test weighted sums of independent means against 0, two-sided.
+def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
+    """Moments of weighted sums of the means of independent samples.
 
     Variances may differ: degrees of freedom are those of Welch (1947) and Satterthwaite (1946). For
-    two means and weights 1 and -1 it is Welch's test.
+    two samples and weights 1 and -1 t-tests of them are Welch's. Untestable where a mean has no
+    error. ``n`` are the examples of all samples, ``sd`` the standard error times their root.
 
     Args:
-        means: (samples, ...).
-        standard_errors: of the means, of the same shape.
-        df: degrees of freedom of the errors, of the same shape.
+        samples: of the same tests, each of examples of its own.
         weights: (contrasts, samples).
 
+    Returns:
+        A sample of contrasts * tests.
+
     Raises:
-        StatisticsError: arrays that do not fit.
+        StatisticsError: samples and weights that do not fit.
     """
-    mean, error, free = (np.asarray(one, dtype=np.float64) for one in (means, standard_errors, df))
     weight = np.asarray(weights, dtype=np.float64)
-    if not mean.shape == error.shape == free.shape or weight.shape[1:] != mean.shape[:1]:
+    shapes = [one.n_tests for one in samples]
+    if weight.ndim != 2 or len(set(shapes)) > 1 or weight.shape[1] != len(samples):
         raise StatisticsError(
-            f"means have shape {mean.shape}, errors {error.shape}, degrees of freedom "
-            f"{free.shape} and weights {weight.shape}; they do not fit"
+            f"samples have {shapes} tests and weights shape {weight.shape}; they do not fit"
         )
+    mean, error, df, n, n_clusters = (
+        np.stack([getattr(one.moments, name) for one in samples])
+        for name in ("mean", "standard_error", "df", "n", "n_clusters")
+    )
     squared = np.tensordot(weight**2, error**2, 1)
-    fourth = np.tensordot(weight**4, error**4 / free, 1)
+    moments = Moments.empty(squared.size)
+    there = ~np.isnan(squared.ravel())
+    for counts, of_samples in ((moments.n, n), (moments.n_clusters, n_clusters)):
+        counts[there] = np.tensordot(weight != 0, of_samples, 1).ravel()[there]
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where(squared > 0, squared**2 / fourth, np.nan)
-        estimate = np.tensordot(weight, mean, 1)
-        statistic = np.where(squared > 0, estimate / np.sqrt(squared), np.nan)
-    return Contrast(estimate, np.sqrt(squared), found, p_of_t(statistic, found, "two-sided"))
+        moments.df[:] = (squared**2 / np.tensordot(weight**4, error**4 / df, 1)).ravel()
+    moments.mean[:] = np.tensordot(weight, mean, 1).ravel()
+    moments.standard_error[:] = np.sqrt(squared).ravel()
+    moments.sd[:] = moments.standard_error * np.sqrt(moments.n)
+    moments.settle(resolution_of(mean))
+    return SummedSample.of_moments(moments)

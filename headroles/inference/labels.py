@@ -1,4 +1,4 @@
-"""Permutation test of labels: are items that share a label more alike than others?"""
+"""Permutations of labels: are items that share a label more alike than others?"""
 
 from __future__ import annotations
 
@@ -11,32 +11,28 @@ from headroles.errors import StatisticsError
 from headroles.inference._columns import FloatArray
 
 _CHUNK = 256
-_TIE = 1e-9
-"""What differs by less, as a share of the largest likeness, is the same sum in another order."""
 
 
 @dataclass(frozen=True)
-class LabelTest:
-    """Of each label (K,): pairs that share it, their mean likeness, its mean over relabellings.
+class Relabelled:
+    """Of each label (K,): pairs that share it and their mean likeness; that of relabellings (B, K).
 
-    ``mean``, ``expected`` and ``p_value`` are NaN for labels that no pair shares, and for those
-    that every relabelling leaves as they are.
+    ``mean`` and ``drawn`` are NaN for labels that no pair shares, and for those that every
+    relabelling leaves as they are.
     """
 
     n_pairs: NDArray[np.int64]
     mean: FloatArray
-    expected: FloatArray
-    p_value: FloatArray
+    drawn: FloatArray
 
 
-def label_permutation_test(
+def shuffle_labels(
     likeness: FloatArray, labels: NDArray[np.bool_], *, n_resamples: int, seed: int
-) -> LabelTest:
-    """Test whether pairs of items with a label are more alike than after shuffling the items.
+) -> Relabelled:
+    """How alike pairs of items with a label are, and how alike after shuffling the items.
 
-    The statistic is the mean likeness over all pairs, within groups, of items that both have the
-    label. Items are shuffled within their group, with all of their labels. With B shuffles
-    p = (1 + number of them whose statistic is at least the observed one) / (1 + B).
+    The mean likeness is over all pairs, within groups, of items that both have the label. Items are
+    shuffled within their group, with all of their labels.
 
     Args:
         likeness: (G, N, N) of G groups of N items, symmetric; the diagonal plays no part.
@@ -60,22 +56,13 @@ def label_permutation_test(
     counts = has.sum(axis=1)
     n_pairs = (counts * (counts - 1) / 2).sum(axis=0)
     observed = _sums(between, has[None])[0]
-    least = observed - _TIE * np.abs(between).max()
-    reached, total = np.zeros((2, labels.shape[2]))
-    for start in range(0, n_resamples, _CHUNK):
-        shuffled = _shuffled(has, min(_CHUNK, n_resamples - start), rng)
-        sums = _sums(between, shuffled)
-        reached += (sums >= least).sum(axis=0)
-        total += sums.sum(axis=0)
+    sums = [
+        _sums(between, _shuffled(has, min(_CHUNK, n_resamples - start), rng))
+        for start in range(0, n_resamples, _CHUNK)
+    ]
     fixed = ((counts < 2) | (counts == labels.shape[1])).all(axis=0)
-    missing = np.where(fixed, np.nan, 1.0)
-    pairs = np.where(fixed, 1, np.maximum(n_pairs, 1))
-    return LabelTest(
-        n_pairs=n_pairs.astype(np.int64),
-        mean=missing * observed / pairs,
-        expected=missing * total / n_resamples / pairs,
-        p_value=missing * (1 + reached) / (1 + n_resamples),
-    )
+    pairs = np.where(fixed, np.nan, np.maximum(n_pairs, 1))
+    return Relabelled(n_pairs.astype(np.int64), observed / pairs, np.concatenate(sums) / pairs)
 
 
 def _sums(between: FloatArray, labels: FloatArray) -> FloatArray:

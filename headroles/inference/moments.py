@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from headroles.inference._columns import DEGENERATE, OK, UNTESTABLE, FloatArray, cluster_sums
 
@@ -55,9 +55,9 @@ class Moments:
         for one in fields(self):
             getattr(self, one.name)[columns] = getattr(part, one.name)
 
-    def settle(self, resolution: float, size: FloatArray | None = None) -> None:
-        """Say which columns can be tested, all else being known; ``size`` is that of `Sample`."""
-        size = np.abs(self.mean) if size is None else size
+    def settle(self, resolution: float) -> None:
+        """Say which columns can be tested, all else being known."""
+        size = np.abs(self.mean)
         varies = self.sd > resolution * np.maximum(size, np.finfo(float).tiny)
         # Clusters of one make this the same comparison as that of the deviation above.
         error = self.standard_error * np.sqrt(self.n_clusters)
@@ -66,18 +66,21 @@ class Moments:
         self.status[enough & varies & tells] = OK
         self.status[enough & ~varies] = DEGENERATE
 
+    def flattened(self, columns: NDArray[np.bool_], dtype: DTypeLike, resolution: float) -> Moments:
+        """The same with no deviation in some columns, whose means are of type ``dtype``."""
+        moments = self.take(np.arange(len(self.n)))
+        moments.mean[columns] = moments.mean[columns].astype(dtype)
+        moments.sd[columns & (moments.n >= 2)] = 0
+        moments.standard_error[columns & (moments.n_clusters >= 2)] = 0
+        moments.settle(resolution)
+        return moments
+
     def take(self, columns: NDArray[np.intp]) -> Moments:
         """The moments of some columns."""
         return Moments(*(getattr(self, one.name)[columns] for one in fields(self)))
 
 
-def describe(
-    data: FloatArray,
-    codes: NDArray[np.intp],
-    ddof: int,
-    resolution: float,
-    size: FloatArray | None,
-) -> Moments:
+def describe(data: FloatArray, codes: NDArray[np.intp], ddof: int, resolution: float) -> Moments:
     """Moments of columns without missing values."""
     n, n_tests = data.shape
     n_clusters = int(codes.max()) + 1 if n else 0
@@ -94,7 +97,7 @@ def describe(
     error = _standard_error(data, codes, n_clusters, moments.mean, sd, ddof)
     moments.standard_error[:] = error
     moments.df[:] = _degrees_of_freedom(codes)
-    moments.settle(resolution, size)
+    moments.settle(resolution)
     return moments
 
 

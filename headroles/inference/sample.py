@@ -28,15 +28,12 @@ from headroles.inference.moments import Moments, describe
 class Sample:
     """Checked ``values`` (examples, tests), NaN where an example has none, and their ``clusters``.
 
-    ``clusters`` (examples,) are numbered from 0. ``ddof`` is that of standard deviations. ``size``
-    (tests,) is how large the numbers are that the values are differences of, None for values that
-    stand for themselves: deviations that are tiny beside it, or beside the mean, are rounding.
+    ``clusters`` (examples,) are numbered from 0. ``ddof`` is that of standard deviations.
     """
 
     values: NDArray[np.floating]
     clusters: NDArray[np.intp]
     ddof: int = 1
-    size: FloatArray | None = None
     _found: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -45,7 +42,6 @@ class Sample:
         values: ArrayLike | Sample,
         clusters: ArrayLike | None = None,
         ddof: int = 1,
-        size: FloatArray | None = None,
     ) -> Sample:
         """A sample of values, or ``values`` itself if it is one, which has all else already.
 
@@ -55,18 +51,17 @@ class Sample:
                 document; None if the examples are independent.
             ddof: 1 for the sample standard deviation; 0 for the one that the released notebooks
                 of the published method use, which inflates t by sqrt(n / (n - 1)).
-            size: (tests,), see above.
 
         Raises:
             StatisticsError: ``values`` is not two-dimensional, not numeric or holds an infinity;
                 ``clusters`` do not fit, or are given beside a sample.
         """
         if isinstance(values, Sample):
-            if clusters is not None or ddof != 1 or size is not None:
+            if clusters is not None or ddof != 1:
                 raise StatisticsError("a sample has clusters and ddof of its own; leave them out")
             return values
         data = check_values(values)
-        return cls(data, check_clusters(clusters, len(data)), ddof, size)
+        return cls(data, check_clusters(clusters, len(data)), ddof)
 
     @property
     def n_examples(self) -> int:
@@ -85,12 +80,7 @@ class Sample:
 
     def take(self, columns: NDArray[np.intp]) -> Sample:
         """The tests at ``columns``; what was worked out of them stays."""
-        part = Sample(
-            self.values[:, columns],
-            self.clusters,
-            self.ddof,
-            None if self.size is None else self.size[columns],
-        )
+        part = Sample(self.values[:, columns], self.clusters, self.ddof)
         if "moments" in self.__dict__:
             part.__dict__["moments"] = self.moments.take(columns)
         return part
@@ -100,7 +90,10 @@ class Sample:
         values = self.values.copy()
         own = values[:, columns]
         values[:, columns] = np.where(np.isnan(own), np.nan, self.moments.mean[columns])
-        return Sample(values, self.clusters, self.ddof, self.size)
+        flat = Sample(values, self.clusters, self.ddof)
+        resolution = resolution_of(self.values)
+        flat.__dict__["moments"] = self.moments.flattened(columns, values.dtype, resolution)
+        return flat
 
     @cached_property
     def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -129,9 +122,8 @@ class Sample:
         resolution = resolution_of(self.values)
         for columns, present in self.gaps:
             complete = self.values[np.ix_(present, columns)].astype(np.float64)
-            size = None if self.size is None else self.size[columns]
             codes = renumber(self.clusters[present])
-            moments.put(columns, describe(complete, codes, self.ddof, resolution, size))
+            moments.put(columns, describe(complete, codes, self.ddof, resolution))
         return moments
 
     @cached_property

@@ -6,6 +6,8 @@ Clusters must come whole, each in one block.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
 from functools import cached_property
 
 import numpy as np
@@ -152,13 +154,22 @@ class SummedSample(Sample):
         super().__init__(np.empty((0, len(moments.n)), dtype), np.empty(0, np.intp), ddof)
         self.__dict__.update(moments=moments, skewness=skewness, n_clusters=n_clusters)
 
+    @classmethod
+    def of_moments(cls, moments: Moments) -> Sample:
+        """A sample of which the moments alone are known."""
+        n_clusters = int(moments.n_clusters.max(initial=0))
+        return cls(moments, np.full(len(moments.n), np.nan), n_clusters, np.float64, 1)
+
+    @classmethod
+    def joined(cls, samples: Sequence[Sample]) -> Sample:
+        """The tests of samples of different examples, side by side."""
+        parts = [[getattr(one.moments, name.name) for one in samples] for name in fields(Moments)]
+        return cls.of_moments(Moments(*(np.concatenate(part) for part in parts)))
+
     def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
         """The same moments, with no deviation in some tests."""
-        moments, dtype = self.moments.take(np.arange(self.n_tests)), self.values.dtype
-        moments.mean[columns] = moments.mean[columns].astype(dtype)
-        moments.sd[columns & (moments.n >= 2)] = 0
-        moments.standard_error[columns & (moments.n_clusters >= 2)] = 0
-        moments.settle(resolution_of(self.values))
+        dtype = self.values.dtype
+        moments = self.moments.flattened(columns, dtype, resolution_of(self.values))
         skewness = np.where(columns, np.nan, self.skewness)
         return SummedSample(moments, skewness, self.n_clusters, dtype, self.ddof)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.inference import NO, UNDECIDED, YES
 from headroles.report.style import BRIGHT, DARK, THRESHOLD, new_axes, plain, score_label
+from headroles.testing import NO, UNDECIDED, YES
 from headroles.wording import not_among
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
-from headroles.inference import UNDECIDED, UNTESTABLE, YES
 from headroles.report.rows import without_contrasts
 from headroles.report.style import MISSING, SCALE, THRESHOLD, new_axes, plain, score_label
 from headroles.roles import is_contrast
+from headroles.testing import UNDECIDED, UNTESTABLE, YES
 from headroles.wording import not_among
 
 if TYPE_CHECKING:

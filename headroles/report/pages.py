@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -10,9 +10,8 @@ from headroles import storage
 from headroles.errors import UsageError
 from headroles.report.page import Page
 
-ROLE_TABLE = "role table"
 PAGES = {
-    ROLE_TABLE: "role_page:role_page",
+    "role table": "role_page:role_page",
     "comparison": "comparison_page:comparison_page",
     "plan": "study_pages:plan_page",
     "replication": "study_pages:replication_page",
@@ -29,11 +28,8 @@ needed. In a folder of several kinds the first one here tells what the page is a
 _ENDINGS = (".html", ".htm")
 
 
-def make_report(folder: str | Path, roles: Sequence[str] = ()) -> Page:
+def make_report(folder: str | Path) -> Page:
     """The page about the results in ``folder``: a role table, a comparison, or another table.
-
-    ``roles`` are roles of one's own, as ``MODULE:FUNCTION``, that may be imported to show their
-    sentences; without them reading results runs no code of theirs.
 
     Raises StorageError if there is none, or it cannot be read.
     """
@@ -42,26 +38,24 @@ def make_report(folder: str | Path, roles: Sequence[str] = ()) -> Page:
     held = storage.kinds_in(folder)
     for kind, place in PAGES.items():
         if kind in held:
-            make: Callable[..., Page] = resolve_name(f"{__package__}.{place}")
-            return make(folder, roles) if kind == ROLE_TABLE else make(folder)
+            make: Callable[[Path], Page] = resolve_name(f"{__package__}.{place}")
+            return make(folder)
     from headroles.report.plain_page import plain_page
     from headroles.studies.stored import load_table  # which loads torch for some kinds
 
     return plain_page(load_table(folder))
 
 
-def write_report(
-    folder: str | Path, out: str | Path | None = None, roles: Sequence[str] = ()
-) -> Path:
+def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     """Write the page about the results in ``folder`` as one HTML file; the path of it.
 
-    ``roles`` are those of `make_report`. Without ``out`` it is ``report.html`` beside the folder's
-    results. Raises StorageError for results that cannot be read, and a place that cannot be
-    written, and UsageError for a name that does not end as those of HTML files do.
+    Without ``out`` it is ``report.html`` beside the folder's results. Raises StorageError for
+    results that cannot be read, and a place that cannot be written, and UsageError for a name that
+    does not end as those of HTML files do.
     """
     file = Path(folder) / storage.REPORT_FILE if out is None else Path(out)
     if file.suffix.lower() not in _ENDINGS and not storage.is_special(file):
         raise UsageError(f"the report is HTML, and {file} is not called so; end it in .html")
-    text = make_report(folder, roles).to_html()
+    text = make_report(folder).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file

@@ -7,7 +7,6 @@ over documents, which must come whole. The scores are read twice, first for thei
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroles.corpus import Places
 from headroles.errors import UsageError
@@ -21,14 +20,14 @@ from headroles.studies.stopped import EXAMPLE, drawn_from, drawn_units
 from headroles.studies.whole_documents import in_whole_documents
 from headroles.testing import (
     BETTING,
-    BY_T,
     FCR,
+    INTERVALS,
     MAX_T,
+    TESTS,
     Hypotheses,
     T,
     TestOptions,
-    families_of,
-    without_rounding,
+    size_of_scores,
 )
 
 
@@ -120,13 +119,14 @@ def _hypotheses(
             bets = None  # what no bounds are known of cannot be bet on
         else:
             bets.add(Sample.of(values, codes), bounds)
-    labels: NDArray[np.intp] = columns.places[0]
-    return Hypotheses(
-        sample=without_rounding(moments.sample()),
-        threshold=limits,
-        labels=labels,
+    sample = moments.sample()
+    return Hypotheses.of(
+        sample,
+        limits,
+        size=size_of_scores(sample),
+        labels=columns.places[0],
         names=columns.ids,
-        families=families_of(labels, asked.family),
+        family=asked.family,
         is_clustered=clustered,
         n_population=drawn_from(scores.provenance),
         bets=bets,
@@ -143,9 +143,9 @@ def _refuse_what_takes_all(
 ) -> None:
     """Raise UsageError for what needs all values at once, and say how much that would take."""
     found = [
-        (asked.test not in (T, BETTING), f"test {asked.test}", f"--test {T} or {BETTING}"),
+        (TESTS[asked.test].takes_values, f"test {asked.test}", f"--test {T} or {BETTING}"),
         (asked.correction == MAX_T, f"correction {MAX_T}", "--correction fdr_bh or holm"),
-        (asked.interval not in (BY_T, FCR), f"interval {asked.interval}", f"--interval {FCR}"),
+        (INTERVALS[asked.interval].takes_values, f"interval {asked.interval}", f"--interval {FCR}"),
         (
             scores.score.of_first_choice and options.threshold is None,
             "comparison with the best fixed offset",

@@ -9,7 +9,7 @@ import msgspec
 from headroles.roles import SCORES
 from headroles.scoring import StoppedForm
 from headroles.storage import Count
-from headroles.testing import INTERVALS, TEST_NAMES
+from headroles.testing import INTERVALS, TESTS
 
 
 class OfScores(msgspec.Struct):
@@ -42,7 +42,7 @@ class TestForm(LevelForm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.test not in TEST_NAMES:
+        if self.test not in TESTS:
             raise ValueError(f"unknown test {self.test!r}")
 
 

@@ -13,13 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
-from headroles.inference import Bounds
+from headroles.inference import Bounds, Sample
 from headroles.roles import Role, Score
 from headroles.scoring import HeadScores, ScoreBlock
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import ThresholdOptions
 from headroles.studies.stopped import EXAMPLE, drawn_from, drawn_units, refuse_stopped
-from headroles.testing import Hypotheses, LevelOptions, UnitOptions
+from headroles.testing import Hypotheses, LevelOptions, UnitOptions, size_of_scores
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -162,14 +162,16 @@ def hypotheses_of(
         values = values + shifts[:, columns.places[0]]
         of_offsets = means[columns.places[0]] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
+    clusters = clusters_of(scores, options)
+    sample = Sample.of(values, clusters, ddof)
     return Hypotheses.of(
-        values,
+        sample,
         thresholds,
+        size=size_of_scores(sample),
         labels=columns.places[0],
         names=columns.ids,
         family=options.family,
-        clusters=clusters_of(scores, options),
-        ddof=ddof,
+        is_clustered=clusters is not None,
         bounds=columns.bounds(scores, shifts),
         n_population=drawn_from(scores.provenance),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from headroles.inference import NO, UNDECIDED, YES, design_effect, smallest_n
+from headroles.inference import design_effect, smallest_n
 from headroles.options import takes
 from headroles.scoring import HeadScores
 from headroles.studies.heads import (
@@ -21,7 +21,7 @@ from headroles.studies.heads import (
 from headroles.studies.options import PlanOptions
 from headroles.studies.power_plan import COLUMNS, PowerPlan
 from headroles.studies.stopped import refuse_stopped
-from headroles.testing import Hypotheses, find_notes, side_of
+from headroles.testing import NO, UNDECIDED, YES, Hypotheses, answers, find_notes
 
 _AT_THRESHOLD = "the pilot mean is at the threshold: no number of examples decides it"
 
@@ -80,7 +80,7 @@ def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
 
 def _frame(columns: HeadColumns, pilot: Hypotheses, options: PlanOptions) -> pd.DataFrame:
     moments, ok = pilot.moments, pilot.is_tested
-    side = side_of(pilot)
+    side = answers(ok, pilot.direction)
     direction = np.where(ok & (side != UNDECIDED), side, "")
     own = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
     frame = pd.DataFrame(

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from headroles.formats import to_records
-from headroles.inference import NO, YES
 from headroles.results import Grid, Result, Shown
 from headroles.studies.forms import PlanForm
-from headroles.testing import describe_correction
+from headroles.testing import NO, YES, describe_correction
 
 COLUMNS = (
     "layer",

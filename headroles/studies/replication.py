@@ -9,15 +9,14 @@ import numpy as np
 import pandas as pd
 
 from headroles.errors import UsageError
-from headroles.inference import adjust_p_values, betting_test, partial_conjunction
 from headroles.options import takes
 from headroles.roles import BIAS, Role
 from headroles.scoring import HeadScores
-from headroles.studies.heads import FloatArray, HeadColumns, general_threshold, hypotheses_of
+from headroles.studies.heads import HeadColumns, general_threshold, hypotheses_of
 from headroles.studies.options import CHECKPOINTS, CORPORA, SEEDS, ReplicateOptions
 from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS, LayerCounts, Replication
 from headroles.studies.stopped import drawn_from
-from headroles.testing import Hypotheses, known_bounds
+from headroles.testing import BETTING, Hypotheses, find_p_values, find_replicated
 
 _OTHER_LENGTH = 1.2
 """How many times as long examples may be on average before that is told."""
@@ -154,39 +153,23 @@ def _of_roles(
     return columns, hypotheses_of(scores, columns, options, options)
 
 
-def _log_e(hypotheses: Hypotheses) -> FloatArray:
-    """Evidence (T,) that each mean is above its threshold; NaN where it could not be tested."""
-    found = betting_test(
-        hypotheses.sample,
-        hypotheses.threshold,
-        known_bounds(hypotheses),
-        n_population=hypotheses.n_population,
-    )
-    return found.log_e
-
-
-def _adjusted(log_e: FloatArray, hypotheses: Hypotheses, options: ReplicateOptions) -> FloatArray:
-    p = np.exp(-np.maximum(log_e, 0))
-    return adjust_p_values(p, options.correction, hypotheses.families, options.alpha)
-
-
 def _frame(
     tested: list[tuple[HeadColumns, Hypotheses]], independent: bool, options: ReplicateOptions
 ) -> pd.DataFrame:
-    columns, first = tested[0]
-    log_e = np.array([_log_e(hypotheses) for _, hypotheses in tested])
+    columns = tested[0][0]
+    sets = [hypotheses for _, hypotheses in tested]
+    n_sets = sum((~np.isnan(one.betting.test().log_e)).astype(np.intp) for one in sets)
     parts = []
     for at_least in range(1, len(tested) + 1):
-        combined = partial_conjunction(log_e, at_least, independent)
-        adjusted = _adjusted(combined, first, options)
+        found = find_replicated(sets, at_least, independent, options)
         part = pd.DataFrame(
             {
                 **columns.labels,
-                "sets": (~np.isnan(log_e)).sum(axis=0),
+                "sets": n_sets,
                 "at_least": at_least,
-                "log_e": combined,
-                "p_adjusted": adjusted,
-                "replicated": adjusted <= options.alpha,
+                "log_e": found.statistic,
+                "p_adjusted": found.adjusted,
+                "replicated": found.shows(options.alpha),
             }
         )
         parts.append(part[list(COLUMNS)])
@@ -196,7 +179,7 @@ def _frame(
 def _layer_counts(
     name: str, columns: HeadColumns, hypotheses: Hypotheses, options: ReplicateOptions
 ) -> pd.DataFrame:
-    adjusted = _adjusted(_log_e(hypotheses), hypotheses, options)
-    frame = pd.DataFrame({**columns.labels, "with_role": adjusted <= options.alpha})
+    found = find_p_values(hypotheses, options, "greater", BETTING)
+    frame = pd.DataFrame({**columns.labels, "with_role": found.shows(options.alpha)})
     counts = frame.groupby(["role", "layer"], sort=False)[["with_role"]].sum().reset_index()
     return counts.assign(set=name, heads=columns.n_heads)[list(LAYER_COLUMNS)]

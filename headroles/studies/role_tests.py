@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
-from headroles.inference import YES
 from headroles.roles import BIAS, Role, Score
 from headroles.scoring import HeadScores, ScoresInBlocks, warnings_of_run
 from headroles.studies.cautions import warn_of_documents, why_absent
@@ -26,6 +25,7 @@ from headroles.studies.options import AssignOptions
 from headroles.studies.role_table import COLUMNS, RoleTable
 from headroles.studies.stopped import refuse_stopped, stopped_tests
 from headroles.testing import (
+    YES,
     Hypotheses,
     PValues,
     TestOptions,
@@ -127,7 +127,7 @@ def _frame(
     below: PValues,
     options: TestOptions,
 ) -> pd.DataFrame:
-    moments, answers = hypotheses.moments, answer(hypotheses, above, below, options.alpha)
+    moments, answers = hypotheses.moments, answer(above, below, options.alpha)
     intervals = find_intervals(hypotheses, options, answers)
     certified = certify(hypotheses, options)
     frame = pd.DataFrame(

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from headroles.corpus import Corpus, PreparedCorpus, Sentence, make_examples
 from headroles.errors import UsageError
-from headroles.inference import NO, YES
 from headroles.models import Model
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring import (
@@ -30,7 +29,7 @@ from headroles.studies.heads import HeadColumns
 from headroles.studies.options import CORPUS, ThresholdOptions, UntilOptions
 from headroles.studies.stopped import DOCUMENT, EXAMPLE
 from headroles.studies.whole_documents import split_off_last
-from headroles.testing import RunningAnswers, TestOptions
+from headroles.testing import NO, YES, RunningAnswers, TestOptions
 
 EXAMPLES_PER_LOOK = 64
 """Fewer looks would stop later, more would cost more time in tests."""

@@ -21,11 +21,6 @@ class Outcomes:
     losses: FloatArray
     predictions: FloatArray
 
-    @property
-    def size(self) -> FloatArray:
-        """(S,): the root mean square of the losses, in whose last digits rounding is."""
-        return np.asarray(np.sqrt((self.losses**2).mean(0)))
-
 
 @dataclass(frozen=True)
 class Derivatives:

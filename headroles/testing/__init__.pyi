@@ -1,116 +1,47 @@
-from .answers import (
-    answer as answer,
-)
-from .answers import (
-    differs as differs,
-)
-from .answers import (
-    is_equivalent as is_equivalent,
-)
-from .answers import (
-    side_of as side_of,
-)
-from .certified import (
-    Certified as Certified,
-)
-from .certified import (
-    certify as certify,
-)
-from .evidence import (
-    PValues as PValues,
-)
-from .evidence import (
-    find_equivalence as find_equivalence,
-)
-from .evidence import (
-    find_p_values as find_p_values,
-)
-from .evidence import (
-    known_bounds as known_bounds,
-)
-from .hypotheses import ROUNDING as ROUNDING
+from .answers import ANSWERS as ANSWERS
+from .answers import NO as NO
+from .answers import UNDECIDED as UNDECIDED
+from .answers import UNTESTABLE as UNTESTABLE
+from .answers import YES as YES
+from .answers import answer as answer
+from .answers import answers as answers
+from .catalogue import BETTING as BETTING
+from .catalogue import BOOTSTRAP_T as BOOTSTRAP_T
+from .catalogue import BY_T as BY_T
+from .catalogue import FCR as FCR
+from .catalogue import INTERVALS as INTERVALS
+from .catalogue import MCNEMAR as MCNEMAR
+from .catalogue import OFFERED as OFFERED
+from .catalogue import RANK as RANK
+from .catalogue import SIGN_FLIP as SIGN_FLIP
+from .catalogue import SIMULTANEOUS as SIMULTANEOUS
+from .catalogue import TESTS as TESTS
+from .catalogue import WILCOXON as WILCOXON
+from .catalogue import T as T
+from .certified import Certified as Certified
+from .certified import certify as certify
+from .evidence import PValues as PValues
+from .evidence import find_equivalence as find_equivalence
+from .evidence import find_p_values as find_p_values
+from .evidence import find_replicated as find_replicated
 from .hypotheses import Hypotheses as Hypotheses
-from .hypotheses import families_of as families_of
-from .hypotheses import without_rounding as without_rounding
-from .intervals import (
-    find_intervals as find_intervals,
-)
-from .notes import (
-    SKEWED as SKEWED,
-)
-from .notes import (
-    find_notes as find_notes,
-)
-from .notes import (
-    find_warnings as find_warnings,
-)
-from .notes import (
-    is_skewed as is_skewed,
-)
-from .options import (
-    BETTING as BETTING,
-)
-from .options import (
-    BOOTSTRAP_T as BOOTSTRAP_T,
-)
-from .options import (
-    BY_T as BY_T,
-)
-from .options import (
-    FCR as FCR,
-)
-from .options import (
-    INTERVALS as INTERVALS,
-)
-from .options import (
-    MAX_T as MAX_T,
-)
-from .options import (
-    SIGN_FLIP as SIGN_FLIP,
-)
-from .options import (
-    SIMULTANEOUS as SIMULTANEOUS,
-)
-from .options import (
-    TEST_NAMES as TEST_NAMES,
-)
-from .options import (
-    WILCOXON as WILCOXON,
-)
-from .options import (
-    AlphaOptions as AlphaOptions,
-)
-from .options import (
-    CorrectionOptions as CorrectionOptions,
-)
-from .options import (
-    FlippedOptions as FlippedOptions,
-)
-from .options import (
-    LevelOptions as LevelOptions,
-)
-from .options import (
-    ResamplingOptions as ResamplingOptions,
-)
-from .options import (
-    T as T,
-)
-from .options import (
-    TestOptions as TestOptions,
-)
-from .options import (
-    UnitOptions as UnitOptions,
-)
-from .options import (
-    check_max_t as check_max_t,
-)
-from .options import (
-    check_resamples as check_resamples,
-)
-from .options import (
-    describe_correction as describe_correction,
-)
-from .options import (
-    describe_interval as describe_interval,
-)
+from .hypotheses import size_of as size_of
+from .hypotheses import size_of_scores as size_of_scores
+from .intervals import find_intervals as find_intervals
+from .notes import SKEWED as SKEWED
+from .notes import find_notes as find_notes
+from .notes import find_warnings as find_warnings
+from .notes import is_skewed as is_skewed
+from .options import MAX_T as MAX_T
+from .options import AlphaOptions as AlphaOptions
+from .options import CorrectionOptions as CorrectionOptions
+from .options import FlippedOptions as FlippedOptions
+from .options import LevelOptions as LevelOptions
+from .options import ResamplingOptions as ResamplingOptions
+from .options import TestOptions as TestOptions
+from .options import UnitOptions as UnitOptions
+from .options import check_max_t as check_max_t
+from .options import check_resamples as check_resamples
+from .options import describe_correction as describe_correction
+from .options import describe_interval as describe_interval
 from .running import RunningAnswers as RunningAnswers

@@ -1,46 +1,52 @@
-"""p-values -> answers; where nothing varies the mean decides."""
+"""Significance and direction -> answers, whatever the words."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference import DEGENERATE, NO, UNDECIDED, YES, decide, resolution_of
+from headroles.errors import StatisticsError
 from headroles.testing.evidence import PValues
-from headroles.testing.hypotheses import Hypotheses
+
+YES, NO, UNDECIDED, UNTESTABLE = ANSWERS = ("yes", "no", "undecided", "untestable")
 
 
-def answer(
-    hypotheses: Hypotheses, above: PValues, below: PValues, alpha: float
+def answers(
+    significant: ArrayLike, direction: ArrayLike, words: tuple[str, str] = (YES, NO)
 ) -> NDArray[np.str_]:
-    """Whether each mean is above its threshold: `decide`, or the mean where nothing varies.
+    """The first of two words for each test (T,) that is significant and above, the second if below.
 
-    Betting needs no variance: where it tested such a column, the test decides.
+    ``"undecided"`` where it is not significant, or ``direction`` is 0 or NaN.
+
+    >>> answers([True, True, False], [2.0, -1.0, 3.0], ("worse", "better")).tolist()
+    ['worse', 'better', 'undecided']
     """
-    tested = decide(above.adjusted, below.adjusted, alpha)
-    untested = (hypotheses.moments.status == DEGENERATE) & np.isnan(above.adjusted)
-    return np.where(untested, side_of(hypotheses), tested)
+    shown, side = np.asarray(significant, dtype=bool), np.asarray(direction)
+    return np.select([shown & (side > 0), shown & (side < 0)], words, UNDECIDED)
 
 
-def side_of(hypotheses: Hypotheses) -> NDArray[np.str_]:
-    """On which side of its threshold each mean lies: yes above, no below, undecided at it."""
-    mean, threshold = hypotheses.moments.mean, hypotheses.threshold
-    tolerance = hypotheses.rounding + resolution_of(hypotheses.sample.values) * np.abs(threshold)
-    at_threshold = np.abs(mean - threshold) <= tolerance
-    return np.select([at_threshold, mean > threshold], [UNDECIDED, YES], NO)
+def answer(above: PValues, below: PValues, alpha: float) -> NDArray[np.str_]:
+    """Whether each mean is above its threshold, from tests in both directions.
 
+    ``"yes"`` if the mean is shown to be above the threshold, ``"no"`` if it is shown to be below,
+    ``"undecided"`` if the data show neither, ``"untestable"`` if a p-value is missing. Not to
+    reject H0: mean <= threshold is no evidence for it, which is why "no" asks for a test too.
 
-def differs(hypotheses: Hypotheses, two_sided: PValues, alpha: float) -> NDArray[np.bool_]:
-    """Whether each mean was shown to differ from 0; where nothing varies the mean decides."""
-    alike = hypotheses.moments.status == DEGENERATE
-    by_mean = alike & (np.abs(hypotheses.moments.mean) > hypotheses.rounding)
-    return np.asarray((two_sided.adjusted <= alpha) | by_mean)
+    A true mean can only be on one side, so a wrong answer can only come from one of the two
+    directions, and each keeps the level of its own correction: family-wise error or false
+    discovery rate at most alpha among the "yes", and at most alpha among the "no".
 
+    Of m tests Benjamini-Hochberg keeps alpha * m0 / m in a direction of which m0 H0 are true. A
+    mean that is not at the threshold makes one of its two H0 true, so that both directions together
+    keep alpha, as the directional procedure of Benjamini and Yekutieli (2005) does.
 
-def is_equivalent(
-    hypotheses: Hypotheses, equivalence: PValues, margin: float, alpha: float
-) -> NDArray[np.bool_]:
-    """Whether each mean was shown to be near 0; where nothing varies the mean decides."""
-    alike = hypotheses.moments.status == DEGENERATE
-    by_mean = alike & (np.abs(hypotheses.moments.mean) < margin)
-    return np.asarray((equivalence.adjusted <= alpha) | by_mean)
+    Raises StatisticsError for a test that is rejected in both directions.
+    """
+    yes, no = above.shows(alpha), below.shows(alpha)
+    if (yes & no).any():
+        first = int(np.flatnonzero(yes & no)[0])
+        raise StatisticsError(
+            f"test {first} is rejected in both directions; were p-values of the same data given?"
+        )
+    missing = np.isnan(above.adjusted) & np.isnan(above.by_bound)
+    return np.where(missing, UNTESTABLE, answers(yes | no, yes * 1.0 - no))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.inference import YES
-from headroles.testing.answers import answer
-from headroles.testing.evidence import bet_on, find_p_values
+from headroles.testing.answers import UNTESTABLE, answer
+from headroles.testing.catalogue import BETTING
+from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import FloatArray, Hypotheses
-from headroles.testing.options import BETTING, TestOptions
+from headroles.testing.options import TestOptions
 
 CORRECTION = "fdr_bh"
 """Of 1 / E, that is e-BH (Wang and Ramdas 2022): valid whatever the dependence between tests."""
@@ -31,12 +31,8 @@ class Certified:
 def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
     """What betting answers at the level, and over the families, of ``options``."""
     if not hypotheses.has_bounds:
-        return Certified(
-            np.full(hypotheses.n_tests, "", dtype=f"U{len(YES)}"),
-            np.full(hypotheses.n_tests, np.nan),
-        )
+        nothing = np.full(hypotheses.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
+        return Certified(nothing, np.full(hypotheses.n_tests, np.nan))
     asked = replace(options, test=BETTING, correction=CORRECTION)
-    above = find_p_values(hypotheses, asked, "greater")
-    below = find_p_values(hypotheses, asked, "less")
-    mean = bet_on(hypotheses, "greater").mean
-    return Certified(answer(hypotheses, above, below, options.alpha), mean)
+    above, below = (find_p_values(hypotheses, asked, side) for side in ("greater", "less"))
+    return Certified(answer(above, below, options.alpha), hypotheses.betting.test("greater").mean)

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headroles.errors import UsageError
-from headroles.inference import (
-    Alternative,
-    BettingTest,
-    Bounds,
-    Sample,
-    adjust_p_values,
-    betting_test,
-    bootstrap_t_test,
-    sign_flip_test,
-    step_down_max_t,
-    t_test,
-    wilcoxon_signed_rank,
-)
+from headroles import inference
+from headroles.inference import CORRECTIONS, Alternative, RunningBets, Sample
+from headroles.testing.catalogue import TESTS, Found, T
 from headroles.testing.hypotheses import FloatArray, Hypotheses, IntArray
-from headroles.testing.options import (
-    BETTING,
-    MAX_T,
-    SIGN_FLIP,
-    WILCOXON,
-    CorrectionOptions,
-    T,
-    TestOptions,
-)
+from headroles.testing.options import MAX_T, CorrectionOptions, ResamplingOptions, TestOptions
 
 
 @dataclass(frozen=True)
@@ -37,27 +20,41 @@ class PValues:
     """Of tests in one direction, all (T,), NaN where a test was not made.
 
     ``statistic`` is that of the test asked for: t, Wilcoxon's sum of ranks, or the logarithm of
-    what betting gives. ``adjusted`` are corrected within families.
+    what betting gives. ``adjusted`` are corrected within families. ``direction`` is the side that
+    the evidence is on: 1 above the threshold, -1 below, 0 at it. ``by_bound`` are corrected
+    p-values of columns where nothing varies, by a bound on what other units may have.
     """
 
     statistic: FloatArray
     single: FloatArray
     adjusted: FloatArray
+    direction: FloatArray
+    by_bound: FloatArray
+
+    def shows(self, alpha: float) -> NDArray[np.bool_]:
+        """Which H1 (T,) are shown, by a test or by a bound."""
+        return np.asarray((self.adjusted <= alpha) | (self.by_bound <= alpha))
 
 
 def find_p_values(
-    hypotheses: Hypotheses, options: TestOptions, alternative: Alternative
+    hypotheses: Hypotheses,
+    options: CorrectionOptions,
+    alternative: Alternative,
+    test: str | None = None,
 ) -> PValues:
     """p-values of H1: the mean is greater or less than the threshold, or differs from it.
 
-    Resampling starts from the same seed whatever the direction.
+    By ``test``, or else by the one that ``options`` name. Resampling starts from the same seed
+    whatever the direction.
     """
-    statistic, single = _single(hypotheses, options, alternative)
+    found = _single(hypotheses, options, alternative, test)
     if options.correction == MAX_T:
         adjusted = _max_t(hypotheses, options, alternative)
     else:
-        adjusted = adjust(single, hypotheses.families, options)
-    return PValues(statistic, single, adjusted)
+        adjusted = _adjust(found.p_value, hypotheses.families, options)
+    by_bound = _by_bound(hypotheses, options, alternative)
+    by_bound[~np.isnan(found.p_value)] = np.nan  # betting and draws ask for no variance
+    return PValues(found.statistic, found.p_value, adjusted, found.direction, by_bound)
 
 
 def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float) -> PValues:
@@ -68,72 +65,106 @@ def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float
     does. The thresholds of ``hypotheses`` play no part; statistics are those of the lower end.
     """
     ends: tuple[tuple[float, Alternative], ...] = ((-margin, "greater"), (margin, "less"))
-    both = [_single(hypotheses.against(limit), options, side) for limit, side in ends]
-    single = np.maximum(both[0][1], both[1][1])
+    sides = [(hypotheses.against(limit), side) for limit, side in ends]
+    both = [_single(own, options, side) for own, side in sides]
+    single = np.maximum(both[0].p_value, both[1].p_value)
     if options.correction == MAX_T:
         adjusted = _max_t_of_equivalence(hypotheses, options, margin)
     else:
-        adjusted = adjust(single, hypotheses.families, options)
-    return PValues(both[0][0], single, adjusted)
+        adjusted = _adjust(single, hypotheses.families, options)
+    by_bound = np.maximum(*(_by_bound(own, options, side) for own, side in sides))
+    return PValues(both[0].statistic, single, adjusted, hypotheses.direction, by_bound)
 
 
-def known_bounds(hypotheses: Hypotheses) -> Bounds:
-    """The bounds of the values. Raises UsageError where they are not known."""
-    if hypotheses.bounds is None:
-        raise UsageError(
-            "betting needs the bounds of scores, which are not kept with these; score again, or "
-            "pass another test (--test)"
-        )
-    return hypotheses.bounds
+def find_replicated(
+    parts: Sequence[Hypotheses], at_least: int, independent: bool, options: CorrectionOptions
+) -> PValues:
+    """p-values of H1: the mean is above the threshold in ``at_least`` of several sets of values.
+
+    By the evidence of betting in each (`partial_conjunction`), of which ``statistic`` is the
+    logarithm; ``independent`` says whether the sets share no example.
+    """
+    log_e = np.array([one.betting.test("greater").log_e for one in parts])
+    combined = inference.partial_conjunction(log_e, at_least, independent)
+    return _of_bets(combined, parts[0].families, options)
 
 
-def bet_on(hypotheses: Hypotheses, alternative: Alternative) -> BettingTest:
-    """The test by betting. Raises UsageError where the bounds of values are not known."""
-    if hypotheses.bets is not None:
-        return hypotheses.bets.test(alternative)
-    return betting_test(
-        hypotheses.sample,
-        hypotheses.threshold,
-        known_bounds(hypotheses),
-        alternative=alternative,
-        n_population=hypotheses.n_population,
-    )
+def bets_so_far(
+    bets: RunningBets, families: IntArray, options: CorrectionOptions, alternative: Alternative
+) -> PValues:
+    """p-values by betting on values of which more may come."""
+    return _of_bets(bets.test(alternative).log_e, families, options)
+
+
+def _of_bets(log_e: FloatArray, families: IntArray, options: CorrectionOptions) -> PValues:
+    single = np.exp(-np.maximum(log_e, 0))
+    adjusted = _adjust(single, families, options)
+    return PValues(log_e, single, adjusted, np.sign(log_e), np.full(len(log_e), np.nan))
 
 
 def _single(
-    hypotheses: Hypotheses, options: TestOptions, alternative: Alternative
-) -> tuple[FloatArray, FloatArray]:
-    """Statistics and p-values (T,) of each test by itself."""
-    sample, threshold = hypotheses.sample, hypotheses.threshold
-    if options.test == WILCOXON:
-        ranked = wilcoxon_signed_rank(sample, threshold, alternative)
-        return ranked.statistic, ranked.p_value
-    if options.test == BETTING:
-        bet = bet_on(hypotheses, alternative)
-        return bet.log_e, bet.p_value
-    tested = t_test(sample, threshold, alternative=alternative)
-    if options.test == T:
-        return tested.statistic, tested.p_value
-    resampled = sign_flip_test if options.test == SIGN_FLIP else bootstrap_t_test
-    p_value = resampled(
-        sample,
-        threshold,
-        n_resamples=options.resamples,
-        seed=options.seed,
-        alternative=alternative,
-    )
-    return tested.statistic, p_value
+    hypotheses: Hypotheses,
+    options: CorrectionOptions,
+    alternative: Alternative,
+    test: str | None = None,
+) -> Found:
+    """Each test by itself."""
+    resampling = options if isinstance(options, ResamplingOptions) else ResamplingOptions()
+    name = test or (options.test if isinstance(options, TestOptions) else T)
+    return TESTS[name].find(hypotheses, alternative, resampling.resamples, resampling.seed)
 
 
-def adjust(single: FloatArray, families: IntArray, options: CorrectionOptions) -> FloatArray:
+def _by_bound(
+    hypotheses: Hypotheses, options: CorrectionOptions, alternative: Alternative
+) -> FloatArray:
+    """p-values (T,) of columns where nothing varies, NaN for all others.
+
+    t has no error there. Where values are bounded, betting decides, corrected over all tests of the
+    family. Else no unit is taken to be farther on the other side of the threshold m than the size
+    of what was summed or subtracted: if the mean were m, at most the share size / (size + |c - m|)
+    of units could have the value c, and all n units have it with the n-th power of that.
+    """
+    alike = hypotheses.is_alike
+    if not alike.any():
+        return np.full(hypotheses.n_tests, np.nan)
+    if hypotheses.has_bounds:
+        p = hypotheses.betting.test(alternative).p_value
+    else:
+        p = _of_alike(hypotheses, alternative)
+        p = np.where(alike, p, np.nan)
+    p = np.where(alike & (hypotheses.direction == 0), 1.0, p)
+    correction = options.correction if options.correction in CORRECTIONS else "holm"
+    return np.where(alike, _adjust(p, hypotheses.families, options, correction), np.nan)
+
+
+def _of_alike(hypotheses: Hypotheses, alternative: Alternative) -> FloatArray:
+    distance = hypotheses.moments.mean - hypotheses.threshold
+    size = np.maximum(hypotheses.size, np.finfo(np.float64).tiny)
+    p = (size / (size + np.abs(distance))) ** hypotheses.moments.n_clusters
+    if alternative == "two-sided":
+        return np.asarray(np.minimum(1, 2 * p))
+    return np.where(distance > 0 if alternative == "greater" else distance < 0, p, 1.0)
+
+
+def _adjust(
+    single: FloatArray,
+    families: IntArray,
+    options: CorrectionOptions,
+    correction: str | None = None,
+) -> FloatArray:
     """p-values (T,) corrected within families."""
-    return adjust_p_values(single, options.correction, families, options.alpha)
+    return inference.adjust_p_values(
+        single, correction or options.correction, families, options.alpha
+    )
 
 
-def _max_t(hypotheses: Hypotheses, options: TestOptions, alternative: Alternative) -> FloatArray:
+def _max_t(
+    hypotheses: Hypotheses, options: CorrectionOptions, alternative: Alternative
+) -> FloatArray:
+    assert isinstance(options, TestOptions)  # the only ones with this correction
     adjusted = np.full(hypotheses.n_tests, np.nan)
     for columns in hypotheses.columns_by_family:
-        adjusted[columns] = step_down_max_t(
+        adjusted[columns] = inference.step_down_max_t(
             hypotheses.sample.take(columns),
             hypotheses.threshold[columns],
             n_resamples=options.resamples,
@@ -156,7 +187,7 @@ def _max_t_of_equivalence(
     for columns in hypotheses.columns_by_family:
         own = values[:, columns]
         ends = np.concatenate([margin + own, margin - own], axis=1)
-        stepped = step_down_max_t(
+        stepped = inference.step_down_max_t(
             Sample(ends, hypotheses.sample.clusters),
             0,
             n_resamples=options.resamples,

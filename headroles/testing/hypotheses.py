@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference import OK, Bounds, Moments, RunningBets, Sample, t_test
-
-ROUNDING = 1e-5
-"""What differs by less, of the size of the values, is the same: float32 scores of uniform attention
-over 145 tokens, which are 1 (bias) or 0 (excess), were found to deviate by up to 1.3e-6."""
+from headroles import inference
+from headroles.errors import StatisticsError, UsageError
+from headroles.inference import DEGENERATE, OK, Bounds, Moments, RunningBets, Sample
+from headroles.rounding import MODEL_TERMS, rounding_bound
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
@@ -23,19 +23,20 @@ class Hypotheses:
     """For each of T tests, H0: the mean of a column of values is ``threshold``, at its limit.
 
     ``sample`` has the values (examples, T), NaN where an example has none, and the clusters of the
-    examples. ``threshold`` (T,) is in units of the values. ``labels`` (T,) number what the tests
-    are of, and ``names`` are what messages call these. ``families`` (T,) label what is corrected
-    together. ``bounds`` are those of the values, None where they are not known.
-    ``n_population`` is the number of units (clusters, or examples) of which those of the sample
-    were drawn in random order, if the means are those over all of them; None for means over all
-    units there could be. ``called`` is what messages call all values together, if they are not
-    the scores of roles. ``bets`` are those that were made on values that came in blocks, and were
-    not kept. ``least_size`` is the size below which rounding does not get smaller: scores come of
-    uniform attention, which is 1; losses and derivatives may be as small as they like.
+    examples. ``threshold`` (T,) is in units of the values. ``size`` (T,) is how large the numbers
+    are, added up, that the values are sums or differences of: it decides what is rounding.
+    ``labels`` (T,) number what the tests are of, and ``names`` are what messages call these.
+    ``families`` (T,) label what is corrected together. ``bounds`` are those of the values, None
+    where they are not known. ``n_population`` is the number of units (clusters, or examples) of
+    which those of the sample were drawn in random order, if the means are those over all of them;
+    None for means over all units there could be. ``called`` is what messages call all values
+    together, if they are not the scores of roles. ``bets`` are those that were made on values that
+    came in blocks, and were not kept.
     """
 
     sample: Sample
     threshold: FloatArray
+    size: FloatArray
     labels: IntArray
     names: tuple[str, ...]
     families: IntArray
@@ -44,47 +45,90 @@ class Hypotheses:
     n_population: int | None = None
     called: str = ""
     bets: RunningBets | None = None
-    least_size: float = 1.0
 
     @classmethod
     def of(
         cls,
-        values: NDArray[np.floating],
+        values: NDArray[np.floating] | Sample,
         threshold: ArrayLike,
         *,
-        labels: IntArray,
-        names: tuple[str, ...],
+        size: ArrayLike,
+        labels: IntArray | None = None,
+        names: tuple[str, ...] = ("tests",),
         family: str = "all",
         clusters: IntArray | None = None,
-        ddof: int = 1,
-        size: FloatArray | None = None,
+        is_clustered: bool | None = None,
         bounds: Bounds | None = None,
         n_population: int | None = None,
         called: str = "",
-        least_size: float = 1.0,
+        bets: RunningBets | None = None,
     ) -> Hypotheses:
         """Hypotheses of values; columns that vary by rounding alone get their mean for all values.
 
-        ``family`` is that of `LevelOptions`. ``size`` (T,) is how large the numbers are that the
-        values are differences of, None for values that stand for themselves.
+        Args:
+            values: (examples, T), or a sample, which has its clusters.
+            threshold: a number, or one for each test.
+            size: a number, or one for each test: `size_of` what was subtracted, for example.
+            labels: (T,); None for tests of one kind.
+            names: of the kinds.
+            family: that of `LevelOptions`.
+            clusters: (examples,) of values that are no sample.
+            is_clustered: whether a sample is clustered.
+            bounds: of the values, if they are known.
+            n_population: of which the units were drawn, if it is finite.
+            called: what messages call the values.
+            bets: made on values that came in blocks.
+
+        Raises:
+            StatisticsError: what `Sample.of` refuses, and a size that is negative or not finite.
         """
+        sample = Sample.of(values, clusters)
+        sizes = np.broadcast_to(np.asarray(size, dtype=np.float64), (sample.n_tests,))
+        if not (np.isfinite(sizes) & (sizes >= 0)).all():
+            raise StatisticsError(
+                "a size of what was summed or subtracted is below 0 or not finite"
+            )
+        kinds = np.zeros(sample.n_tests, dtype=np.intp) if labels is None else labels
         return cls(
-            sample=without_rounding(Sample.of(values, clusters, ddof, size), least_size),
-            threshold=np.broadcast_to(np.asarray(threshold, dtype=np.float64), labels.shape),
-            labels=labels,
+            sample=_without_rounding(sample, rounding_bound(sizes, MODEL_TERMS)),
+            threshold=np.broadcast_to(np.asarray(threshold, dtype=np.float64), kinds.shape),
+            size=sizes,
+            labels=kinds,
             names=names,
-            families=families_of(labels, family),
-            is_clustered=clusters is not None,
+            families=families_of(kinds, family),
+            is_clustered=clusters is not None if is_clustered is None else is_clustered,
             bounds=bounds,
             n_population=n_population,
             called=called,
-            least_size=least_size,
+            bets=bets,
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Hypotheses]) -> Hypotheses:
+        """Tests of different examples, all corrected together, of which t alone can be made."""
+        return cls.of(
+            inference.SummedSample.joined([one.sample for one in parts]),
+            np.concatenate([one.threshold for one in parts]),
+            size=np.concatenate([one.size for one in parts]),
+            called=parts[0].called,
+        )
+
+    @classmethod
+    def of_draws(
+        cls, observed: ArrayLike, drawn: NDArray[np.floating], *, size: ArrayLike
+    ) -> Hypotheses:
+        """H0: each of T observations is like draws (B, T), for the test `RANK`.
+
+        The draws are the values and the observations the thresholds: H1 ``"greater"`` is that an
+        observation is larger than draws are. Draws of one column may serve all observations.
+        """
+        limits = np.atleast_1d(np.asarray(observed, dtype=np.float64))
+        return cls.of(np.broadcast_to(drawn, (len(drawn), len(limits))), limits, size=size)
 
     def against(self, threshold: ArrayLike) -> Hypotheses:
         """The same tests against another threshold."""
         limits = np.asarray(threshold, dtype=np.float64)
-        return replace(self, threshold=np.broadcast_to(limits, self.labels.shape))
+        return replace(self, threshold=np.broadcast_to(limits, self.labels.shape), bets=None)
 
     @property
     def n_tests(self) -> int:
@@ -104,17 +148,36 @@ class Hypotheses:
     @property
     def effect_size(self) -> FloatArray:
         """(mean - threshold) / sd of each test, NaN where nothing varies."""
-        return t_test(self.sample, self.threshold).effect_size
+        return inference.t_test(self.sample, self.threshold).effect_size
 
     @property
     def has_bounds(self) -> bool:
         """Whether the bounds of the values are known, or bets were made by them already."""
         return self.bounds is not None or self.bets is not None
 
+    @cached_property
+    def betting(self) -> RunningBets:
+        """The bets on all values. Raises UsageError where the bounds of values are not known."""
+        if self.bets is not None:
+            return self.bets
+        if self.bounds is None:
+            raise UsageError(
+                "betting needs the bounds of scores, which are not kept with these; score again, "
+                "or pass another test (--test)"
+            )
+        bets = RunningBets(self.threshold, self.n_population)
+        bets.add(self.sample, self.bounds)
+        return bets
+
     @property
     def is_tested(self) -> NDArray[np.bool_]:
         """Which tests can be made."""
         return np.asarray(self.moments.status == OK)
+
+    @property
+    def is_alike(self) -> NDArray[np.bool_]:
+        """Which tests (T,) are of values that do not vary, but for rounding."""
+        return np.asarray(self.moments.status == DEGENERATE)
 
     @cached_property
     def columns_by_family(self) -> list[IntArray]:
@@ -124,7 +187,15 @@ class Hypotheses:
     @property
     def rounding(self) -> FloatArray:
         """How far (T,) a mean may be off by rounding alone."""
-        return _rounding(self.sample, self.least_size)
+        return rounding_bound(self.size, MODEL_TERMS)
+
+    @property
+    def direction(self) -> FloatArray:
+        """On which side (T,) of its threshold each mean lies: 1, -1, or 0 within rounding."""
+        distance = self.moments.mean - self.threshold
+        resolution = inference.resolution_of(self.sample.values)
+        tolerance = self.rounding + resolution * np.abs(self.threshold)
+        return np.where(np.abs(distance) <= tolerance, 0.0, np.sign(distance))
 
     @property
     def units(self) -> str:
@@ -137,18 +208,30 @@ def families_of(labels: IntArray, family: str) -> IntArray:
     return labels if family == "role" else np.zeros_like(labels)
 
 
-def _rounding(sample: Sample, least_size: float) -> FloatArray:
-    size = np.abs(sample.moments.mean) if sample.size is None else sample.size
-    return np.asarray(ROUNDING * np.fmax(least_size, size))
+def size_of(*values: NDArray[np.floating]) -> FloatArray:
+    """How large (T,) matrices (..., T) are together: the sum of their root mean squares.
+
+    Missing values have no part; a column without any has size 0.
+    """
+    total = np.zeros(values[0].shape[-1])
+    for one in values:
+        rows = one.reshape(-1, one.shape[-1])
+        n = np.maximum(1, (~np.isnan(rows)).sum(axis=0))
+        total = total + np.sqrt(np.nansum(np.square(rows, dtype=np.float64), axis=0) / n)
+    return total
 
 
-def without_rounding(sample: Sample, least_size: float = 1.0) -> Sample:
+def size_of_scores(sample: Sample) -> FloatArray:
+    """How large (T,) scores are of: uniform attention is 1, however small a score is."""
+    return np.asarray(np.fmax(1.0, np.abs(sample.moments.mean)))
+
+
+def _without_rounding(sample: Sample, rounding: FloatArray) -> Sample:
     """The same sample with the mean for all values of columns that vary by rounding alone.
 
     The procedures of `headroles.inference` know no unit and take rounding relative to the mean.
     Scores less uniform attention, contrasts, and differences of scores are rounding around 0 where
     there is nothing else, which relatively is much.
     """
-    moments = sample.moments
-    alike = moments.sd < _rounding(sample, least_size)  # false for NaN: single examples
+    alike = sample.moments.sd < rounding  # false for NaN: single examples
     return sample.with_means_alone(alike) if alike.any() else sample

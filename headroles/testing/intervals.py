@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles import inference
 from headroles.errors import UsageError
-from headroles.inference import (
-    NO,
-    YES,
-    Intervals,
-    bca_interval,
-    bootstrap_t_interval,
-    simultaneous_intervals,
-    t_interval,
-)
+from headroles.inference import Intervals
+from headroles.testing.answers import NO, YES
+from headroles.testing.catalogue import FCR, INTERVALS, SIMULTANEOUS
 from headroles.testing.hypotheses import Hypotheses
-from headroles.testing.options import BY_T, FCR, SIMULTANEOUS, TestOptions
+from headroles.testing.options import TestOptions
 
 
 def find_intervals(
@@ -28,28 +21,21 @@ def find_intervals(
 
     Those adjusted for selection need the ``answers`` (T,) that tests are selected by.
     """
-    confidence, sample = 1 - options.alpha, hypotheses.sample
-    if options.interval == BY_T:
-        return t_interval(sample, confidence=confidence)
     if options.interval == FCR:
         if answers is None:
             raise UsageError(f"intervals {FCR} are of tests with answers; pass another interval")
         return _intervals_of_selected(hypotheses, options.alpha, answers)
-    find: Callable[..., Intervals] = {
-        SIMULTANEOUS: simultaneous_intervals,
-        "bca": bca_interval,
-        "bootstrap_t": bootstrap_t_interval,
-    }[options.interval]
+    asked = INTERVALS[options.interval]
+    resampling = {"n_resamples": options.resamples, "seed": options.seed}
     parts = [np.arange(hypotheses.n_tests)]
     if options.interval == SIMULTANEOUS:
         parts = hypotheses.columns_by_family
     low, high = np.full((2, hypotheses.n_tests), np.nan)
     for columns in parts:
-        found = find(
-            sample.take(columns),
-            confidence=confidence,
-            n_resamples=options.resamples,
-            seed=options.seed,
+        found = asked.find(
+            hypotheses.sample.take(columns),
+            confidence=1 - options.alpha,
+            **(resampling if asked.is_resampled else {}),
         )
         low[columns], high[columns] = found.ci_low, found.ci_high
     return Intervals(low, high)
@@ -69,6 +55,8 @@ def _intervals_of_selected(
             selected = columns[(answers[columns] == given) & hypotheses.is_tested[columns]]
             if len(selected):
                 share = len(selected) / hypotheses.is_tested[columns].sum()
-                found = t_interval(hypotheses.sample.take(selected), confidence=1 - alpha * share)
+                found = inference.t_interval(
+                    hypotheses.sample.take(selected), confidence=1 - alpha * share
+                )
                 low[selected], high[selected] = found.ci_low, found.ci_high
     return Intervals(low, high)

@@ -7,20 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.inference import DEGENERATE, UNTESTABLE
+from headroles.inference import UNTESTABLE
+from headroles.testing.catalogue import BY_T, FCR, SIGN_FLIP, SIMULTANEOUS, TESTS, T
 from headroles.testing.evidence import PValues
 from headroles.testing.hypotheses import Hypotheses, IntArray
-from headroles.testing.options import (
-    BETTING,
-    BOOTSTRAP_T,
-    BY_T,
-    FCR,
-    MAX_T,
-    SIGN_FLIP,
-    SIMULTANEOUS,
-    T,
-    TestOptions,
-)
+from headroles.testing.options import MAX_T, TestOptions
 from headroles.wording import listed
 
 FEW = 20
@@ -53,17 +44,18 @@ def find_notes(
     Why it was not made comes first, then the study's ``own`` notes, then skewness. Tests by
     betting ask neither for variance nor for a distribution.
     """
-    by_betting = test == BETTING
+    by_betting = TESTS[test].takes_bounds
     moments = hypotheses.moments
     untestable = moments.status == UNTESTABLE
+    by = "the bounds of scores" if hypotheses.has_bounds else "the number of " + hypotheses.units
     own = np.full(hypotheses.n_tests, "", dtype=object) if own is None else own
     cases: list[tuple[NDArray[np.bool_], Any]] = [
         (untestable & (moments.n < 2), "untestable: fewer than two examples"),
         (untestable & (moments.n_clusters < 2), "untestable: fewer than two clusters"),
         (untestable, "untestable: the clusters cancel"),
         (
-            (moments.status == DEGENERATE) & (not by_betting),
-            "degenerate: zero variance, decided by the mean",
+            hypotheses.is_alike & (not by_betting),
+            f"degenerate: no variance, decided by {by} alone",
         ),
         (own != "", own),
         (is_skewed(hypotheses) & (not by_betting), SKEWED),
@@ -82,7 +74,7 @@ def find_warnings(
     ``tested`` are those of one direction, or two-sided ones if ``sides`` is 2.
     """
     found = _family_wise(hypotheses, options, sides)
-    if options.test != BETTING:
+    if not TESTS[options.test].takes_bounds:
         found += [
             _few(hypotheses, options),
             _skewed(hypotheses),
@@ -99,7 +91,7 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> li
     """
     by_betting = sides == 1 and hypotheses.has_bounds
     claims = []
-    if options.correction in FAMILY_WISE and options.test != BETTING:
+    if options.correction in FAMILY_WISE and not TESTS[options.test].takes_bounds:
         keeps = "headroles assign --test betting keeps"
         cure = keeps if by_betting else "--correction fdr_bh asks less than"
         claims.append((f"the correction {options.correction} promises", options.test, cure))
@@ -171,7 +163,7 @@ def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: PValues,
     """Resampled p-values come in steps: the smallest may be too large for any rejection."""
     made = ~np.isnan(tested.single)
     sizes = [int(made[columns].sum()) for columns in hypotheses.columns_by_family]
-    if options.test not in (SIGN_FLIP, BOOTSTRAP_T) or not any(sizes):
+    if not TESTS[options.test].is_resampled or not any(sizes):
         return ""
     flips = 2 ** int(hypotheses.moments.n_clusters.max())
     # Of few clusters all flips are gone through, the one that changes nothing among them.

@@ -9,21 +9,20 @@ from typing import Annotated, ClassVar
 from headroles.errors import UsageError
 from headroles.inference import CORRECTIONS
 from headroles.options import Option, Options
-
-T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T, BETTING = TESTS = (
-    "t",
-    "wilcoxon",
-    "sign_flip",
-    "bootstrap_t",
-    "betting",
+from headroles.testing.catalogue import (
+    BY_T,
+    INTERVALS,
+    OFFERED,
+    SIGN_FLIP,
+    SIMULTANEOUS,
+    TESTS,
+    T,
 )
+
 MAX_T = "max_t"
 TEST_CORRECTIONS = (*CORRECTIONS, MAX_T)
 TEST_FAMILIES = ("all", "role")
 CLUSTERS = ("auto", "document", "none")
-FCR, SIMULTANEOUS = "fcr", "simultaneous"
-BY_T = "t"
-INTERVALS = (BY_T, "bootstrap_t", "bca", FCR, SIMULTANEOUS)
 _NEVER_BELOW = "Adjusted p-values are never below those of the single tests."
 
 
@@ -152,7 +151,7 @@ class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
             "scores alone, valid for any number of examples and any distribution; it tests a "
             "weighted mean: clusters count the same each, examples of wide bounds less.",
             words="the test",
-            choices=TESTS,
+            choices=OFFERED,
         ),
     ] = T
     interval: Annotated[
@@ -163,7 +162,7 @@ class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
             "answer, adjusted for having been selected by it (false coverage rate), and missing "
             "for the undecided; the others hold for each mean by itself.",
             words="the interval",
-            choices=INTERVALS,
+            choices=tuple(INTERVALS),
         ),
     ] = BY_T
 
@@ -171,9 +170,9 @@ class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
         """Refuse tests, corrections, clusters and intervals that do not go together."""
         super().check()
         check_max_t(self.test, self.correction)
-        if self.test == WILCOXON and self.clusters != "none":
+        if TESTS[self.test].takes_independent and self.clusters != "none":
             raise UsageError(
-                "the Wilcoxon test takes examples as independent; pass clusters='none' "
+                f"{TESTS[self.test].words} take examples as independent; pass clusters='none' "
                 "(--clusters none) to have it so, or test='sign_flip' (--test sign_flip)"
             )
         check_resamples(self.interval, self.alpha, self.resamples)
@@ -199,28 +198,9 @@ def check_resamples(interval: str, alpha: float, resamples: int) -> None:
         )
 
 
-TEST_NAMES = {
-    T: "t-tests",
-    WILCOXON: "Wilcoxon signed-rank tests",
-    SIGN_FLIP: "sign-flip tests",
-    BOOTSTRAP_T: "bootstrap-t tests",
-    BETTING: "tests by betting",
-}
-"""What people call the tests."""
-
-
-_INTERVAL_NAMES = {
-    BY_T: "t, each for one head by itself",
-    "bootstrap_t": "bootstrap-t, each for one head by itself",
-    "bca": "BCa, each for one head by itself",
-    FCR: "t, adjusted for the selection of heads with the same answer",
-    SIMULTANEOUS: "for all heads and roles of a family at once",
-}
-
-
 def describe_interval(interval: str, alpha: float) -> str:
     """What confidence intervals hold for, for people."""
-    return f"intervals of {100 * (1 - alpha):g} %: {_INTERVAL_NAMES[interval]}"
+    return f"intervals of {100 * (1 - alpha):g} %: {INTERVALS[interval].words}"
 
 
 def describe_correction(correction: str, family: str) -> str:

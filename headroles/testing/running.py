@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.inference import Alternative, Bounds, RunningBets, Sample, decide
-from headroles.testing.evidence import adjust
+from headroles.inference import Bounds, RunningBets, Sample
+from headroles.testing.answers import answer
+from headroles.testing.evidence import bets_so_far
 from headroles.testing.hypotheses import FloatArray, IntArray, families_of
 from headroles.testing.options import LevelOptions
 
@@ -43,8 +44,8 @@ class RunningAnswers:
 
     def look(self) -> NDArray[np.str_]:
         """The answers (T,) so far."""
-        above, below = (self._adjusted(side) for side in ("greater", "less"))
-        return decide(above, below, self._options.alpha)
-
-    def _adjusted(self, side: Alternative) -> FloatArray:
-        return adjust(self._bets.test(side).p_value, self._families, self._options)
+        above, below = (
+            bets_so_far(self._bets, self._families, self._options, side)
+            for side in ("greater", "less")
+        )
+        return answer(above, below, self._options.alpha)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headroles.inference import Sample, t_interval, t_test
+from headroles.inference import Sample, crossed_sample, t_interval, t_test
 
 
 @pytest.fixture
@@ -60,6 +60,11 @@ def one_sample_t(
         ci_low=intervals.ci_low,
         ci_high=intervals.ci_high,
     )
+
+
+def crossed_t(values: Any, confidence: float = 0.95) -> SimpleNamespace:
+    """The two-sided t-test against 0, and the t interval, of examples crossed with draws."""
+    return one_sample_t(crossed_sample(values), 0, confidence, alternative="two-sided")
 
 
 def plain_robust_t(values: Any, threshold: Any, clusters: Any) -> SimpleNamespace:

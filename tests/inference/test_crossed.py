@@ -7,17 +7,18 @@ import pytest
 from scipy import stats
 
 from headroles.errors import StatisticsError
-from headroles.inference import crossed_t_test
+from headroles.inference import crossed_sample
+from tests.inference.conftest import crossed_t
 
 
 def test_one_draw_is_the_t_test_of_scipy() -> None:
     values = np.random.default_rng(1).normal(0.3, 1, size=(30, 1, 4))
-    found = crossed_t_test(values)
+    found = crossed_t(values, 0.9)
     expected = stats.ttest_1samp(values[:, 0], 0)
     assert found.p_value == pytest.approx(expected.pvalue)
-    limits, interval = found.interval(0.9), expected.confidence_interval(0.9)
-    assert limits.ci_low == pytest.approx(interval.low)
-    assert limits.ci_high == pytest.approx(interval.high)
+    interval = expected.confidence_interval(0.9)
+    assert found.ci_low == pytest.approx(interval.low)
+    assert found.ci_high == pytest.approx(interval.high)
 
 
 def test_is_the_quasi_f_of_clark() -> None:
@@ -29,7 +30,7 @@ def test_is_the_quasi_f_of_clark() -> None:
     f2 = stats.ttest_1samp(values.mean(0)[:, 0], 0).statistic ** 2
     min_f = f1 * f2 / (f1 + f2)
     df = (f1 + f2) ** 2 / (f1**2 / 5 + f2**2 / 19)
-    found = crossed_t_test(values)
+    found = crossed_t(values)
     assert found.df[0] == pytest.approx(df)
     assert found.p_value[0] == pytest.approx(stats.f.sf(min_f, 1, df))
 
@@ -41,7 +42,7 @@ def test_draws_that_are_taken_as_the_only_ones_find_what_is_not_there() -> None:
     values = draws + 0.5 * rng.normal(size=(200, 5, 2000))
     over_examples = stats.ttest_1samp(values.mean(1), 0).pvalue
     assert (over_examples < 0.05).mean() > 0.8
-    assert (crossed_t_test(values).p_value < 0.05).mean() == pytest.approx(0.05, abs=0.015)
+    assert (crossed_t(values).p_value < 0.05).mean() == pytest.approx(0.05, abs=0.015)
 
 
 @pytest.mark.parametrize("n_draws", [2, 3, 4])
@@ -51,24 +52,23 @@ def test_few_draws_do_not_err_too_often(n_draws: int, share: float) -> None:
     rng = np.random.default_rng(4)
     draws = rng.normal(size=(1, n_draws, 4000)) * share / np.sqrt(40)
     values = draws + rng.normal(size=(40, 1, 4000))
-    found = crossed_t_test(values)
+    found = crossed_t(values)
     assert (found.p_value < 0.05).mean() < 0.056
-    limits = found.interval()
-    assert ((limits.ci_low < 0) & (limits.ci_high > 0)).mean() > 0.944
+    assert ((found.ci_low < 0) & (found.ci_high > 0)).mean() > 0.944
 
 
 def test_few_draws_that_are_alike_are_one() -> None:
     values = np.random.default_rng(5).normal(0.3, 1, size=(30, 1, 4))
-    expected = crossed_t_test(values)
-    assert crossed_t_test(np.repeat(values, 3, axis=1)).df == pytest.approx(expected.df)
+    expected = crossed_t(values)
+    assert crossed_t(np.repeat(values, 3, axis=1)).df == pytest.approx(expected.df)
 
 
 def test_what_does_not_vary() -> None:
     values = np.ones((4, 3, 2))
     values[:, :, 1] = np.arange(4)[:, None]
-    found = crossed_t_test(values)
+    found = crossed_t(values)
     assert np.isnan(found.p_value[0])
-    assert (found.interval().ci_low[0], found.interval().ci_high[0]) == (1, 1)
+    assert (found.ci_low[0], found.ci_high[0]) == (1, 1)
     assert found.p_value[1] == pytest.approx(stats.ttest_1samp([0, 1, 2, 3], 0).pvalue)
 
 
@@ -77,4 +77,4 @@ def test_what_does_not_vary() -> None:
 )
 def test_what_it_is_not_defined_for(values: np.ndarray) -> None:
     with pytest.raises(StatisticsError, match="values"):
-        crossed_t_test(values)
+        crossed_sample(values)

@@ -18,9 +18,9 @@ def test_is_that_of_statsmodels() -> None:
         table = [[(column & reference[:, 0]).sum(), (column & ~reference[:, 0]).sum()]]
         table.append([(~column & reference[:, 0]).sum(), (~column & ~reference[:, 0]).sum()])
         expected.append(float(mcnemar(table, exact=True).pvalue))
-    assert mcnemar_test(right, reference) == pytest.approx(expected)
+    assert mcnemar_test(right.astype(int) - reference) == pytest.approx(expected)
 
 
 def test_without_a_difference() -> None:
     answers = np.array([[True], [False], [True]])
-    assert mcnemar_test(answers, answers) == pytest.approx([1])
+    assert mcnemar_test(0 * answers) == pytest.approx([1])

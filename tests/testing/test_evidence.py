@@ -20,28 +20,30 @@ from statsmodels.stats.weightstats import ttost_paired
 from headroles import assign_roles
 from headroles.errors import UsageError
 from headroles.inference import (
-    ANSWERS,
     CORRECTIONS,
     Alternative,
     Bounds,
+    Sample,
     bca_interval,
     simultaneous_intervals,
 )
 from headroles.testing import (
+    ANSWERS,
+    BETTING,
     Hypotheses,
     TestOptions,
     answer,
-    differs,
+    certify,
     find_equivalence,
     find_intervals,
     find_notes,
     find_p_values,
     find_warnings,
-    is_equivalent,
     is_skewed,
+    size_of_scores,
 )
+from headroles.testing import OFFERED as TESTS
 from headroles.testing.notes import FEW
-from headroles.testing.options import BETTING, TESTS
 from tests.conftest import make_scores
 
 FloatArray = NDArray[np.float64]
@@ -92,13 +94,15 @@ def question(
     clusters = None
     if documents is not None and asked.clusters != "none":
         clusters = np.unique(documents, return_inverse=True)[1]
+    sample = Sample.of(np.moveaxis(np.asarray(values), -1, 1).reshape(n, -1), clusters)
     hypotheses = Hypotheses.of(
-        np.moveaxis(np.asarray(values), -1, 1).reshape(n, -1),
+        sample,
         threshold,
+        size=size_of_scores(sample),
         labels=np.repeat(np.arange(n_roles), np.prod(shape)),
         names=tuple(f"r{role}" for role in range(n_roles)),
         family=asked.family,
-        clusters=clusters,
+        is_clustered=clusters is not None,
         bounds=None if bound is None else bounds_of(n, n_roles, int(np.prod(shape)), bound),
     )
     return Question(hypotheses, asked)
@@ -126,7 +130,7 @@ def outcome_of(asked: Question) -> SimpleNamespace:
         p_above_adjusted=above.adjusted,
         p_below=below.single,
         p_below_adjusted=below.adjusted,
-        answer=answer(hypotheses, above, below, options.alpha),
+        answer=answer(above, below, options.alpha),
         tested=above,
     )
 
@@ -338,19 +342,34 @@ class TestAnswers:
         assert back.answer.tolist() == [opposite[answer] for answer in there.answer]
         assert len(set(there.answer)) == 3
 
-    def test_where_nothing_varies_the_mean_decides(self) -> None:
-        values = np.broadcast_to(
-            np.array([0.1, 0.2, 0.3, 0.2 * (1 + 1e-7)]).reshape(1, 4, 1), (5, 1, 4, 1)
-        )
-        found = outcome_of(question(values, threshold=0.2))
-        assert found.answer.tolist() == ["no", "undecided", "yes", "undecided"]
+    @pytest.mark.parametrize(("n", "decided"), [(2, False), (5, False), (60, True)])
+    def test_where_nothing_varies_the_number_of_units_decides(self, n: int, decided: bool) -> None:
+        levels = np.array([0.1, 0.2, 0.3, 0.2 * (1 + 1e-7)]).reshape(1, 4, 1)
+        found = outcome_of(question(np.broadcast_to(levels, (n, 1, 4, 1)), threshold=0.2))
+        expected = ["no", "undecided", "yes", "undecided"] if decided else ["undecided"] * 4
+        assert found.answer.tolist() == expected
         assert np.isnan(found.p_above).all()
+
+    @pytest.mark.parametrize("n", [2, 8, 16, 60])
+    def test_where_nothing_varies_betting_decides_if_it_can(self, n: int) -> None:
+        """Over documents, and corrected: what is answered is what is certified."""
+        levels = np.array([-0.9, 0.0, 0.2, 0.9]).reshape(1, 4, 1)
+        values = np.broadcast_to(levels, (2 * n, 1, 4, 1))
+        documents = [f"d{k % n}" for k in range(2 * n)]
+        asked = question(values, documents, threshold=0.2, bound=1)
+        betting = question(values, documents, threshold=0.2, bound=1, test="betting")
+        found = outcome_of(asked).answer.tolist()
+        assert found == outcome_of(betting).answer.tolist()
+        assert found[2] == "undecided"
+        assert (found[0] == "no") == (n > 2)
+        assert certify(asked.hypotheses, asked.options).answers.tolist() == found
 
     @pytest.mark.parametrize("value", [2e-9, -2e-9, 9e-6])
     def test_rounding_is_not_above_a_threshold_of_zero(self, value: float) -> None:
         found = outcome_of(question(np.full((5, 1, 1, 1), value), threshold=0))
         assert found.answer.tolist() == ["undecided"]
-        assert outcome_of(question(np.full((5, 1, 1, 1), 2e-5), threshold=0)).answer == "yes"
+        many = question(np.full((10**6, 1, 1, 1), value), threshold=0)
+        assert outcome_of(many).answer.tolist() == ["undecided"]
 
     @pytest.mark.parametrize("documents", [None, DOCUMENTS])
     @pytest.mark.parametrize("test", [test for test in TESTS if test != BETTING])
@@ -362,12 +381,13 @@ class TestAnswers:
         values = rng.normal([1.2e-8, 0.1], [2e-8, 2e-5], (24, 1, 1, 2)).transpose(0, 1, 3, 2)
         values[3] = np.nan
         options = {"clusters": "none"} if test == "wilcoxon" else {}
-        for threshold, expected in ((0.1, "no"), (0.0, "undecided"), (-0.1, "yes")):
+        for threshold, expected in ((0.9, "no"), (0.0, "undecided"), (-0.9, "yes")):
             asked = question(values, documents, test=test, threshold=threshold, **options)
             found = outcome_of(asked)
             assert found.answer[0] == expected
+            units = "documents" if documents and not options else "examples"
             assert find_notes(asked.hypotheses).tolist() == [
-                "degenerate: zero variance, decided by the mean",
+                f"degenerate: no variance, decided by the number of {units} alone",
                 "",
             ]
             assert np.isnan([found.p_above, found.p_below]).tolist() == [[True, False]] * 2
@@ -418,9 +438,9 @@ def test_notes() -> None:
         "untestable: fewer than two examples",
         "untestable: fewer than two clusters",
         "untestable: the clusters cancel",
-        "degenerate: zero variance, decided by the mean",
+        "degenerate: no variance, decided by the number of documents alone",
     ]
-    assert found.answer.tolist() == ["untestable"] * 3 + ["yes"]
+    assert found.answer.tolist() == ["untestable"] * 3 + ["undecided"]
 
 
 class TestWarnings:
@@ -594,30 +614,24 @@ class TestEquivalence:
                 expected = ttost_paired(column, np.zeros_like(column), -0.3, 0.3)[0]
                 assert p == pytest.approx(expected)
 
-    def test_where_nothing_varies_the_mean_decides(self) -> None:
-        values = np.broadcast_to(np.array([0.0, 5e-6, 0.1, 0.6]).reshape(1, 1, 4, 1), (6, 1, 4, 1))
+    @pytest.mark.parametrize(("n", "enough"), [(2, False), (60, True)])
+    def test_where_nothing_varies_the_number_of_units_decides(self, n: int, enough: bool) -> None:
+        values = np.broadcast_to(np.array([0.0, 5e-6, 0.1, 0.6]).reshape(1, 1, 4, 1), (n, 1, 4, 1))
         asked = question(values, threshold=0)
         equivalence = find_equivalence(asked.hypotheses, asked.options, 0.5)
         change = find_p_values(asked.hypotheses, asked.options, "two-sided")
         assert np.isnan(equivalence.single).all()
-        assert differs(asked.hypotheses, change, 0.05).tolist() == [False, False, True, True]
-        near = is_equivalent(asked.hypotheses, equivalence, 0.5, 0.05)
-        assert near.tolist() == [True, True, True, False]
+        assert change.shows(0.05).tolist() == [False, False, enough, enough]
+        assert equivalence.shows(0.05).tolist() == [enough] * 3 + [False]
 
 
 def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> None:
     """Noise of 2e-4 in scores near 100, as another batch size makes it, is no change."""
     rng = np.random.default_rng(0)
     differences = rng.normal(1e-4, 1e-4, (200, 2))
-    hypotheses = Hypotheses.of(
-        differences,
-        0,
-        labels=np.zeros(2, dtype=np.intp),
-        names=("r",),
-        size=np.array([100.0, 1.0]),
-    )
+    hypotheses = Hypotheses.of(differences, 0, size=np.array([100.0, 1.0]))
     change = find_p_values(hypotheses, TestOptions(), "two-sided")
-    assert differs(hypotheses, change, 0.05).tolist() == [False, True]
+    assert change.shows(0.05).tolist() == [False, True]
     assert np.isnan(change.single).tolist() == [True, False]
 
 
@@ -658,7 +672,7 @@ class TestBetting:
         assert found.answer.tolist() == ["no", "no", "undecided", "yes"]
         few = question(np.full((4, 1, 1, 1), 0.1), None, 0.5, bound=1, test="betting")
         assert outcome_of(few).answer.tolist() == ["undecided"]
-        assert outcome_of(question(few.values[:, :, None, None], None, 0.5)).answer == "no"
+        assert outcome_of(question(few.values[:, :, None, None], None, 0.5)).answer == "undecided"
 
     def test_it_needs_neither_notes_nor_warnings(self) -> None:
         asked = self.asked()
@@ -678,7 +692,7 @@ class TestSelection:
         asked = question(values_of(60), correction="fdr_bh", interval="fcr")
         hypotheses, options = asked.hypotheses, asked.options
         above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
-        answers = answer(hypotheses, above, below, options.alpha)
+        answers = answer(above, below, options.alpha)
         found = find_intervals(hypotheses, options, answers)
         assert set(answers) == {"yes", "no", "undecided"}
         for test, column in enumerate(columns_of(asked)):
@@ -701,7 +715,7 @@ class TestSelection:
                 asked = question(values, interval=interval, clusters="none")
                 hypotheses, options = asked.hypotheses, asked.options
                 above, below = (find_p_values(hypotheses, options, side) for side in SIDES)
-                answers = answer(hypotheses, above, below, options.alpha)
+                answers = answer(above, below, options.alpha)
                 found = find_intervals(hypotheses, options, answers)
                 selected = answers == "yes"
                 missed = (found.ci_low > means) | (found.ci_high < means)

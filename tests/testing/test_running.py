@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headroles.inference import ANSWERS, Bounds
-from headroles.testing import Hypotheses, RunningAnswers, TestOptions, answer, find_p_values
+from headroles.inference import Bounds
+from headroles.testing import (
+    ANSWERS,
+    Hypotheses,
+    RunningAnswers,
+    TestOptions,
+    answer,
+    find_p_values,
+)
 
 LABELS = np.repeat(np.arange(3), 4)
 THRESHOLD = np.repeat([0.3, 0.4, 0.5], 4)
@@ -22,6 +29,7 @@ def all_at_once(values: Any, clusters: Any, options: TestOptions, n_population: 
     hypotheses = Hypotheses.of(
         values,
         THRESHOLD,
+        size=1.0,
         labels=LABELS,
         names=("a", "b", "c"),
         family=options.family,
@@ -30,7 +38,7 @@ def all_at_once(values: Any, clusters: Any, options: TestOptions, n_population: 
         n_population=n_population,
     )
     above, below = (find_p_values(hypotheses, options, side) for side in ("greater", "less"))
-    return answer(hypotheses, above, below, options.alpha)
+    return answer(above, below, options.alpha)
 
 
 @pytest.mark.parametrize("n_population", [None, 40])

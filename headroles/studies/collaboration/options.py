@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from headroles.models import ModelOptions
-from headroles.options import Option
-from headroles.passes import PassOptions
+from headroles.options import Option, Options
 from headroles.tasks import TaskOptions
 
 METHODS = SHARED, PER_HEAD = ("shared", "per-head")
@@ -15,7 +14,7 @@ WEIGHTINGS = INPUTS, _ = ("inputs", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleOptions(PassOptions):
+class SampleOptions(Options):
     """Which part of the text is read, and for what."""
 
     title: ClassVar[str] = "Factorisation"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import adjust_p_values, label_permutation_test
+from headroles.inference import shuffle_labels
 from headroles.models import Model, load_encoder, open_reader
 from headroles.models.als import FloatArray, head_singular
 from headroles.models.sites import find_sites
@@ -26,6 +26,7 @@ from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.studies.collaboration.options import RedundancyOptions
 from headroles.studies.collaboration.redundancy_result import PAIR_COLUMNS, SHARES, Redundancy
+from headroles.testing import RANK, CorrectionOptions, Hypotheses, find_p_values
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from headroles.models.sites import Site
     from headroles.studies.role_table import RoleTable
 
-_CORRECTION = "fdr_bh"
+_CORRECTION = CorrectionOptions(correction="fdr_bh")
 _RANDOM_PAIRS = 1999
 
 
@@ -71,8 +72,7 @@ def redundancy(model: Model, roles: RoleTable | None, options: RedundancyOptions
         n_heads, family = reader.n_heads, reader.family.name
     sites = find_sites(encoder.model, n_heads)
     rng = np.random.default_rng(options.seed)
-    layers = pd.concat([_energies(site, options, rng) for site in sites], ignore_index=True)
-    layers["p_adjusted"] = adjust_p_values(layers["p_value"].to_numpy(), _CORRECTION)
+    layers = _layers(sites, options, rng)
     common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]
     pairs = _pairs(sites, common, rng)
     provenance = new_provenance(
@@ -92,8 +92,23 @@ def redundancy(model: Model, roles: RoleTable | None, options: RedundancyOptions
     return Redundancy(pairs, provenance)
 
 
-def _energies(site: Site, options: RedundancyOptions, rng: np.random.Generator) -> pd.DataFrame:
-    """A row of the table of layers: dimensions of heads, of their sum, and of sums by chance."""
+def _layers(
+    sites: tuple[Site, ...], options: RedundancyOptions, rng: np.random.Generator
+) -> pd.DataFrame:
+    """The table of layers: dimensions of heads, of their sum, and of sums by chance."""
+    found = [_energies(site, options, rng) for site in sites]
+    frame = pd.DataFrame([row for row, _ in found])
+    drawn = np.stack([own for _, own in found], axis=1)
+    frame[f"sum_{SHARES[0]:.0%}_by_chance"] = drawn.mean(0)
+    ranks = Hypotheses.of_draws(frame[f"sum_{SHARES[0]:.0%}"], drawn, size=0)
+    tested = find_p_values(ranks, _CORRECTION, "less", RANK)
+    return frame.assign(p_value=tested.single, p_adjusted=tested.adjusted)
+
+
+def _energies(
+    site: Site, options: RedundancyOptions, rng: np.random.Generator
+) -> tuple[dict[str, Any], FloatArray]:
+    """A row of the table of layers, and the dimensions of sums by chance."""
     maps = site.maps
     heads, size, width = maps.query.shape
     strength = head_singular(maps.query, maps.key)[1]
@@ -109,36 +124,31 @@ def _energies(site: Site, options: RedundancyOptions, rng: np.random.Generator) 
     }
     row |= {f"head_{share:.0%}": float(dimensions_for(strength, share).mean()) for share in SHARES}
     row |= {f"sum_{share:.0%}": int(dimensions_for(total, share)) for share in SHARES}
-    row["sum_90%_by_chance"] = float(drawn.mean())
-    reached = int((drawn <= row[f"sum_{SHARES[0]:.0%}"]).sum())
-    row["p_value"] = (1 + reached) / (1 + options.draws)
-    return pd.DataFrame([row])
+    return row, drawn.astype(np.float64)
 
 
 def _pairs(
     sites: tuple[Site, ...], common: list[tuple[FloatArray, FloatArray]], rng: np.random.Generator
 ) -> pd.DataFrame:
     """Overlaps of every two heads of a layer, with p-values against random spaces."""
-    parts = []
+    parts, drawn = [], []
     chance: dict[tuple[int, int], FloatArray] = {}
     for site, (query, key) in zip(sites, common, strict=True):
         _, size, width = site.maps.query.shape
         if (size, width) not in chance:
-            chance[size, width] = np.sort(random_overlaps(size, width, _RANDOM_PAIRS, rng))
+            chance[size, width] = random_overlaps(size, width, _RANDOM_PAIRS, rng)
         first, second = np.triu_indices(len(query), 1)
         numbers = np.array(site.heads)
-        part = pd.DataFrame(
-            {"layer": site.layers[0], "head": numbers[first], "other": numbers[second]}
-        )
-        for name, values in (("query", query[first, second]), ("key", key[first, second])):
-            above = _RANDOM_PAIRS - np.searchsorted(chance[size, width], values)
-            part[f"{name}_overlap"] = values
-            part[f"{name}_p_value"] = (1 + above) / (1 + _RANDOM_PAIRS)
-        parts.append(part)
+        columns = {"layer": site.layers[0], "head": numbers[first], "other": numbers[second]}
+        overlap = {"query_overlap": query[first, second], "key_overlap": key[first, second]}
+        parts.append(pd.DataFrame({**columns, **overlap}))
+        drawn += [chance[size, width]] * 2 * len(first)
     frame = pd.concat(parts, ignore_index=True)
-    both = frame[["query_p_value", "key_p_value"]].to_numpy()
-    adjusted = adjust_p_values(both.ravel(), _CORRECTION).reshape(both.shape)
-    frame["query_p_adjusted"], frame["key_p_adjusted"] = adjusted.T
+    observed = frame[["query_overlap", "key_overlap"]].to_numpy()
+    ranks = Hypotheses.of_draws(observed.ravel(), np.stack(drawn, axis=1), size=0)
+    found = find_p_values(ranks, _CORRECTION, "greater", RANK)
+    frame[["query_p_value", "key_p_value"]] = found.single.reshape(observed.shape)
+    frame[["query_p_adjusted", "key_p_adjusted"]] = found.adjusted.reshape(observed.shape)
     return frame[list(PAIR_COLUMNS)]
 
 
@@ -170,9 +180,13 @@ def _roles(
         _of_projection(what, np.stack(likeness), labels, names, options)
         for what, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True)
     ]
-    frame = pd.concat(parts, ignore_index=True)
-    frame = frame[frame["p_value"].notna()].reset_index(drop=True)
-    return frame.assign(p_adjusted=adjust_p_values(frame["p_value"].to_numpy(), _CORRECTION))
+    frame = pd.concat([frame for frame, _ in parts], ignore_index=True)
+    drawn = np.concatenate([own for _, own in parts], axis=1)
+    some = frame["overlap"].notna().to_numpy()
+    frame = frame[some].reset_index(drop=True)
+    ranks = Hypotheses.of_draws(frame["overlap"], drawn[:, some], size=1)
+    found = find_p_values(ranks, _CORRECTION, "greater", RANK)
+    return frame.assign(p_value=found.single, p_adjusted=found.adjusted)
 
 
 def _of_projection(
@@ -181,18 +195,15 @@ def _of_projection(
     labels: NDArray[np.bool_],
     names: list[str],
     options: RedundancyOptions,
-) -> pd.DataFrame:
-    found = label_permutation_test(
-        likeness, labels, n_resamples=options.permutations, seed=options.seed
-    )
-    return pd.DataFrame(
-        {
-            "role": names,
-            "projection": what,
-            "heads": labels.sum(axis=(0, 1)),
-            "pairs": found.n_pairs,
-            "overlap": found.mean,
-            "expected": found.expected,
-            "p_value": found.p_value,
-        }
-    )
+) -> tuple[pd.DataFrame, FloatArray]:
+    """The rows of a projection, and the overlaps of shuffled heads (shuffles, rows)."""
+    found = shuffle_labels(likeness, labels, n_resamples=options.permutations, seed=options.seed)
+    columns = {
+        "role": names,
+        "projection": what,
+        "heads": labels.sum(axis=(0, 1)),
+        "pairs": found.n_pairs,
+        "overlap": found.mean,
+        "expected": found.drawn.mean(0),
+    }
+    return pd.DataFrame(columns), found.drawn

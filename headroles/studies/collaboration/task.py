@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 
 from headroles.tasks import TaskRun
-from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values
+from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values, size_of
 
 
 def change_on(before: TaskRun, after: TaskRun) -> dict[str, Any]:
@@ -23,11 +22,8 @@ def change_on(before: TaskRun, after: TaskRun) -> dict[str, Any]:
     hypotheses = Hypotheses.of(
         second.losses - first.losses,
         0.0,
-        labels=np.zeros(1, dtype=np.intp),
-        names=("the task",),
+        size=size_of(first.losses, second.losses),
         called="the differences",
-        size=np.maximum(first.size, second.size),
-        least_size=0,
     )
     interval = find_intervals(hypotheses, asked)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference import NO, UNTESTABLE, YES
+from headroles.testing import NO, UNTESTABLE, YES
 
 STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
 CHANGES = {

@@ -26,7 +26,7 @@ from headroles.studies.comparison.summaries import (
 from headroles.studies.forms import ShiftsForm
 from headroles.studies.heads import roles_in
 from headroles.studies.role_summary import describe_limit
-from headroles.testing import TEST_NAMES, describe_correction
+from headroles.testing import TESTS, describe_correction
 from headroles.wording import listed
 
 _SHOWN_HEADS = 10
@@ -222,7 +222,7 @@ def _sides(record: dict[str, Any], limit: str) -> Iterator[str]:
         yield f"{'dropped':<{width}} {dropped}"
     kind = "" if record["score"] == BIAS.name else f"{record['score']} "
     yield (
-        f"\npaired {TEST_NAMES[tests['test']]}, before and after (alpha {tests['alpha']:g}, "
+        f"\npaired {TESTS[tests['test']].words}, before and after (alpha {tests['alpha']:g}, "
         f"{describe_correction(tests['correction'], tests['family'])}); "
         f"equivalent: less than {tests['margin']:g} apart\n"
         f"roles: mean {kind}score > {limit}, at either end\n"

@@ -9,21 +9,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import UNTESTABLE
 from headroles.scoring import HeadScores
 from headroles.studies.comparison.answers import describe_change, role_status
 from headroles.studies.heads import FloatArray, HeadColumns, IntArray, note_removed
 from headroles.testing import (
+    UNTESTABLE,
     Hypotheses,
     PValues,
     TestOptions,
-    differs,
     find_equivalence,
     find_intervals,
     find_notes,
     find_p_values,
     find_warnings,
-    is_equivalent,
 )
 
 COLUMNS = (
@@ -71,13 +69,13 @@ class Pairs:
         return self.after.astype(np.float64) - self.before
 
     def means(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Means (T,) before, after, and of the larger absolute score of each pair.
+        """Means (T,) before, after, and of the absolute scores of each pair, added up.
 
         Over the pairs that are there; NaN where there are none.
         """
         there = ~np.isnan(self.differences)
         n = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
-        size = np.maximum(np.abs(self.before), np.abs(self.after))
+        size = np.abs(self.before) + np.abs(self.after)
         before, after, magnitude = (
             np.where(there, scores, 0).sum(axis=0, dtype=np.float64) / n
             for scores in (self.before, self.after, size)
@@ -136,7 +134,7 @@ def _hypotheses(
         names=columns.ids,
         family=options.family,
         clusters=clusters,
-        size=np.nan_to_num(magnitudes),
+        size=np.fmax(2.0, magnitudes),  # uniform attention is 1, before and after
     )
 
 
@@ -149,8 +147,7 @@ def _tests(
     """
     moments = hypotheses.moments
     equivalence = find_equivalence(hypotheses, options, margin)
-    changed = differs(hypotheses, change, options.alpha)
-    equivalent = is_equivalent(hypotheses, equivalence, margin, options.alpha)
+    changed, equivalent = change.shows(options.alpha), equivalence.shows(options.alpha)
     intervals = find_intervals(hypotheses, options)
     return {
         "n": moments.n,

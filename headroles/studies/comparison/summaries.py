@@ -9,8 +9,8 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from headroles.inference import YES
 from headroles.studies.comparison.answers import CHANGES, STATUSES
+from headroles.testing import YES
 
 _NO_ERROR = 1e-6
 """A standard error of kappa that is 0 but for rounding: a square root of differences."""

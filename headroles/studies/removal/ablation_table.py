@@ -8,23 +8,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import adjust_p_values, mcnemar_test, smallest_n
+from headroles.inference import smallest_n
 from headroles.studies.removal.ablation_options import AblateOptions
 from headroles.studies.removal.removals import Removal
 from headroles.tasks import Outcomes, TaskRun
 from headroles.tasks.options import CLASSIFICATION
 from headroles.testing import (
     MAX_T,
-    WILCOXON,
+    MCNEMAR,
+    UNDECIDED,
+    CorrectionOptions,
     Hypotheses,
-    TestOptions,
-    differs,
+    answers,
     find_equivalence,
     find_intervals,
     find_notes,
     find_p_values,
     find_warnings,
-    is_equivalent,
+    size_of,
 )
 
 COLUMNS = (
@@ -51,7 +52,8 @@ COLUMNS = (
     "p_accuracy_adjusted",
     "note",
 )
-WORSE, BETTER, UNDECIDED = ANSWERS = ("worse", "better", "undecided")
+WORSE, BETTER = WORDS = ("worse", "better")
+ANSWERS = (*WORDS, UNDECIDED)
 _POWER = 0.8
 
 
@@ -63,17 +65,13 @@ def make_table(
     hypotheses = Hypotheses.of(
         changes,
         0.0,
-        labels=np.zeros(len(removals), dtype=np.intp),
-        names=("removals",),
+        size=size_of(outcomes.losses[:, 1:], outcomes.losses[:, :1]),
         called="the differences",
-        size=np.maximum(outcomes.size[1:], outcomes.size[0]),
-        least_size=0,
     )
     asked = options.tests
     two_sided = find_p_values(hypotheses, asked, "two-sided")
     near = find_equivalence(hypotheses, asked, options.margin)
     intervals = find_intervals(hypotheses, asked)
-    differ = differs(hypotheses, two_sided, options.alpha)
     frame = pd.DataFrame(
         {
             "set": [one.kind for one in removals],
@@ -91,29 +89,14 @@ def make_table(
             "p_adjusted": two_sided.adjusted,
             "p_equivalence": near.single,
             "p_equivalence_adjusted": near.adjusted,
-            "answer": np.select(
-                [differ & rises(hypotheses, asked), differ], [WORSE, BETTER], UNDECIDED
-            ),
-            "equivalent": is_equivalent(hypotheses, near, options.margin, options.alpha),
+            "answer": answers(two_sided.shows(options.alpha), two_sided.direction, WORDS),
+            "equivalent": near.shows(options.alpha),
             "examples_needed": _needed(hypotheses, options),
             **_accuracy(run, outcomes, options),
             "note": find_notes(hypotheses),
         }
     )
     return frame[list(COLUMNS)], find_warnings(hypotheses, asked, two_sided, sides=2)
-
-
-def rises(hypotheses: Hypotheses, asked: TestOptions) -> NDArray[np.bool_]:
-    """Whether the loss is larger without the heads (T,), by what the test is of.
-
-    Of skewed changes the pseudo-median, which signed ranks test, may be on the other side of 0 than
-    the mean.
-    """
-    above_0: NDArray[np.bool_] = hypotheses.moments.mean > 0
-    if asked.test != WILCOXON:
-        return above_0
-    above, below = (find_p_values(hypotheses, asked, side).single for side in ("greater", "less"))
-    return np.where(hypotheses.is_tested, above < below, above_0)
 
 
 def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float64]:
@@ -135,10 +118,12 @@ def _accuracy(
         nothing = np.full(n_removals, np.nan)
         return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), nothing)
     right = outcomes.predictions == run.targets[:, None]
-    p_values = mcnemar_test(right[:, 1:], right[:, :1])
+    differences = right[:, 1:].astype(np.int8) - right[:, :1].astype(np.int8)
     correction = "holm" if options.correction == MAX_T else options.correction
+    asked = CorrectionOptions(alpha=options.alpha, correction=correction)
+    found = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), asked, "two-sided", MCNEMAR)
     return {
         "accuracy_change": right[:, 1:].mean(0) - right[:, 0].mean(),
-        "p_accuracy": p_values,
-        "p_accuracy_adjusted": adjust_p_values(p_values, correction, alpha=options.alpha),
+        "p_accuracy": found.single,
+        "p_accuracy_adjusted": found.adjusted,
     }

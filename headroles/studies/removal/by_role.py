@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import adjust_p_values, permutation_test_within
+from headroles.inference import permute_within
 from headroles.models import Model
 from headroles.models.kept_heads import Head
 from headroles.options import takes
@@ -29,6 +29,7 @@ from headroles.studies.removal.orders import (
 from headroles.studies.removal.resuming import keep_parts
 from headroles.studies.removal.role_removals import compare_removed
 from headroles.tasks import open_run
+from headroles.testing import RANK, Hypotheses, find_p_values
 
 FloatArray = NDArray[np.float64]
 COLUMNS = (
@@ -162,7 +163,6 @@ def role_importance(
             **_within(importances, heads, having, options, "importance"),
             **_within(rises, heads, having, options, "loss"),
             **removed,
-            "p_removed_adjusted": _correct(removed["p_removed"], options),
         }
     )
     provenance = {**run.provenance(options), "compared": options.record()}
@@ -184,10 +184,6 @@ def _overlaps(having: Mapping[str, Sequence[Head]]) -> dict[str, list[Any]]:
     return {"shared_with": names, "overlap": overlaps}
 
 
-def _correct(p_values: FloatArray, options: RoleImportanceOptions) -> FloatArray:
-    return adjust_p_values(p_values, options.correction, alpha=options.alpha)
-
-
 def _within(
     values: FloatArray,
     heads: Sequence[Head],
@@ -195,20 +191,25 @@ def _within(
     options: RoleImportanceOptions,
     name: str,
 ) -> dict[str, FloatArray]:
-    found = np.array(
-        [
-            permutation_test_within(
-                [values[head] for head in heads],
-                [head in own for head in heads],
-                [layer for layer, _ in heads],
-                options.permutations,
-                options.seed,
-            )
-            for own in having.values()
-        ]
+    """How much larger the values of heads with a role are than those of their layers; tests."""
+    numbers, layers = [values[head] for head in heads], [layer for layer, _ in heads]
+    found = [
+        permute_within(
+            numbers, [head in own for head in heads], layers, options.permutations, options.seed
+        )
+        for own in having.values()
+    ]
+    differences = np.array([observed for observed, _ in found])
+    drawn = np.abs(np.stack([own for _, own in found], axis=1))
+    tested = np.full((2, len(found)), np.nan)
+    some = ~np.isnan(differences)
+    ranks = Hypotheses.of_draws(
+        np.abs(differences[some]), drawn[:, some], size=np.abs(numbers).max()
     )
+    p_values = find_p_values(ranks, options, "greater", RANK)
+    tested[:, some] = p_values.single, p_values.adjusted
     return {
-        f"{name}_difference": found[:, 0],
-        f"p_{name}": found[:, 1],
-        f"p_{name}_adjusted": _correct(found[:, 1], options),
+        f"{name}_difference": differences,
+        f"p_{name}": tested[0],
+        f"p_{name}_adjusted": tested[1],
     }

@@ -17,7 +17,7 @@ from headroles.results import Grid, Shown
 from headroles.studies.removal.estimators import values_of
 from headroles.studies.removal.options import ABSOLUTE
 from headroles.tasks import TaskRun
-from headroles.testing import Hypotheses, TestOptions, differs, find_intervals, find_p_values
+from headroles.testing import Hypotheses, TestOptions, answers, find_intervals, find_p_values
 
 FloatArray = NDArray[np.float64]
 COLUMNS = (
@@ -33,7 +33,7 @@ COLUMNS = (
     "p_adjusted",
     "answer",
 )
-MORE, LESS, UNDECIDED = "more", "less", "undecided"
+MORE, LESS = "more", "less"
 
 
 @dataclass(frozen=True)
@@ -116,27 +116,15 @@ def find_compensation(whole: HeadState, masked: HeadState, removed: Sequence[Hea
 
 def _test(excess: FloatArray, size: float) -> dict[str, Any]:
     """Whether means of (examples, heads) differ from 0; ``size`` is that of what they come of."""
-    n_heads = excess.shape[1]
-    hypotheses = Hypotheses.of(
-        excess,
-        0.0,
-        labels=np.zeros(n_heads, dtype=np.intp),
-        names=("heads",),
-        size=np.full(n_heads, size),
-        least_size=0,
-    )
+    hypotheses = Hypotheses.of(excess, 0.0, size=size)
     asked = TestOptions(clusters="none")
-    p_values, intervals = (
-        find_p_values(hypotheses, asked, "two-sided"),
-        find_intervals(hypotheses, asked),
-    )
-    means = hypotheses.moments.mean
-    differ = differs(hypotheses, p_values, asked.alpha)
+    p_values = find_p_values(hypotheses, asked, "two-sided")
+    intervals = find_intervals(hypotheses, asked)
     return {
-        "excess_change": means,
+        "excess_change": hypotheses.moments.mean,
         "ci_low": intervals.ci_low,
         "ci_high": intervals.ci_high,
         "p_value": p_values.single,
         "p_adjusted": p_values.adjusted,
-        "answer": np.select([differ & (means > 0), differ], [MORE, LESS], UNDECIDED),
+        "answer": answers(p_values.shows(asked.alpha), p_values.direction, (MORE, LESS)),
     }

@@ -9,13 +9,29 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import CrossedTest, adjust_p_values, crossed_t_test
+from headroles.inference import crossed_sample
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import Points
 from headroles.studies.removal.measures import measured, unit_values, worse_by
 from headroles.tasks import Outcomes
 from headroles.tasks.outcomes import FloatArray
+from headroles.testing import (
+    Hypotheses,
+    TestOptions,
+    answers,
+    find_intervals,
+    find_p_values,
+    size_of,
+)
 
+COMPARED = (
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p_value",
+    "p_adjusted",
+    "answer",
+)
 COLUMNS = (
     "order",
     "share",
@@ -27,14 +43,9 @@ COLUMNS = (
     "sd_draws",
     "ci_low",
     "ci_high",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "p_value",
-    "p_adjusted",
-    "answer",
+    *COMPARED,
 )
-WORSE, BETTER, UNDECIDED, NOT_COMPARED = "worse", "better", "undecided", ""
+WORSE, BETTER, NOT_COMPARED = "worse", "better", ""
 
 
 def make_table(
@@ -49,23 +60,27 @@ def make_table(
     found = measured(outcomes, targets, metrics)
     frames = []
     for measure, own in values.items():
-        frame = pd.concat(
-            [_of_order(order, points, found[measure], own, options) for order in options.orders],
-            ignore_index=True,
-        )
+        parts = [_of_order(order, points, found[measure], own, options) for order in options.orders]
+        frame = pd.concat(parts, ignore_index=True)
         frame.insert(4, "measure", measure)
         frame.insert(5, "n", len(targets))
-        frames.append(_answered(frame, measure, options))
+        others = (frame["order"] != options.against).to_numpy()
+        compared = _compared(points, found[measure], own, measure, options)
+        for name, column in compared.items():
+            frame[name] = NOT_COMPARED if name == "answer" else np.nan
+            frame.loc[others, name] = column
+        frames.append(frame)
     return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
 
 
 def _of_order(
     order: str, points: Points, found: FloatArray, values: FloatArray, options: CurveOptions
 ) -> pd.DataFrame:
-    # Both orders have one draw, or as many with the same seeds.
-    own, base = (_settings(one, points, options) for one in (order, options.against))
-    by_draw = _with_mean(found[own])
-    reach = _reach(crossed_t_test(_with_mean(values[:, own])), options)
+    """The values of an order, with intervals: ``found``, of which ``values`` have the errors."""
+    own = _settings(order, points, options)
+    by_draw, by_example = _with_mean(found[own]), _with_mean(values[:, own])
+    estimated = Hypotheses.of(crossed_sample(by_example), 0.0, size=size_of(by_example))
+    reach = _reach(estimated, options)
     n_rows = by_draw.shape[-1]
     columns: dict[str, Any] = {
         "order": order,
@@ -76,18 +91,39 @@ def _of_order(
         "sd_draws": by_draw.std(0, ddof=1) if len(by_draw) > 1 else np.nan,
         "ci_low": by_draw.mean(0) - reach,
         "ci_high": by_draw.mean(0) + reach,
-        "difference": np.nan,
-        "difference_low": np.nan,
-        "difference_high": np.nan,
-        "p_value": np.nan,
     }
-    if order != options.against:
-        tested = crossed_t_test(_with_mean(values[:, own]) - _with_mean(values[:, base]))
-        difference = by_draw.mean(0) - _with_mean(found[base]).mean(0)
-        columns["difference"], columns["p_value"] = difference, tested.p_value
-        columns["difference_low"] = difference - _reach(tested, options)
-        columns["difference_high"] = difference + _reach(tested, options)
     return pd.DataFrame(columns)
+
+
+def _compared(
+    points: Points, found: FloatArray, values: FloatArray, measure: str, options: CurveOptions
+) -> dict[str, NDArray[Any]]:
+    """Columns of the differences of all other orders from ``against``, in the order of rows."""
+    base = _settings(options.against, points, options)
+    parts, differences = [], []
+    for order in options.orders:
+        if order == options.against:
+            continue
+        # Both orders have one draw, or as many with the same seeds.
+        own = _settings(order, points, options)
+        pair = _with_mean(values[:, own]), _with_mean(values[:, base])
+        crossed = crossed_sample(pair[0] - pair[1])
+        parts.append(Hypotheses.of(crossed, 0.0, size=size_of(*pair)))
+        differences.append(_with_mean(found[own]).mean(0) - _with_mean(found[base]).mean(0))
+    if not parts:
+        return dict.fromkeys(COMPARED, np.empty(0))
+    tests, difference = Hypotheses.joined(parts), np.concatenate(differences)
+    tested, reach = find_p_values(tests, options, "two-sided"), _reach(tests, options)
+    is_worse = worse_by(difference, measure)
+    columns = (
+        difference,
+        difference - reach,
+        difference + reach,
+        tested.single,
+        tested.adjusted,
+        answers(tested.shows(options.alpha), is_worse, (WORSE, BETTER)),
+    )
+    return dict(zip(COMPARED, columns, strict=True))
 
 
 def _settings(order: str, points: Points, options: CurveOptions) -> NDArray[np.intp]:
@@ -102,18 +138,7 @@ def _with_mean(values: FloatArray) -> FloatArray:
     return np.concatenate([values, values.mean(-1, keepdims=True)], axis=-1)
 
 
-def _reach(tested: CrossedTest, options: CurveOptions) -> FloatArray:
-    """Half the lengths of intervals. Values with a bias of their own are not their centers."""
-    return tested.interval(1 - options.alpha).ci_high - tested.mean
-
-
-def _answered(frame: pd.DataFrame, measure: str, options: CurveOptions) -> pd.DataFrame:
-    """The frame of one measure with corrected p-values and answers."""
-    adjusted = adjust_p_values(
-        frame["p_value"].to_numpy(dtype=np.float64), options.correction, alpha=options.alpha
-    )
-    worse = worse_by(frame["difference"].to_numpy(dtype=np.float64), measure)
-    differ = adjusted <= options.alpha
-    cases = [(frame["order"] == options.against).to_numpy(), differ & (worse > 0), differ]
-    answers = np.select(cases, [NOT_COMPARED, WORSE, BETTER], UNDECIDED)
-    return frame.assign(p_adjusted=adjusted, answer=answers)
+def _reach(hypotheses: Hypotheses, options: CurveOptions) -> FloatArray:
+    """Half the lengths of intervals."""
+    found = find_intervals(hypotheses, TestOptions(alpha=options.alpha))
+    return found.ci_high - hypotheses.moments.mean

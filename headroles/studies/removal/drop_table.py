@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import adjust_p_values, contrast_test
+from headroles.inference import Sample, contrast_sample
 from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
 from headroles.studies.removal.measures import LOSS, measured, unit_values, worse_by
 from headroles.tasks.outcomes import FloatArray
 from headroles.testing import (
     Hypotheses,
+    PValues,
     TestOptions,
+    answers,
     find_intervals,
     find_p_values,
+    size_of,
 )
 
 COLUMNS = (
@@ -43,7 +46,7 @@ COLUMNS = (
     "p_deviation_adjusted",
     "deviates",
 )
-WORSE, BETTER, UNDECIDED = "worse", "better", "undecided"
+WORSE, BETTER = "worse", "better"
 MORE, LESS = "more", "less"
 
 
@@ -61,10 +64,29 @@ def make_table(
             _of_task(one, name, removals, measure, options)
             for one, name in zip(ablations, names, strict=True)
         ]
-        frame = pd.concat([frame for frame, _ in tasks], ignore_index=True)
-        deviations = _deviations([values for _, values in tasks], removals, options)
-        frames.append(_answered(frame.assign(measure=measure, **deviations), options))
+        frame = pd.concat([one.frame for one in tasks], ignore_index=True).assign(measure=measure)
+        changed = _tested(Hypotheses.joined([one.changes for one in tasks]), options)
+        deviating = _deviations([one.drops for one in tasks], removals)
+        deviated = _tested(deviating, options)
+        limits = find_intervals(deviating, TestOptions(alpha=options.alpha))
+        frame = frame.assign(
+            p_value=changed.single,
+            p_adjusted=changed.adjusted,
+            answer=answers(changed.shows(options.alpha), frame["relative_drop"], (WORSE, BETTER)),
+            deviation=deviating.moments.mean,
+            deviation_low=limits.ci_low,
+            deviation_high=limits.ci_high,
+            p_deviation=deviated.single,
+            p_deviation_adjusted=deviated.adjusted,
+            deviates=answers(deviated.shows(options.alpha), deviated.direction, (MORE, LESS)),
+        )
+        at = frame["removed"].map({name: k for k, name in enumerate(frame["removed"].unique())})
+        frames.append(frame.iloc[np.argsort(at.to_numpy(), kind="stable")])
     return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
+
+
+def _tested(hypotheses: Hypotheses, options: TaskDropOptions) -> PValues:
+    return find_p_values(hypotheses, options, "two-sided")
 
 
 def measures_of(
@@ -89,43 +111,46 @@ def measures_of(
     return kept, told
 
 
+class _Task(NamedTuple):
+    """The rows of one task; its relative drops (units, removals), and changes of the measure."""
+
+    frame: pd.DataFrame
+    drops: Hypotheses
+    changes: Hypotheses
+
+
 def _of_task(
     one: Ablations,
     name: str,
     removals: Sequence[tuple[str, str]],
     measure: str,
     options: TaskDropOptions,
-) -> tuple[pd.DataFrame, FloatArray]:
-    """The rows of one task, and the values (units, removals) whose means are the drops."""
+) -> _Task:
     (outcomes, targets), asked = one.examples, [] if measure == LOSS else [measure]
     pairs = list(zip(one.frame["set"], one.frame["removed"], strict=True))
-    rows = np.array([pairs.index(pair) for pair in removals])
-    values = unit_values(outcomes, targets, asked)[measure]
-    found = measured(outcomes, targets, asked)[measure]
-    drops = relative_drops(values[:, [0, *(rows + 1)]], found[[0, *(rows + 1)]], measure)
-    asked_tests = TestOptions(alpha=options.alpha, correction="none", clusters="none")
-    estimated = _hypotheses(drops)
-    intervals = find_intervals(estimated, asked_tests)
+    rows = np.array([0, *(1 + pairs.index(pair) for pair in removals)])
+    values = unit_values(outcomes, targets, asked)[measure][:, rows]
+    found = measured(outcomes, targets, asked)[measure][rows]
+    size = size_of(values[:, 1:], values[:, :1])
+    drops = Hypotheses.of(relative_drops(values, found, measure), 0.0, size=size / abs(found[0]))
+    limits = find_intervals(drops, TestOptions(alpha=options.alpha))
     # Where all that there was is lost, nothing varies around the ratio, which has no error then.
-    low, high = (
-        np.where(estimated.is_tested, one, np.nan) for one in (intervals.ci_low, intervals.ci_high)
-    )
-    # A share is lost if anything is: the difference is tested, which has an error then too.
-    changes = _hypotheses(worse_by(values[:, rows + 1] - values[:, :1], measure))
+    low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
     columns: dict[str, Any] = {
         "set": [kind for kind, _ in removals],
         "removed": [removed for _, removed in removals],
         "task": name,
         "n": len(targets),
-        "n_removed": one.frame["n_removed"].to_numpy()[rows],
+        "n_removed": one.frame["n_removed"].to_numpy()[rows[1:] - 1],
         "whole": found[0],
-        "without": found[rows + 1],
-        "relative_drop": drops.mean(0),
+        "without": found[1:],
+        "relative_drop": drops.moments.mean,
         "ci_low": low,
         "ci_high": high,
-        "p_value": find_p_values(changes, asked_tests, "two-sided").single,
     }
-    return pd.DataFrame(columns), drops
+    # A share is lost if anything is: the difference is tested, which has an error then too.
+    changes = Hypotheses.of(worse_by(values[:, 1:] - values[:, :1], measure), 0.0, size=size)
+    return _Task(pd.DataFrame(columns), drops, changes)
 
 
 def relative_drops(values: FloatArray, measured: FloatArray, measure: str) -> FloatArray:
@@ -140,29 +165,17 @@ def relative_drops(values: FloatArray, measured: FloatArray, measure: str) -> Fl
     return np.asarray(drops + (change - drops * around[:, :1]) / measured[0])
 
 
-def _deviations(
-    drops: Sequence[FloatArray], removals: Sequence[tuple[str, str]], options: TaskDropOptions
-) -> dict[str, NDArray[Any]]:
+def _deviations(drops: Sequence[Hypotheses], removals: Sequence[tuple[str, str]]) -> Hypotheses:
     """How much more each removal matters in each task than in the others; (tasks * removals,)."""
     kinds = np.array([kind for kind, _ in removals])
-    moments = [_hypotheses(_less_mean(own, kinds)).moments for own in drops]
     n = len(drops)
-    found = contrast_test(
-        np.stack([one.mean for one in moments]),
-        np.stack([one.standard_error for one in moments]),
-        np.stack([one.df for one in moments]),
-        np.eye(n) - (1 - np.eye(n)) / (n - 1),
-    )
-    limits = found.interval(1 - options.alpha)
-    return {
-        "deviation": found.estimate.ravel(),
-        "deviation_low": limits.ci_low.ravel(),
-        "deviation_high": limits.ci_high.ravel(),
-        "p_deviation": found.p_value.ravel(),
-    }
+    weights = np.eye(n) - (1 - np.eye(n)) / (n - 1)
+    samples = [Sample.of(_less_mean(one.sample.values, kinds)) for one in drops]
+    sizes = np.abs(weights) @ np.stack([one.size for one in drops])
+    return Hypotheses.of(contrast_sample(samples, weights), 0.0, size=sizes.ravel())
 
 
-def _less_mean(drops: FloatArray, kinds: NDArray[np.str_]) -> FloatArray:
+def _less_mean(drops: NDArray[np.floating], kinds: NDArray[np.str_]) -> FloatArray:
     """Values less their mean over the removals of the same set; NaN for the only one of a set."""
     found = np.full_like(drops, np.nan)
     for kind in np.unique(kinds):
@@ -170,25 +183,3 @@ def _less_mean(drops: FloatArray, kinds: NDArray[np.str_]) -> FloatArray:
         if own.sum() > 1:
             found[:, own] = drops[:, own] - drops[:, own].mean(1, keepdims=True)
     return found
-
-
-def _hypotheses(values: FloatArray) -> Hypotheses:
-    labels = np.zeros(values.shape[1], dtype=np.intp)
-    return Hypotheses.of(values, 0.0, labels=labels, names=("drops",))
-
-
-def _answered(frame: pd.DataFrame, options: TaskDropOptions) -> pd.DataFrame:
-    """The rows of one measure with corrected p-values and answers, removal by removal."""
-    for name, value, words in (
-        ("p_value", "relative_drop", ("answer", WORSE, BETTER)),
-        ("p_deviation", "deviation", ("deviates", MORE, LESS)),
-    ):
-        single = frame[name].to_numpy(dtype=np.float64)
-        adjusted = adjust_p_values(single, options.correction, alpha=options.alpha)
-        shown = adjusted <= options.alpha
-        column, above, below = words
-        answers = np.select([shown & (frame[value] > 0), shown], [above, below], UNDECIDED)
-        frame = frame.assign(**{f"{name.removesuffix('_value')}_adjusted": adjusted})
-        frame = frame.assign(**{column: answers})
-    order = frame["removed"].map({name: at for at, name in enumerate(frame["removed"].unique())})
-    return frame.iloc[np.argsort(order.to_numpy(), kind="stable")]

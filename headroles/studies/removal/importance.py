@@ -23,7 +23,7 @@ from headroles.studies.removal.orders import present_heads
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import Derivatives, TaskRun, open_run
 from headroles.tasks.outcomes import FloatArray
-from headroles.testing import Hypotheses, TestOptions, find_intervals
+from headroles.testing import Hypotheses, TestOptions, find_intervals, size_of
 
 COLUMNS = (
     "layer",
@@ -236,8 +236,7 @@ def _frame(
     shape: tuple[int, int],
     normalisation: str,
 ) -> pd.DataFrame:
-    labels = np.zeros(values.shape[1], dtype=np.intp)
-    tested = Hypotheses.of(values, 0.0, labels=labels, names=(name,), least_size=0)
+    tested = Hypotheses.of(values, 0.0, size=size_of(values))
     intervals = find_intervals(tested, TestOptions(clusters="none"))
     means = tested.moments.mean
     normalised = normalise(means.reshape(shape), L2).ravel()

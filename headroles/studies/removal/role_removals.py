@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from headroles.inference import crossed_t_test
+from headroles.inference import crossed_sample
 from headroles.models.kept_heads import Head
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.orders import without_each
 from headroles.tasks import TaskRun
 from headroles.tasks.outcomes import FloatArray
+from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values, size_of
 
 
 def compare_removed(
@@ -28,13 +29,18 @@ def compare_removed(
     losses = _losses(run, pairs, options)
     differences = losses[..., 0] - losses[..., 1]
     is_tested = n_removed > 0  # else whole layers have the role
-    tested = crossed_t_test(differences[:, :, is_tested])
-    intervals = tested.interval(1 - options.alpha)
+    sizes = size_of(losses[..., 0], losses[..., 1])
+    values = differences[:, :, is_tested]
+    tested = Hypotheses.of(crossed_sample(values), 0.0, size=sizes[is_tested])
+    asked = TestOptions(alpha=options.alpha, correction=options.correction, clusters="none")
+    p_values = find_p_values(tested, asked, "two-sided")
+    intervals = find_intervals(tested, asked)
     found = {
-        "removed_difference": tested.mean,
+        "removed_difference": tested.moments.mean,
         "ci_low": intervals.ci_low,
         "ci_high": intervals.ci_high,
-        "p_removed": tested.p_value,
+        "p_removed": p_values.single,
+        "p_removed_adjusted": p_values.adjusted,
     }
     columns = {name: np.full(len(pairs), np.nan) for name in found}
     for name, values in found.items():

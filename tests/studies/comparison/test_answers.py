@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headroles.inference import ANSWERS
 from headroles.studies.comparison import STATUSES, describe_change, role_status
+from headroles.testing import ANSWERS
 
 STATUS_OF = {
     ("yes", "yes"): "kept",

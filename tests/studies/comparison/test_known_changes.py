@@ -75,7 +75,6 @@ class TestOneNoisyHead:
         touched = (frame.layer == LAYERS - 1) & (frame["head"] == HEAD)
         assert frame[touched].changed.any()
         assert not frame[~touched].changed.any()
-        assert frame[~touched].equivalent.all()
         assert (frame[~touched].difference == 0).all()
 
     def test_it_is_the_one_that_moved_most(
@@ -103,8 +102,7 @@ def test_two_runs_of_one_model_are_the_same(
     assert again.digests == before.digests
     frame = compare_roles(before, again).frame
     assert (frame.difference == 0).all()
-    assert not frame.changed.any()
-    assert frame.equivalent.all()
+    assert set(frame.change) == {"undecided"}  # ten documents are too few to show equivalence
     assert not frame.status.isin(["gained", "lost"]).any()
 
 
@@ -115,8 +113,8 @@ def test_batches_of_another_size_change_nothing_that_matters(
     model = make_bert(layers=LAYERS, heads=HEADS)
     other = score(model, part, tokenizer, batch_tokens=300)
     frame = compare_roles(before, other, margin=1e-4).frame
-    assert frame.equivalent.all()
-    assert frame.change.isin(["equivalent", "trivial"]).all()
+    assert (frame.difference.abs() < 1e-5).all()
+    assert not frame.change.isin(["changed"]).any()
 
 
 N = 300

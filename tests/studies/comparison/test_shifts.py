@@ -186,16 +186,21 @@ class TestSignFlips:
 
 
 class TestWithoutVariance:
-    def test_what_is_the_same_is_equivalent(self, before: HeadScores) -> None:
+    def test_what_is_the_same_is_equivalent(self) -> None:
+        """In so many examples; forty are too few to say so."""
+        few, before = random_scores(), random_scores(n=1000)
+        assert not compare_roles(few, few).frame.equivalent.all()
         frame = compare_roles(before, before).frame
         assert (frame.difference == 0).all()
         assert frame[["statistic", "p_value", "p_adjusted", "p_equivalent"]].isna().all(axis=None)
         assert not frame.changed.any()
         assert frame.equivalent.all()
         assert set(frame.change) == {"equivalent"}
-        assert set(frame.note) == {"degenerate: zero variance, decided by the mean"}
+        note = "degenerate: no variance, decided by the number of examples alone"
+        assert set(frame.note) == {note}
 
-    def test_a_constant_difference_is_decided_by_its_size(self, before: HeadScores) -> None:
+    def test_a_constant_difference_is_decided_by_its_size(self) -> None:
+        before = random_scores(n=1000)
         by = np.zeros((2, 3, 3))
         by[0, :, 0] = 0.25, -0.25, 2.0
         after = shifted(before, by)
@@ -227,7 +232,8 @@ class TestWithoutVariance:
         nudged = values + max(1, size) * rng.normal(3e-6, 2e-6, values.shape)
         shifts = compare_roles(make_scores(values), make_scores(nudged))
         assert not shifts.frame.changed.any()
-        assert set(shifts.frame.change) == {"equivalent"}
+        # 400 examples do not bound a mean of numbers near 50 within half a unit
+        assert set(shifts.frame.change) == {"undecided" if size else "equivalent"}
         assert shifts.frame.note.str.startswith("degenerate").all()
 
     def test_degenerate_tests_do_not_count(self, before: HeadScores, after: HeadScores) -> None:

@@ -84,7 +84,7 @@ def test_chance_is_what_unchanged_means_give(documents: int) -> None:
 
 
 def test_what_stands_still_has_moved_by_nothing() -> None:
-    scores = random_scores()
+    scores = random_scores(n=1000)
     shifts = compare_roles(scores, scores)
     layers = shifts.layers()
     assert (layers[["effect_size", "rms_difference", "changed"]] == 0).all(axis=None)

@@ -16,7 +16,6 @@ from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.models.surgery import remove_heads
 from headroles.studies.removal import AblateOptions, Ablations, ablate_heads
-from headroles.studies.removal.ablation_table import rises
 from headroles.tasks import Outcomes, TaskOptions, TaskRun, open_run
 from headroles.testing import Hypotheses, find_p_values
 from tests.conftest import make_bert
@@ -94,11 +93,11 @@ def test_signed_ranks_answer_about_what_they_test() -> None:
     """Most losses fall, a few rise by more: the mean is above 0, the pseudo-median below."""
     rng = np.random.default_rng(0)
     changes = np.append(rng.normal(-0.1, 0.01, 27), [3.0, 3.1, 3.2])[:, None]
-    hypotheses = Hypotheses.of(changes, 0.0, labels=np.zeros(1, dtype=np.intp), names=("one",))
-    for test, expected in (("t", True), ("wilcoxon", False)):
-        asked = AblateOptions(test=test).tests
-        assert rises(hypotheses, asked).tolist() == [expected]
-    assert find_p_values(hypotheses, asked, "two-sided").single < 0.01
+    hypotheses = Hypotheses.of(changes, 0.0, size=1.0)
+    for test, expected in (("t", 1), ("wilcoxon", -1)):
+        found = find_p_values(hypotheses, AblateOptions(test=test).tests, "two-sided")
+        assert found.direction.tolist() == [expected]
+    assert found.single < 0.01
 
 
 def test_answers_follow_from_tests(found: Ablations) -> None:

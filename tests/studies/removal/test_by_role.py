@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 from headroles import RoleTable, classify_heads, read_conllu
 from headroles.cli import app
 from headroles.errors import UsageError
-from headroles.inference import crossed_t_test
 from headroles.studies.removal import RoleImportance, compare_roles_in_task
 from headroles.studies.removal.role_removals import draw_pair
 from headroles.tasks import TaskOptions, open_run
+from tests.inference.conftest import crossed_t
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_losses_without_a_role(
     difference = losses[..., 0] - losses[..., 1]
     assert row["removed_difference"] == pytest.approx(difference.mean())
     by_example = stats.ttest_1samp(difference.mean(1), 0)
-    crossed = crossed_t_test(difference[:, :, None])
+    crossed = crossed_t(difference[:, :, None])
     assert row["p_removed"] == pytest.approx(crossed.p_value[0])
     assert row["p_removed"] > by_example.pvalue  # draws are random, too
 

@@ -1,0 +1,65 @@
+"""Monte Carlo tests: the rank of what was observed among what was drawn under H0."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headroles.inference._columns import (
+    Alternative,
+    FloatArray,
+    check_alternative,
+    check_thresholds,
+    check_values,
+)
+
+
+def p_of_draws(
+    reached: NDArray[np.integer], n_draws: int | NDArray[np.integer], *, complete: bool = False
+) -> FloatArray:
+    """p-values from the number of draws under H0 that are at least as extreme as the observation.
+
+    The observation counts as one more draw, so that no p-value is 0 and the test keeps its level at
+    any number of draws (Phipson and Smyth 2010). ``complete`` draws are all that there are, the
+    observation among them.
+    """
+    extra = 0 if complete else 1
+    return np.asarray((np.asarray(reached) + extra) / (np.asarray(n_draws) + extra))
+
+
+def rank_test(
+    drawn: ArrayLike,
+    observed: ArrayLike,
+    rounding: ArrayLike = 0.0,
+    alternative: Alternative = "greater",
+) -> FloatArray:
+    """Test whether each observation is larger, or smaller, than draws under H0.
+
+    Exact if the observation and its draws are exchangeable under H0. ``"two-sided"`` doubles the
+    smaller of both p-values.
+
+    Args:
+        drawn: (draws, tests), NaN for draws that are missing.
+        observed: (tests,).
+        rounding: draws that differ by no more than this (tests,) from the observation tie with it.
+        alternative: H1: the observation is ``"greater"`` or ``"less"`` than draws under H0.
+
+    Returns:
+        p-values (tests,), NaN without a single draw.
+
+    Raises:
+        StatisticsError: arrays that do not fit, or an unknown alternative.
+
+    >>> rank_test([[1.0], [2.0], [3.0]], [2.5]).tolist()
+    [0.5]
+    """
+    check_alternative(alternative)
+    values = check_values(drawn, "draws")
+    limits = check_thresholds(observed, values.shape[1])
+    n_draws = (~np.isnan(values)).sum(axis=0)
+    slack = np.asarray(rounding, dtype=np.float64)
+    above, below = (values >= limits - slack), (values <= limits + slack)
+    greater, less = (p_of_draws(side.sum(axis=0), n_draws) for side in (above, below))
+    both = np.minimum(1, 2 * np.minimum(greater, less))
+    p = {"greater": greater, "less": less, "two-sided": both}[alternative]
+    return np.where(n_draws > 0, p, np.nan)

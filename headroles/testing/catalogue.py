@@ -1,0 +1,163 @@
+"""The tests and the intervals that there are, each one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headroles import inference
+from headroles.inference import Alternative, Intervals
+from headroles.testing.hypotheses import FloatArray, Hypotheses
+
+T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T, BETTING = (
+    "t",
+    "wilcoxon",
+    "sign_flip",
+    "bootstrap_t",
+    "betting",
+)
+RANK, MCNEMAR = "rank", "mcnemar"
+BY_T, FCR, SIMULTANEOUS = "t", "fcr", "simultaneous"
+
+
+class Found(NamedTuple):
+    """What a test finds (T,): its statistic, p-values, and the side that the evidence is on."""
+
+    statistic: FloatArray
+    p_value: FloatArray
+    direction: FloatArray
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test of `Hypotheses`.
+
+    ``words`` are what people call it. ``find`` takes hypotheses, the alternative, the number of
+    resamples and the seed. ``takes_values`` says that moments alone will not do,
+    ``takes_independent`` that it has no form for clusters, ``takes_bounds`` that values must be
+    bounded, and then nothing else is asked of their distribution. ``is_resampled``: p-values come
+    in steps.
+    """
+
+    __test__ = False  # not a test case, whatever its name says to pytest
+
+    name: str
+    words: str
+    find: Callable[[Hypotheses, Alternative, int, int], Found]
+    takes_values: bool = True
+    takes_independent: bool = False
+    takes_bounds: bool = False
+    is_resampled: bool = False
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval of means, in words; ``find`` takes a sample and keyword arguments."""
+
+    name: str
+    words: str
+    find: Callable[..., Intervals]
+    takes_values: bool = True
+    is_resampled: bool = True
+
+
+def _t(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
+    tested = inference.t_test(hypotheses.sample, hypotheses.threshold, alternative=side)
+    return Found(tested.statistic, tested.p_value, hypotheses.direction)
+
+
+def _wilcoxon(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
+    ranked = inference.wilcoxon_signed_rank(hypotheses.sample, hypotheses.threshold, side)
+    # Of skewed values the pseudo-median may be on another side than the mean.
+    direction = np.sign(np.where(hypotheses.is_tested, ranked.effect_size, hypotheses.direction))
+    return Found(ranked.statistic, ranked.p_value, direction)
+
+
+def _resampled(test: Callable[..., FloatArray]) -> Callable[..., Found]:
+    def find(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
+        options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed, "alternative": side}
+        p_values = test(hypotheses.sample, hypotheses.threshold, **options)
+        return _t(hypotheses, side, n_resamples, seed)._replace(p_value=p_values)
+
+    return find
+
+
+def _betting(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
+    bet = hypotheses.betting.test(side)
+    return Found(bet.log_e, bet.p_value, hypotheses.direction)
+
+
+def _rank(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
+    drawn, observed = hypotheses.sample.values, hypotheses.threshold
+    p_values = inference.rank_test(drawn, observed, hypotheses.rounding, side)
+    return Found(observed, p_values, -hypotheses.direction)
+
+
+def _mcnemar(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
+    p_values = inference.mcnemar_test(hypotheses.sample.values)
+    return Found(hypotheses.moments.mean, p_values, hypotheses.direction)
+
+
+TESTS = {
+    one.name: one
+    for one in (
+        Test(T, "t-tests", _t, takes_values=False),
+        Test(WILCOXON, "Wilcoxon signed-rank tests", _wilcoxon, takes_independent=True),
+        Test(
+            SIGN_FLIP,
+            "sign-flip tests",
+            _resampled(lambda *args, **options: inference.sign_flip_test(*args, **options)),
+            is_resampled=True,
+        ),
+        Test(
+            BOOTSTRAP_T,
+            "bootstrap-t tests",
+            _resampled(lambda *args, **options: inference.bootstrap_t_test(*args, **options)),
+            is_resampled=True,
+        ),
+        Test(BETTING, "tests by betting", _betting, takes_values=False, takes_bounds=True),
+        Test(RANK, "Monte Carlo tests", _rank, is_resampled=True),
+        Test(MCNEMAR, "McNemar's tests", _mcnemar, takes_independent=True),
+    )
+}
+"""Every test, by name; the first five are offered to users."""
+OFFERED = (T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T, BETTING)
+
+INTERVALS = {
+    one.name: one
+    for one in (
+        Interval(
+            BY_T,
+            "t, each for one head by itself",
+            lambda *args, **options: inference.t_interval(*args, **options),
+            takes_values=False,
+            is_resampled=False,
+        ),
+        Interval(
+            "bootstrap_t",
+            "bootstrap-t, each for one head by itself",
+            lambda *args, **options: inference.bootstrap_t_interval(*args, **options),
+        ),
+        Interval(
+            "bca",
+            "BCa, each for one head by itself",
+            lambda *args, **options: inference.bca_interval(*args, **options),
+        ),
+        Interval(
+            FCR,
+            "t, adjusted for the selection of heads with the same answer",
+            lambda *args, **options: inference.t_interval(*args, **options),
+            takes_values=False,
+            is_resampled=False,
+        ),
+        Interval(
+            SIMULTANEOUS,
+            "for all heads and roles of a family at once",
+            lambda *args, **options: inference.simultaneous_intervals(*args, **options),
+        ),
+    )
+}
+"""Every confidence interval, by name."""
