@@ -11,11 +11,11 @@ def main() -> None:
 
         run()
     except KeyboardInterrupt as stop:
-        interrupts.end(str(stop) or interrupts.NOTHING)
+        interrupts.end(str(stop) or interrupts.written_so_far())
     except SystemExit:
         if not interrupts.was_heeded():
             raise
-        interrupts.end(interrupts.NOTHING)
+        interrupts.end(interrupts.written_so_far())
 
 
 if __name__ == "__main__":

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headroles.errors import UsageError
 from headroles.latex import latex_table
+from headroles.storage import encode_json
 from headroles.wording import printable
 
 if TYPE_CHECKING:
@@ -68,17 +68,28 @@ def _to_parquet(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    # Without when and how it was asked for: the same table is the same file.
-    kept = {key: value for key, value in provenance.items() if key not in ("created", "command")}
-    note = {_NOTE: json.dumps(kept, ensure_ascii=False).encode()}
+    note = {_NOTE: encode_json(_without_circumstances(provenance))}
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **note}), sink)
     return sink.getvalue()
 
 
+def _without_circumstances(record: Any) -> Any:
+    """Provenance without when and how it was asked for: the same table is the same file.
+
+    Also in the records of what the table was made from.
+    """
+    if isinstance(record, Mapping):
+        kept = ((name, value) for name, value in record.items() if name not in _CIRCUMSTANCES)
+        return {name: _without_circumstances(value) for name, value in kept}
+    return record
+
+
+_CIRCUMSTANCES = ("created", "command")
+
+
 def _to_json(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
-    content = {"provenance": provenance, "rows": to_records(frame)}
-    return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+    return encode_json({"provenance": provenance, "rows": to_records(frame)})
 
 
 def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ _tellers: list[Callable[[], str]] = []
 _heeded: list[int] = []
 """The signal that ends this process, once it has come."""
 _telling = threading.Lock()
+_completed: list[str] = []
 
 
 @contextmanager
@@ -51,6 +52,20 @@ def told_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
         raise
     else:
         _tellers.remove(tell)
+
+
+def completed(told: str) -> None:
+    """From now on a command that is interrupted says ``told``, not that nothing was written.
+
+    Within `told_when_interrupted` it changes nothing: the whole is not complete there.
+    """
+    if not _tellers:
+        _completed[:] = [told]
+
+
+def written_so_far() -> str:
+    """What a command has written that is interrupted outside of `told_when_interrupted`."""
+    return _completed[0] if _completed else NOTHING
 
 
 @contextmanager
@@ -130,7 +145,7 @@ def _watch(reading: int, wanted: frozenset[int]) -> None:
     if not _heeded:  # the main thread did not even come to hear of it
         _heeded.append(number)
     try:
-        told = _tellers[-1]() if _tellers else NOTHING
+        told = _tellers[-1]() if _tellers else written_so_far()
     except Exception:
         told = "what is kept is told by the same command, run with --resume"
     end(told)

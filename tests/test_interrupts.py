@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,27 @@ def end(script: str, number: signal.Signals) -> tuple[int, str, float]:
         process.send_signal(number)
         told = process.communicate()[1]
         return process.returncode, told, time.perf_counter() - start
+
+
+AFTER_THE_END = """
+import sys, time
+from headroles import interrupts, storage
+from headroles.cli.console import reports_errors
+interrupts.heed()
+@reports_errors
+def command():
+    with storage.result_folder(sys.argv[1]) as staging:
+        storage.write_run(staging, {}, {})
+    print("ready", flush=True)
+    time.sleep(60)
+command()
+"""
+
+
+def test_results_that_took_their_place_are_not_told_to_be_nothing(tmp_path: Path) -> None:
+    script = f"import sys; sys.argv = ['', {str(tmp_path / 'out')!r}]\n{AFTER_THE_END}"
+    told = end(script, signal.SIGTERM)[1]
+    assert told.startswith(f"interrupted: the results in {tmp_path / 'out'} are the new ones, and ")
 
 
 CLEANS_UP_FOR_LONG = """

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from headroles import storage
 from headroles.errors import HeadRolesError
-from headroles.interrupts import INTERRUPTED, NOTHING, TERMINATED, Terminated, tell
+from headroles.interrupts import INTERRUPTED, TERMINATED, Terminated, tell, written_so_far
 from headroles.wording import printable
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
                 warn(note)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt as stop:
-            tell(stop.args[0] if stop.args else NOTHING)
+            tell(stop.args[0] if stop.args else written_so_far())
             was_asked = isinstance(stop, Terminated)
             raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
         except BrokenPipeError:  # who was to read it has gone

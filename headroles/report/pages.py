@@ -7,7 +7,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from headroles import storage
-from headroles.errors import UsageError
+from headroles.errors import StorageError, UsageError
 from headroles.report.page import Page
 
 PAGES = {
@@ -50,12 +50,17 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     """Write the page about the results in ``folder`` as one HTML file; the path of it.
 
     Without ``out`` it is ``report.html`` beside the folder's results. Raises StorageError for
-    results that cannot be read, and a place that cannot be written, and UsageError for a name that
-    does not end as those of HTML files do.
+    results that cannot be read, a place that cannot be written, and a link in the place of
+    ``report.html``, and UsageError for a name that does not end as those of HTML files do.
     """
     file = Path(folder) / storage.REPORT_FILE if out is None else Path(out)
     if file.suffix.lower() not in _ENDINGS and not storage.is_special(file):
         raise UsageError(f"the report is HTML, and {file} is not called so; end it in .html")
+    if out is None and (file.is_symlink() or (file.exists() and not file.is_file())):
+        raise StorageError(
+            f"{file} is no plain file; nothing is written where it leads. Remove it, or name the "
+            "file with --out"
+        )
     text = make_report(folder).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file

@@ -1,10 +1,10 @@
 """What is stored: files and folders that appear whole or not at all, and what they say."""
 
 from headroles.storage.arrays import decode_arrays, encode_arrays
-from headroles.storage.claims import HIDDEN
 from headroles.storage.files import (
     encode_json,
     is_special,
+    parse_json,
     read_json,
     whole_file,
     write_bytes,
@@ -18,6 +18,7 @@ from headroles.storage.folders import (
     parts_in,
     result_folder,
 )
+from headroles.storage.names import HIDDEN
 from headroles.storage.parts import OpenParts, Parts, differences
 from headroles.storage.run import (
     FORMAT,
@@ -59,6 +60,7 @@ __all__ = [
     "has_old_report",
     "is_special",
     "kinds_in",
+    "parse_json",
     "parts_beside",
     "parts_in",
     "read_batches",

@@ -11,13 +11,14 @@ from functools import cached_property
 from pathlib import Path
 
 from headroles.errors import HeadRolesError, StorageError
-from headroles.interrupts import signals_wait, told_when_interrupted
+from headroles.interrupts import completed, signals_wait, told_when_interrupted
 from headroles.storage.files import cannot_be_written
+from headroles.storage.foreign import refuse_foreign
+from headroles.storage.names import HIDDEN
 from headroles.storage.parts import Parts
 from headroles.storage.run import RUN_FILE, result_files
 from headroles.storage.swaps import Swap
 
-HIDDEN = ".headroles"
 PARTS = "parts"
 _LOCK = "lock"
 
@@ -90,10 +91,11 @@ class Claim:
         try:
             with told_when_interrupted(self.as_it_is):
                 yield self.swap.new
-            with signals_wait():
-                is_whole = replaced is None  # results, and not some files of theirs
-                old = self._results() if is_whole else replaced
-                self._end(self.swap.put(old or (), ends_parts=is_whole))
+                with signals_wait():
+                    is_whole = replaced is None  # results, and not some files of theirs
+                    old = self._results() if is_whole else replaced
+                    self._end(self.swap.put(old or (), ends_parts=is_whole))
+            completed(self.as_it_is())
         except KeyboardInterrupt as stop:
             stop.args = stop.args or (self.as_it_is(),)
             raise
@@ -127,6 +129,7 @@ class Claim:
         return [
             (place / name).as_posix()
             for place in (*within, Path())
+            if place == Path() or not (self.folder / place).is_symlink()  # `Swap` refuses those
             for name in result_files(self.folder / place)
         ]
 
@@ -138,6 +141,7 @@ def claimed(folder: str | Path, patience: float = 0.0) -> Iterator[Claim]:
     try:
         made = _make_folders(claim.folder)
         try:
+            refuse_foreign(claim.hidden)
             with _locked(claim, patience):
                 claim.finish()
                 claim.clear()  # what a run left that was killed

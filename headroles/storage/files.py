@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import secrets
 import stat
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from headroles.errors import StorageError
+from headroles.interrupts import completed
 
 
 def cannot_be_written(place: Path, error: OSError) -> StorageError:
@@ -30,24 +32,30 @@ def missing(file: Path) -> StorageError:
 def whole_file(file: Path) -> Iterator[Path]:
     """A path to write to, which becomes ``file`` only when the block succeeds.
 
-    A link stays a link: what it leads to is replaced.
+    A link stays a link: what it leads to is replaced. An earlier file passes its permissions on;
+    a new one has those that the system gives to new files.
     """
     try:
         file = file.resolve() if file.is_symlink() else file
-        handle, name = tempfile.mkstemp(prefix=f".{file.name[:40]}-", dir=file.parent)
-        os.close(handle)
+        draft = file.with_name(f".{file.name[:40]}-{secrets.token_hex(4)}")
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except (OSError, RuntimeError) as error:
         raise cannot_be_written(file, error if isinstance(error, OSError) else OSError()) from error
-    draft = Path(name)
     try:
         yield draft
-        draft.chmod(0o644)
+        keep_permissions(file, draft)
         sync(draft)
         draft.replace(file)
     except OSError as error:
         raise cannot_be_written(file, error) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def keep_permissions(old: Path, new: Path) -> None:
+    """Give a file the permissions of the one that it is going to replace, if there is one."""
+    if old.is_file() and not old.is_symlink():
+        new.chmod(stat.S_IMODE(old.stat().st_mode))
 
 
 def write_bytes(file: Path, content: bytes) -> None:
@@ -60,6 +68,7 @@ def write_bytes(file: Path, content: bytes) -> None:
         return
     with whole_file(file) as draft:
         draft.write_bytes(content)
+    completed(f"{file} was written")
 
 
 def is_special(file: Path) -> bool:
@@ -89,15 +98,35 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def encode_json(content: Any) -> bytes:
-    """``content`` as indented JSON in UTF-8, whatever bytes the file names in it were made of."""
-    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    """``content`` as indented JSON in UTF-8, whatever bytes the file names in it were made of.
+
+    NaN and infinity, which JSON does not have, become null.
+    """
+    text = json.dumps(_finite(content), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     return text.encode("utf-8", "backslashreplace")  # what UTF-8 lacks, JSON escapes like this
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What JSON says. Raises ValueError for what is none, NaN and infinity among it."""
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def read_json(file: Path) -> dict[str, Any]:
     """Read a JSON object. Raises StorageError if there is none."""
     try:
-        content: Any = json.loads(file.read_text(encoding="utf-8"))
+        content = parse_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise missing(file) from error
     except (OSError, ValueError, RecursionError) as error:

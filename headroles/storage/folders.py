@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headroles.errors import HeadRolesError, StorageError
-from headroles.storage.claims import HIDDEN, PARTS, Claim, claimed
+from headroles.storage.claims import PARTS, Claim, claimed
 from headroles.storage.files import cannot_be_written
+from headroles.storage.names import HIDDEN
 from headroles.storage.parts import Parts
 
 _PATIENCE = 10.0
@@ -91,6 +92,7 @@ def finish_swap(folder: Path) -> None:
     They may be those of the folder that it is in.
     """
     for place in (folder.absolute().parent, folder):
-        if Claim(place).swap.is_begun:
+        claim = Claim(place)
+        if claim.hidden.is_symlink() or claim.swap.is_begun:
             with claimed(place, patience=_PATIENCE):
                 pass

@@ -1,6 +1,7 @@
 """Parts of long work: kept where a run is cut short, and taken up by the next one of the same plan.
 
-They stand in a folder named by the digest of the plan: a part of another plan is never read.
+They stand in a folder named by the digest of the plan. Each begins with a digest over the plan, its
+own name and its content: a part that was damaged, renamed or made under another plan is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from headroles.wording import shortened
 
 _PLAN, _CLAIMS = "plan.json", "claims"
 _PREFIX = "part-"
-_DIGEST_BYTES = 16
+_DIGEST_BYTES, _NAME_LENGTH = 16, 16
 _MOST_DIFFERENCES = 4
 _LONGEST_VALUE = 40
 
@@ -56,14 +57,20 @@ class Parts:
         """
         plain = _plain(plan)
         if self.count:
-            known = read_json(self.place / _PLAN)
+            try:
+                known = read_json(self.place / _PLAN)
+            except StorageError as error:
+                raise StorageError(
+                    f"the plan of the unfinished run kept in {self.place} cannot be read; pass "
+                    "--no-resume to start anew"
+                ) from error
             if known != plain:
                 raise StorageError(
                     f"the unfinished run kept in {self.place} is of another plan: "
                     f"{differences(known, plain)}; run it as it was begun, or pass --no-resume "
                     "to start anew"
                 )
-        opened = OpenParts(self.place / _digest_of_plan(plain))
+        opened = self._opened(plain)
         try:
             opened.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -83,7 +90,11 @@ class Parts:
                 f"this process has another plan than the first one: {differences(known, plain)}; "
                 "give all processes the same command, packages and model"
             )
-        return OpenParts(self.place / _digest_of_plan(plain))
+        return self._opened(plain)
+
+    def _opened(self, plan: Mapping[str, Any]) -> OpenParts:
+        seal = _digest(encode_json(plan))
+        return OpenParts(self.place / seal.hex()[:_NAME_LENGTH], seal)
 
     def remove(self) -> None:
         """Remove all parts, and the plan after them."""
@@ -99,16 +110,21 @@ class Parts:
 
 @dataclass(frozen=True)
 class OpenParts:
-    """Parts of one plan by their names, or numbers from 0; each is there whole or not at all."""
+    """Parts of one plan by their names, or numbers from 0; each is there whole or not at all.
+
+    ``seal`` is the digest of the plan.
+    """
 
     folder: Path
+    seal: bytes
 
     def __contains__(self, name: int | str) -> bool:
         return self._file(name).exists()
 
     def numbers(self) -> set[int]:
         """Those of the parts that are there, where all have numbers."""
-        return {int(file.name.removeprefix(_PREFIX)) for file in self.folder.glob(f"{_PREFIX}*")}
+        names = (file.name.removeprefix(_PREFIX) for file in self.folder.glob(f"{_PREFIX}*"))
+        return {int(name) for name in names if name.isdecimal()}
 
     def read(self, name: int | str) -> bytes:
         """What was written. Raises StorageError if it cannot be read, or is not what was."""
@@ -118,8 +134,11 @@ class OpenParts:
         except OSError as error:
             raise StorageError(f"{file} cannot be read: {error.strerror or error}") from error
         digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-        if digest != _digest(content):
-            raise StorageError(f"{file} is damaged; remove it, and go on with --resume")
+        if digest != self._sealed(name, content):
+            raise StorageError(
+                f"{file} is damaged, or is a part of another run, of other work or of another "
+                "version; remove it and go on with --resume, or start anew with --no-resume"
+            )
         return content
 
     def decode(self, name: int | str, decoder: Callable[[bytes], T]) -> T:
@@ -135,7 +154,7 @@ class OpenParts:
 
     def write(self, name: int | str, content: bytes) -> None:
         """Keep a part, in the place of an earlier one. Raises StorageError if that cannot be."""
-        write_bytes(self._file(name), _digest(content) + content)
+        write_bytes(self._file(name), self._sealed(name, content) + content)
 
     def claim(self, number: int) -> bool:
         """Whether a part is this process's to make: it is asked for the first time."""
@@ -155,6 +174,9 @@ class OpenParts:
             with contextlib.suppress(OSError):
                 draft.unlink()
 
+    def _sealed(self, name: int | str, content: bytes) -> bytes:
+        return _digest(content, key=_digest(str(name).encode(), key=self.seal))
+
     def _file(self, name: int | str) -> Path:
         return self.folder / f"{_PREFIX}{name}"
 
@@ -165,12 +187,8 @@ def _plain(plan: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
-
-
-def _digest_of_plan(plan: Mapping[str, Any]) -> str:
-    return hashlib.blake2b(encode_json(plan), digest_size=8).hexdigest()
+def _digest(content: bytes, key: bytes = b"") -> bytes:
+    return hashlib.blake2b(content, key=key, digest_size=_DIGEST_BYTES).digest()
 
 
 def differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from headroles.errors import StorageError
 from headroles.storage.files import encode_json, missing, read_json, write_json
+from headroles.storage.names import is_result_name
 
 FORMAT = 2
 """Of result folders. A folder of another format is refused, and never converted."""
@@ -91,7 +92,7 @@ def check_record(folder: Path, provenance: Mapping[str, Any], form: type[S]) -> 
 def _are_files(files: Any) -> bool:
     return isinstance(files, dict) and all(
         isinstance(own, dict)
-        and all(Path(name).name == name and isinstance(own[name], str) for name in own)
+        and all(is_result_name(name) and isinstance(own[name], str) for name in own)
         for own in files.values()
     )
 

@@ -15,8 +15,14 @@ from pathlib import Path
 import msgspec
 
 from headroles.errors import StorageError
-from headroles.storage.files import cannot_be_written, read_json, sync, write_json
-from headroles.storage.run import RUN_FILE, check_record
+from headroles.storage.files import (
+    cannot_be_written,
+    keep_permissions,
+    sync,
+    write_json,
+)
+from headroles.storage.names import is_result_path
+from headroles.storage.run import RUN_FILE
 
 _NEW, _OLD, _JOURNAL = "new", "old", "swap.json"
 _KEPT = "new-results"
@@ -54,7 +60,7 @@ class Swap:
     @property
     def is_begun(self) -> bool:
         """Whether there are renames that are not made yet, or not known to be."""
-        return self._journal.exists()
+        return os.path.lexists(self._journal)
 
     @property
     def _journal(self) -> Path:
@@ -69,11 +75,10 @@ class Swap:
         names = (file.relative_to(self.new).as_posix() for file in files)
         new = sorted(names, key=lambda name: name == RUN_FILE)
         for name in {*replaced, *new}:
-            if (self.folder / name).is_dir() and not (self.folder / name).is_symlink():
-                self._keep_new(f"{self.folder / name} is a folder, and results have such a file")
-            within = (self.folder / name).parent
-            if within.exists() and not within.is_dir():
-                self._keep_new(f"{within} is a file, and results have such a folder")
+            if (reason := self._hindrance(name)) is not None:
+                self._keep_new(reason)
+            if (self.new / name).exists():
+                keep_permissions(self.folder / name, self.new / name)
         for place in {*files, *(file.parent for file in files), self.new}:
             sync(place)
         old = [name for name in {*replaced, *new} if os.path.lexists(self.folder / name)]
@@ -84,7 +89,39 @@ class Swap:
 
         `end` is to be called when nothing else is left to do.
         """
-        return self._follow(check_record(self.hidden, read_json(self._journal), _Journal))
+        try:
+            journal = msgspec.json.decode(self._journal.read_bytes(), type=_Journal)
+            self._check(journal)
+        except (StorageError, msgspec.DecodeError, OSError, ValueError, RecursionError) as error:
+            raise StorageError(
+                f"results in {self.folder} were being replaced when a run ended, and its list of "
+                f"the files cannot be followed ({error}); take what you need out of {self.old} "
+                f"and {self.new}, remove {self.hidden}, and run the command again"
+            ) from error
+        return self._follow(journal)
+
+    def _check(self, journal: _Journal) -> None:
+        """Raise StorageError for a journal that no run of headroles in this folder left."""
+        for name in (*journal.old, *journal.new):
+            if (reason := self._hindrance(name)) is not None:
+                raise StorageError(reason)
+        for name in journal.new:
+            if not any((place / name).is_file() for place in (self.new, self.folder)):
+                raise StorageError(f"there is no {name} any more")
+
+    def _hindrance(self, name: str) -> str | None:
+        """Why a file of results cannot be put at, or taken from, a path in the folder."""
+        place = self.folder / name
+        if not is_result_path(name):
+            return f"{place} has a name that no file of results has"
+        if place.is_dir() and not place.is_symlink():
+            return f"{place} is a folder, and results have such a file"
+        within = place.parent
+        if within != self.folder and within.is_symlink():
+            return f"{within} is a symbolic link, which headroles does not follow"
+        if within.exists() and not within.is_dir():
+            return f"{within} is a file, and results have such a folder"
+        return None
 
     def end(self) -> None:
         """Forget the renames, which are made."""

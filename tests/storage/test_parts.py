@@ -10,7 +10,6 @@ import pytest
 from headroles.errors import StorageError
 from headroles.storage import (
     HIDDEN,
-    OpenParts,
     Parts,
     changed_folder,
     differences,
@@ -49,10 +48,34 @@ class TestParts:
         file = opened.folder / "part-0"
         for content in (file.read_bytes()[:-1], b""):
             file.write_bytes(content)
-            with pytest.raises(StorageError, match="part-0 is damaged; remove it"):
+            with pytest.raises(StorageError, match=r"part-0 is damaged, .*; remove it and go"):
                 opened.read(0)
         with pytest.raises(StorageError, match="part-1 cannot be read: No such file"):
             opened.read(1)
+
+    def test_what_cannot_be_a_plan_or_a_number(self, parts: Parts) -> None:
+        opened = parts.open(PLAN)
+        opened.write(3, b"three")
+        (opened.folder / "part-x").touch()
+        assert opened.numbers() == {3}
+        for content in ("{", '{"window": NaN}'):
+            (parts.place / "plan.json").write_text(content)
+            with pytest.raises(StorageError, match="cannot be read; pass --no-resume to start"):
+                parts.open(PLAN)
+
+    def test_one_that_was_renamed_or_is_of_another_plan_is_refused(self, parts: Parts) -> None:
+        opened, other = parts.open(PLAN), parts.within("b").open({**PLAN, "model": "b"})
+        for number in (0, 1):
+            opened.write(number, b"content of %d" % number)
+        other.write(0, b"of another model")
+        first, second = (opened.folder / f"part-{number}" for number in (0, 1))
+        kept = first.read_bytes()
+        for foreign in (second, other.folder / "part-0"):
+            first.write_bytes(foreign.read_bytes())
+            with pytest.raises(StorageError, match="part-0 is damaged, or is a part of another"):
+                opened.read(0)
+        first.write_bytes(kept)
+        assert opened.read(0) == b"content of 0"
 
     def test_another_plan_is_refused_by_name(self, parts: Parts) -> None:
         parts.open(PLAN).write(0, b"zero")
@@ -67,7 +90,7 @@ class TestParts:
         assert 0 not in parts.open({**PLAN, "window": 4})
 
     def test_each_is_claimed_once(self, parts: Parts) -> None:
-        one, other = parts.open(PLAN), OpenParts(parts.open(PLAN).folder)
+        one, other = parts.open(PLAN), parts.open(PLAN)
         assert [one.claim(0), other.claim(0), other.claim(1), one.claim(1)] == [1, 0, 1, 0]
         (one.folder / ".part-2-draft").touch()
         parts.open(PLAN)
