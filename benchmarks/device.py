@@ -36,6 +36,7 @@ from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedModel
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
+from headroles.passes import Budget
 from headroles.scoring import ScoreOptions, ScoringRun
 from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBatch, PlannedBlock
 from headroles.scoring.blocks import Counts
@@ -86,7 +87,7 @@ def measure(
     options = ScoreOptions(batch_tokens=BATCH_TOKENS, **JOBS[job])
     with open_reader(encoder.model) as reader:
         run = ScoringRun(encoder, reader, corpus, options)
-        scorer = BlockScorer(encoder, reader, run.roles, run.score, BATCH_TOKENS)
+        scorer = BlockScorer(encoder, reader, run.roles, run.score, Budget(BATCH_TOKENS))
         blocks = prepare(encoder, scorer, corpus)
         small = smallest(scorer, blocks)
         read = [as_if_read(block, reader.n_layers, reader.n_heads) for block in blocks]

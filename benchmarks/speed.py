@@ -39,9 +39,8 @@ from benchmarks.process import measure_processes
 from headroles.corpus import PreparedCorpus, make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
+from headroles.passes import Budget, passes_over
 from headroles.scoring import ScoreOptions, ScoringRun
-from headroles.scoring.batches import batches_by_length, collate
-from headroles.scoring.layer import on_device
 from headroles.scoring.windows import WINDOW_EXAMPLES
 
 JOBS: dict[str, dict[str, Any]] = {
@@ -153,15 +152,12 @@ def make_batches(
 ) -> list[dict[str, Tensor]]:
     """The inputs of the very batches that scoring runs."""
     with scoring_run(encoder, corpus, "default", batch_tokens) as run:
-        budget = run.batch_tokens
+        budget = Budget(run.batch_tokens)
     cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
     examples, batches = make_examples(corpus, "adjacent"), []
     while window := list(islice(examples, WINDOW_EXAMPLES)):
         cut = cutter.encode(window, Counter())
-        for rows in batches_by_length(cut, budget):
-            chosen = [cut[row] for row in rows]
-            inputs = collate(chosen, encoder.tokenizer.pad_token_id or 0)
-            batches.append(on_device(inputs, encoder.device))
+        batches += [batch.inputs for batch in passes_over(cut, encoder, budget).batches()]
     return batches
 
 

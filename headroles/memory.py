@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 _STATM = Path("/proc/self/statm")
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
+"""What PyTorch and its libraries say where they have no error of their own for it."""
 
 
 def ask_for_large_pages() -> None:
@@ -59,6 +61,14 @@ def resident_memory() -> int:
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether memory ran out: of a device or, as far as the system tells, of this machine."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    said = str(error).lower()
+    return isinstance(error, RuntimeError) and any(words in said for words in _NO_MEMORY)
 
 
 def _find_trim() -> Callable[[int], int] | None:

@@ -8,7 +8,9 @@ from difflib import get_close_matches
 
 # What a terminal obeys instead of showing it, what breaks lines, what turns the direction of
 # writing, and halves of characters, which no encoding can write.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _LONGEST_NAME = 100
 
 
@@ -22,6 +24,26 @@ def printable(text: object) -> str:
     )
 
 
+def printable_lines(text: object) -> str:
+    """Text of several lines, each of them `printable`."""
+    return "\n".join(map(printable, str(text).split("\n")))
+
+
+def json_lines(text: str) -> str:
+    """A JSON document of several lines with what `printable` escapes as escapes of JSON."""
+    return "\n".join(
+        _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")
+    )
+
+
+def as_given(value: object) -> str:
+    """A value as Python writes it, shortened; its type where Python cannot write it."""
+    try:
+        return shortened(repr(value))
+    except Exception:  # a number of too many digits, or an object whose repr fails
+        return f"a value of type {type(value).__name__}"
+
+
 def shortened(text: object, most: int = _LONGEST_NAME) -> str:
     """Text of at most so many characters: of more, the beginning and the end."""
     text = str(text)
@@ -33,7 +55,11 @@ def shortened(text: object, most: int = _LONGEST_NAME) -> str:
 
 def in_one_line(error: BaseException) -> str:
     """What an error says, in one line, without the advice that follows an empty line."""
-    message = str(error).strip() or type(error).__name__
+    try:
+        message = str(error).strip()
+    except Exception:  # the error of a foreign module may fail to describe itself
+        message = ""
+    message = message or type(error).__name__
     return " ".join(message.split("\n\n")[0].split())
 
 
@@ -48,3 +74,13 @@ def not_among(what: str, name: object, known: Sequence[str]) -> str:
     near = get_close_matches(str(name), known, n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
     return f"there is no {what} {name!r}; {hint}: {', '.join(known) or 'none'}"
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a message: the finding, before reasons and advice.
+
+    >>> first_sentence("Only 3 documents. Add more; see docs/tests.md.")
+    'Only 3 documents.'
+    """
+    found = re.match(r".*?\.(?=\s)", text, re.DOTALL)
+    return found[0] if found else text

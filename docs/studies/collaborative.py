@@ -37,9 +37,9 @@ from docs.studies.fine_tuning import Recipe, choose_balanced, encode, markdown, 
 from headroles import read_conllu, storage
 from headroles.models import LoadedEncoder, ModelOptions, load_encoder, load_whole
 from headroles.models.factorisation import PER_HEAD, SHARED, Moments, factorise, score_error
-from headroles.models.inputs import collect_moments
 from headroles.models.sites import Site, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads
+from headroles.studies.collaboration.fitting import moments_of
 from headroles.studies.collaboration.measures import (
     LENGTHS,
     count_parameters,
@@ -97,7 +97,7 @@ class Study:
         sites = find_sites(original, original.config.num_attention_heads)
         text = read_sample(encoder, read_conllu(given.sample), SampleOptions())
         learnt, held_out = (
-            collect_moments(original, sites, part) for part in (text.learnt, text.held_out)
+            moments_of(original, sites, part) for part in (text.learnt, text.held_out)
         )
         return cls(given, original, encoder, sites, text, learnt, held_out)
 

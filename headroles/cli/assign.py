@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
-
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ScoredArgument
@@ -16,7 +14,7 @@ def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions
     """Test the scores in DIR again, without the model. Writes the role table there."""
     from headroles.presets import DEFAULT
     from headroles.results import put_into
-    from headroles.scoring import describe_run, facts_of_run, open_scores
+    from headroles.scoring import open_scores
     from headroles.studies import assign as assign_roles
 
     scores = open_scores(scored)
@@ -25,6 +23,4 @@ def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions
     if options.preset != scores.provenance.get("options", {}).get("preset", DEFAULT):
         console.warn("the scores were not made with this preset: only the tests follow it")
     put_into(scored, table)
-    facts = {**facts_of_run(scores.provenance), **table.facts()}
-    shown = chain([describe_run(scores.provenance)], table.shown())
-    console.finish(scored, output.json, facts, shown)
+    console.finish(scored, output, table)

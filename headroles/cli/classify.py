@@ -26,6 +26,7 @@ def classify(
     """Score the heads of MODEL over CORPUS and test their roles."""
     from headroles.corpus import open_corpus
     from headroles.results import write_together
+    from headroles.roles import is_own
     from headroles.scoring import HeadScores, ScoreOptions, assist
     from headroles.studies import classify as classify_heads
 
@@ -37,4 +38,5 @@ def classify(
         work = partial(classify_heads, sharing=sharing)
         result = with_progress("scoring", work, model, source, options=options)
         write_together(folder, [result.scores, result.roles])
-    console.finish_with_report(out, output, result.facts(), result.shown())
+    own = [name for name in options.roles or () if is_own(name)]
+    console.finish(out, output, result, own)

@@ -108,7 +108,7 @@ def collaborate(
     with new_folder(out, [CollaborativeModel, Collaboration], output.overwrite) as folder:
         made, table = make(model, _open(sample, read), options, task)
         write_together(folder, [made, table])
-    console.finish(out, output.json, table.facts(), table.shown())
+    console.finish(out, output, table)
 
 
 def _report(

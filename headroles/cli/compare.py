@@ -83,7 +83,7 @@ def compare(
         with console.working("testing"):
             shifts = compare_roles(sets, options)
         write_together(staging, [shifts])
-    console.finish_with_report(out, output, shifts.facts(), shifts.shown())
+    console.finish(out, output, shifts)
 
 
 def _score(

@@ -9,8 +9,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -20,11 +21,11 @@ from rich.console import Console
 from headroles import storage
 from headroles.errors import HeadRolesError
 from headroles.interrupts import INTERRUPTED, TERMINATED, Terminated, tell, written_so_far
-from headroles.wording import printable
+from headroles.wording import json_lines, printable
 
 if TYPE_CHECKING:
-    from headroles.cli.flags import ReportedOptions
-    from headroles.results import Shown
+    from headroles.cli.flags import OutputOptions
+    from headroles.results import Shown, Summary
 
 SECONDS_BETWEEN_LINES = 30.0
 READING = "reading"
@@ -62,7 +63,7 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
         except OSError as error:  # of a place that no room of the house knows of
-            err.print(f"error: {_of_system(error)}", style="red", soft_wrap=True)
+            err.print(f"error: {printable(_of_system(error))}", style="red", soft_wrap=True)
             raise typer.Exit(1) from None
 
     return guarded
@@ -174,10 +175,11 @@ def note(message: str) -> None:
 
 def print_json(content: Any) -> None:
     """One JSON document on standard output."""
-    sys.stdout.buffer.write(storage.encode_json(content))
+    text = storage.encode_json(content).decode()
+    sys.stdout.buffer.write(json_lines(text).encode())
 
 
-def print_shown(shown: Iterator[Shown]) -> None:
+def print_shown(shown: Iterable[Shown]) -> None:
     """What a result shows; a pipe has no width, so grids are as wide as they are."""
     from headroles.results import WIDE, print_on
 
@@ -191,30 +193,41 @@ def say(text: str) -> None:
     out.print(printable(text), soft_wrap=True)
 
 
-def finish_with_report(
-    folder: Path, options: ReportedOptions, facts: dict[str, Any], shown: Iterator[Shown]
-) -> None:
-    """`finish`, and the page about the results if it was asked for, or else how to make it."""
-    if options.report:
-        from headroles.report import write_report
+def finish(folder: Path, options: OutputOptions, told: Summary, roles: Sequence[str] = ()) -> None:
+    """Print results for people or for scripts, and where they are; write the page if asked for.
 
-        with working("drawing"):
-            file = write_report(folder)
-        facts = {**facts, "report": str(file)}
-    finish(folder, options.json, facts, shown)
-    if not options.json:
-        say(f"report: {file}" if options.report else f"to see it: headroles report {folder}")
-
-
-def finish(folder: Path, as_json: bool, facts: dict[str, Any], shown: Iterator[Shown]) -> None:
-    """Print what was done, for people or for scripts, and where the results are."""
-    if as_json:
-        print_json({"out": str(folder), **facts})
+    ``roles`` are the user's own roles that the command named.
+    """
+    report = _report(folder, options, roles)
+    if options.json:
+        reported = {"report": str(report)} if report else {}
+        print_json({"out": str(folder), **told.facts(), **reported})
         return
-    print_shown(shown)
+    print_told(options, told)
+    steps = list(told.next_steps(folder))
+    if hasattr(options, "report") and not (report or steps):
+        steps = [f"See:     headroles report {folder}"]
+    for line in steps:
+        say(line)
     say(f"written to {folder}")
-    if storage.has_old_report(folder):
+    if report:
+        say(f"report: {report}")
+    elif storage.has_old_report(folder):
         warn(
             f"{folder / storage.REPORT_FILE} is about earlier results; to make it anew: "
             f"headroles report {folder}"
         )
+
+
+def print_told(options: OutputOptions, told: Summary) -> None:
+    """Print the summary, and the details if they were asked for."""
+    print_shown(chain(told.shown(), told.details() if options.full else ()))
+
+
+def _report(folder: Path, options: OutputOptions, roles: Sequence[str]) -> Path | None:
+    if not getattr(options, "report", False):
+        return None
+    from headroles.report import write_report
+
+    with working("drawing"):
+        return write_report(folder, roles=roles)

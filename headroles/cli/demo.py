@@ -25,4 +25,4 @@ def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
         source = read_conllu(sample_treebank())
         result = with_progress("scoring", classify, model, source, options=ClassifyOptions())
         write_together(folder, [result.scores, result.roles])
-    console.finish(out, output.json, result.facts(), result.shown())
+    console.finish(out, output, result)

@@ -14,6 +14,7 @@ from headroles.cli.flags import command
 from headroles.errors import StorageError, UsageError
 from headroles.formats import ENDINGS, FORMATS
 from headroles.options import Option, Options, split_names
+from headroles.wording import printable_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +87,18 @@ def export(
     table = load_table(folder).where(options.role, options.layer, options.only_assigned)
     content = table.export(fmt, options.view, options.value, options.columns)
     if out is None:
-        sys.stdout.buffer.write(content)
+        _print(content, fmt)
     else:
         storage.write_bytes(out, content)
+
+
+def _print(content: bytes, fmt: str) -> None:
+    """Write a table to standard output; a terminal gets text without control characters."""
+    if sys.stdout.isatty():
+        if fmt == "parquet":
+            raise UsageError("Parquet is no text for a terminal; name a file with --out")
+        content = printable_lines(content.decode()).encode()
+    sys.stdout.buffer.write(content)
 
 
 def _format(asked: str | None, out: Path | None) -> str:

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 from headroles.cli.console import reports_errors
 from headroles.options import TITLES, Field, Option, Options, fields_of
+from headroles.wording import printable
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -24,6 +25,7 @@ class OutputOptions(Options):
     title: ClassVar[str] = "Output"
 
     json: Annotated[bool, Option("Print the summary as JSON.")] = False
+    full: Annotated[bool, Option("Print every table, not the summary alone.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,15 @@ class ReportedOptions(FolderOptions):
 
 class GroupedCommand(TyperCommand):
     """A command whose help shows options under the titles of their groups."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line; what is wrong with it is told without control characters."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if isinstance(message := getattr(error, "message", None), str):
+                error.message = printable(message)  # type: ignore[attr-defined]
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of the help."""

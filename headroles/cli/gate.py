@@ -39,4 +39,4 @@ def gate(
     with resumable_folder(out, [], output, resuming, options, "gates", "steps") as opened:
         folder, asked = opened
         result = learn(model, task, folder, asked, test)
-    console.finish(out, output.json, result.facts(), iter(result.shown()))
+    console.finish(out, output, result)

@@ -17,7 +17,7 @@ from headroles.interrupts import told_when_interrupted
 
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions, ResumeOptions
-    from headroles.results import Result, Shown, Stored
+    from headroles.results import Result, Stored
     from headroles.scoring import Sharing, Team
     from headroles.studies.removal.options import RunOptions
 
@@ -47,7 +47,7 @@ def show(result: Result, output: OutputOptions) -> None:
     if output.json:
         console.print_json(result.facts())
     else:
-        console.print_shown(result.shown())
+        console.print_told(output, result)
 
 
 def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> None:
@@ -56,7 +56,7 @@ def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> Non
         show(result, output)
         return
     result.save(out, output.overwrite)
-    _finish(result, out, output)
+    console.finish(out, output, result)
 
 
 @contextmanager
@@ -126,15 +126,7 @@ def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[]
     with new_folder(out, [kind], output.overwrite) as folder:
         result = work()
         write_together(folder, [result])
-    _finish(result, out, output)
-
-
-def _finish(result: Result, out: Path, output: FolderOptions) -> None:
-    """Print what was done, and write the page about it where that can be asked for."""
-    if isinstance(output, ReportedOptions):
-        console.finish_with_report(out, output, result.facts(), result.shown())
-    else:
-        console.finish(out, output.json, result.facts(), result.shown())
+    console.finish(out, output, result)
 
 
 def fill_resumably(
@@ -153,7 +145,7 @@ def fill_resumably(
     with resumable_folder(out, [kind], output, resuming, options, what) as (folder, asked):
         result = study(*subjects, asked)
         write_together(folder, [result])
-    _finish(result, out, output)
+    console.finish(out, output, result)
 
 
 def with_progress(
@@ -171,10 +163,6 @@ def with_progress(
 
 def finish_scoring(out: Path, output: OutputOptions, provenance: dict[str, Any]) -> None:
     """Say what was scored, and where it is."""
-    from headroles.results import Warned
-    from headroles.scoring import describe_run, facts_of_run, warnings_of_run
+    from headroles.scoring import RunSummary
 
-    warnings = warnings_of_run(provenance)
-    facts = {**facts_of_run(provenance), "warnings": warnings}
-    shown: list[Shown] = [describe_run(provenance), *map(Warned, warnings)]
-    console.finish(out, output.json, facts, iter(shown))
+    console.finish(out, output, RunSummary(provenance))

@@ -38,4 +38,4 @@ def prune(
     with resumable_folder(out, [], output, resuming, options, "pruning", "steps") as opened:
         folder, asked = opened
         result = prune_heads(model, folder, asked, task, test)
-    console.finish(out, output.json, result.facts(), iter(result.shown()))
+    console.finish(out, output, result)

@@ -78,4 +78,5 @@ from .summing import MomentsInBlocks as MomentsInBlocks
 from .summing import SummedSample as SummedSample
 from .wilcoxon import WilcoxonResult as WilcoxonResult
 from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank
+from .wilson import difference_interval as difference_interval
 from .wilson import wilson_interval as wilson_interval

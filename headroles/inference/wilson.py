@@ -1,4 +1,4 @@
-"""Confidence intervals of mean shares, which lie between 0 and 1 as shares do."""
+"""Confidence intervals of mean shares, and of differences of shares, that know their range."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from headroles.errors import StatisticsError
-from headroles.inference._columns import DEGENERATE, OK, check_share
+from headroles.inference._columns import OK, UNTESTABLE, FloatArray, check_share, resolution_of
 from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.sample import Sample
-
-_ROUNDING = 1e-5
-"""Shares that were summed up in float32 may be off by less."""
 
 
 def wilson_interval(
@@ -29,30 +26,84 @@ def wilson_interval(
 
         n = m (1 - m) / error^2
 
-    and t has the degrees of freedom of that error (Dean and Pagano 2015). A column of nothing but
-    hits, or misses, has as many as it has clusters. Others whose values are all alike have their
-    mean for limits, and untestable ones NaN.
+    and t has the degrees of freedom of that error (Dean and Pagano 2015). A column whose values are
+    all alike, such as nothing but hits, tells nothing of the error: its n is the number of its
+    clusters. Untestable columns have NaN for limits.
 
     Raises StatisticsError for what `Sample.of` refuses, for values outside 0 to 1, and for a
     confidence outside (0, 1).
     """
     check_share(confidence, "confidence")
     sample = Sample.of(values, clusters)
-    least, most = np.nanmin(sample.values, initial=0), np.nanmax(sample.values, initial=1)
-    if least < -_ROUNDING or most > 1 + _ROUNDING:
-        raise StatisticsError("Wilson intervals are of shares; values must lie between 0 and 1")
+    _check_range(sample, 0, "Wilson intervals are of shares; values must lie between 0 and 1")
     moments, result = sample.moments, open_intervals(sample)
-    mean = np.clip(moments.mean, 0, 1)
-    is_end = np.minimum(mean, 1 - mean) < _ROUNDING
-    is_extreme = (moments.status == DEGENERATE) & is_end
-    some = (moments.status == OK) | is_extreme
-    with np.errstate(divide="ignore", invalid="ignore"):
-        n = np.where(is_extreme, moments.n_clusters, mean * (1 - mean) / moments.standard_error**2)[
-            some
-        ]
-    m, per_n = mean[some], stats.t.ppf((1 + confidence) / 2, moments.df[some]) ** 2 / n
+    some = moments.status != UNTESTABLE
+    m, error, n = (
+        own[some]
+        for own in (np.clip(moments.mean, 0, 1), moments.standard_error, moments.n_clusters)
+    )
+    tells = (moments.status[some] == OK) & (m * (1 - m) > 0)
+    n = np.divide(m * (1 - m), error**2, where=tells, out=n.astype(np.float64))
+    per_n = stats.t.ppf((1 + confidence) / 2, moments.df[some]) ** 2 / n
     centre = (m + per_n / 2) / (1 + per_n)
     reach = np.sqrt(per_n * m * (1 - m) + per_n**2 / 4) / (1 + per_n)
     result.ci_low[some] = np.maximum(centre - reach, 0)  # rounding
     result.ci_high[some] = np.minimum(centre + reach, 1)
     return result
+
+
+def difference_interval(
+    values: ArrayLike | Sample,
+    *,
+    confidence: float = 0.95,
+    clusters: ArrayLike | None = None,
+) -> Intervals:
+    """Two-sided intervals of the mean of every column of differences of two shares, -1 to 1.
+
+    The mean difference d is what was won, w = mean of max(value, 0), less what was lost,
+    l = mean of max(-value, 0). Both are shares with Wilson limits (`wilson_interval`), and the
+    interval is put together from these by square-and-add (Newcombe 1998, method 10; Zou and
+    Donner 2008):
+
+        lower = d - sqrt((w - w_low)^2 - 2 r (w - w_low) (l_high - l) + (l_high - l)^2)
+        upper = d + sqrt((w_high - w)^2 - 2 r (w_high - w) (l - l_low) + (l - l_low)^2)
+
+    r being the correlation of w and l, robust to clusters. Where two rules differ in hardly any
+    example, t has nothing to estimate an error from; what was not seen to be won or lost has a
+    Wilson limit all the same. Untestable columns have NaN for limits.
+
+    Raises StatisticsError for what `Sample.of` refuses, for values outside -1 to 1, and for a
+    confidence outside (0, 1).
+    """
+    sample = Sample.of(values, clusters)
+    _check_range(sample, -1, "these are no differences of shares; values must lie in -1 to 1")
+    is_rounding = np.abs(sample.values) < resolution_of(sample.values)
+    differences = np.where(is_rounding, 0, sample.values)
+    won, lost = (Sample(np.maximum(side * differences, 0), sample.clusters) for side in (1, -1))
+    of_won, of_lost = (wilson_interval(part, confidence=confidence) for part in (won, lost))
+    wins, losses, r = won.moments.mean, lost.moments.mean, _correlation(sample, won, lost)
+
+    def reach(on_won: FloatArray, on_lost: FloatArray) -> FloatArray:
+        return np.sqrt(np.maximum(on_won**2 - 2 * r * on_won * on_lost + on_lost**2, 0))
+
+    low = wins - losses - reach(wins - of_won.ci_low, of_lost.ci_high - losses)
+    high = wins - losses + reach(of_won.ci_high - wins, losses - of_lost.ci_low)
+    return Intervals(np.maximum(low, -1), np.minimum(high, 1))
+
+
+def _correlation(difference: Sample, first: Sample, second: Sample) -> FloatArray:
+    """Of two means (tests,), from their errors and that of their difference; 0 without any."""
+    of_both, one, other = (part.moments.standard_error for part in (difference, first, second))
+    varies = (first.moments.status == OK) & (second.moments.status == OK)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (one**2 + other**2 - of_both**2) / (2 * one * other)
+    return np.where(varies, np.clip(found, -1, 1), 0)
+
+
+def _check_range(sample: Sample, least: float, refusal: str) -> None:
+    lowest, highest = (
+        find(sample.values, initial=start) for find, start in ((np.nanmin, least), (np.nanmax, 1))
+    )
+    rounding = resolution_of(sample.values)
+    if lowest < least - rounding or highest > 1 + rounding:
+        raise StatisticsError(refusal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -14,36 +14,48 @@ from transformers import PreTrainedModel
 from headroles.models.factorisation import Moments
 from headroles.models.sites import Site
 
+ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], "list[tuple[int, Sums]]"]
+"""From a batch, inputs of the model with an ``attention_mask``, to what it adds to which site."""
+
 
 def collect_moments(
-    model: PreTrainedModel, sites: Sequence[Site], batches: Iterable[Mapping[str, Tensor]]
+    model: PreTrainedModel,
+    sites: Sequence[Site],
+    over_batches: Callable[[ReadSums], Iterable[list[tuple[int, Sums]]]],
 ) -> tuple[Moments, ...]:
-    """Moments of the inputs of each site, over the real tokens of ``batches``.
+    """Moments of the inputs of each site, over the real tokens of all batches.
 
-    A batch is inputs of the model with an ``attention_mask``.
+    ``over_batches`` gives what the function that it is given makes of each batch.
     """
-    sums = [_Sums.of(site) for site in sites]
-    mask, unread = torch.zeros(0), 0
+    totals = [Sums.none(site.maps.query.shape[2]) for site in sites]
+    n_reads = sum(len(site.layers) for site in sites)
+    found: list[tuple[int, Sums]] = []
+    mask = torch.zeros(0)
 
-    def reader(own: _Sums) -> Callable[[nn.Module, Any], None]:
+    def reader(number: int) -> Callable[[nn.Module, Any], None]:
         def read(module: nn.Module, inputs: Any) -> None:
-            nonlocal unread
-            own.add(inputs[0], mask)
-            unread -= 1
-            if not unread:
+            found.append((number, Sums.of(inputs[0], mask)))
+            if len(found) == n_reads:
                 raise _AllRead
 
         return read
 
+    def read(batch: Mapping[str, Tensor]) -> list[tuple[int, Sums]]:
+        nonlocal mask
+        mask = batch["attention_mask"].bool()
+        found.clear()
+        with suppress(_AllRead):
+            model.base_model(**batch)
+        return list(found)
+
     with ExitStack() as stack:
-        for site, own in zip(sites, sums, strict=True):
-            stack.callback(site.query.register_forward_pre_hook(reader(own)).remove)
+        for number, site in enumerate(sites):
+            stack.callback(site.query.register_forward_pre_hook(reader(number)).remove)
         stack.enter_context(torch.inference_mode())
-        for batch in batches:
-            mask, unread = batch["attention_mask"].bool(), sum(len(site.layers) for site in sites)
-            with suppress(_AllRead):
-                model.base_model(**batch)
-    return tuple(own.moments() for own in sums)
+        for sums in over_batches(read):
+            for number, own in sums:
+                totals[number].add(own)
+    return tuple(total.moments() for total in totals)
 
 
 class _AllRead(Exception):
@@ -51,8 +63,8 @@ class _AllRead(Exception):
 
 
 @dataclass
-class _Sums:
-    """Running sums, in double precision."""
+class Sums:
+    """Sums over tokens, in double precision."""
 
     n: int
     total: Tensor  # (D,)
@@ -60,22 +72,29 @@ class _Sums:
     between: Tensor  # (D, D): squares of sums of sequences, each divided by its tokens
 
     @classmethod
-    def of(cls, site: Site) -> _Sums:
-        width = site.maps.query.shape[2]
+    def none(cls, width: int) -> Sums:
+        """Those of no tokens."""
         zeros = torch.zeros(width, width, dtype=torch.float64)
         return cls(0, torch.zeros(width, dtype=torch.float64), zeros, zeros.clone())
 
-    def add(self, states: Tensor, mask: Tensor) -> None:
-        """Add states (batch, tokens, D), of which ``mask`` tells the real ones."""
+    @classmethod
+    def of(cls, states: Tensor, mask: Tensor) -> Sums:
+        """Those of states (batch, tokens, D), of which ``mask`` tells the real ones."""
         real = (states * mask[..., None]).cpu()
         lengths = mask.sum(dim=1, keepdim=True).cpu()
         tokens, sums = real.flatten(0, 1), real.sum(dim=1).double()
-        self.n += int(lengths.sum())
-        self.total += sums.sum(dim=0)
-        self.squares += (tokens.T @ tokens).double()
-        self.between += (sums / lengths).T @ sums
+        squares = (tokens.T @ tokens).double()
+        return cls(int(lengths.sum()), sums.sum(dim=0), squares, (sums / lengths).T @ sums)
+
+    def add(self, other: Sums) -> None:
+        """Add those of other tokens."""
+        self.n += other.n
+        self.total += other.total
+        self.squares += other.squares
+        self.between += other.between
 
     def moments(self) -> Moments:
+        """The moments of all tokens."""
         mean = self.total / self.n
         covariance = self.squares / self.n - torch.outer(mean, mean)
         within = (self.squares - self.between) / self.n

@@ -10,9 +10,10 @@ import pandas as pd
 from headroles.report.changes import draw_changed_heads, draw_changes, draw_trajectory
 from headroles.report.page import Page, Picture, Section, Table
 from headroles.report.rows import without_contrasts
-from headroles.report.run_facts import made_how, model_name
+from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
 from headroles.results import Grid
+from headroles.scoring import model_name
 from headroles.studies.comparison import RoleShifts
 
 N_ROLES = 3

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from headroles.report.style import to_svg
+from headroles.wording import printable_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,7 +94,11 @@ class Page:
         made = {name: (files(__package__) / f"page.{name}").read_text() for name in _PARTS}
         digest = base64.b64encode(hashlib.sha256(made["js"].encode()).digest()).decode()
         environment = Environment(
-            autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+            autoescape=True,
+            finalize=lambda value: printable_lines(value) if type(value) is str else value,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
         )
         # Only what this package made itself is markup: its script, its style, its drawings.
         return environment.from_string(made["html"]).render(

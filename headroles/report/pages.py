@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -10,8 +10,9 @@ from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.report.page import Page
 
+ROLE_TABLE = "role table"
 PAGES = {
-    "role table": "role_page:role_page",
+    ROLE_TABLE: "role_page:role_page",
     "comparison": "comparison_page:comparison_page",
     "plan": "study_pages:plan_page",
     "replication": "study_pages:replication_page",
@@ -28,8 +29,11 @@ needed. In a folder of several kinds the first one here tells what the page is a
 _ENDINGS = (".html", ".htm")
 
 
-def make_report(folder: str | Path) -> Page:
+def make_report(folder: str | Path, roles: Sequence[str] = ()) -> Page:
     """The page about the results in ``folder``: a role table, a comparison, or another table.
+
+    ``roles`` are roles of one's own, as ``MODULE:FUNCTION``, that may be imported to show their
+    sentences; without them reading results runs no code of theirs.
 
     Raises StorageError if there is none, or it cannot be read.
     """
@@ -38,20 +42,23 @@ def make_report(folder: str | Path) -> Page:
     held = storage.kinds_in(folder)
     for kind, place in PAGES.items():
         if kind in held:
-            make: Callable[[Path], Page] = resolve_name(f"{__package__}.{place}")
-            return make(folder)
+            make: Callable[..., Page] = resolve_name(f"{__package__}.{place}")
+            return make(folder, roles) if kind == ROLE_TABLE else make(folder)
     from headroles.report.plain_page import plain_page
     from headroles.studies.stored import load_table  # which loads torch for some kinds
 
     return plain_page(load_table(folder))
 
 
-def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
+def write_report(
+    folder: str | Path, out: str | Path | None = None, roles: Sequence[str] = ()
+) -> Path:
     """Write the page about the results in ``folder`` as one HTML file; the path of it.
 
-    Without ``out`` it is ``report.html`` beside the folder's results. Raises StorageError for
-    results that cannot be read, a place that cannot be written, and a link in the place of
-    ``report.html``, and UsageError for a name that does not end as those of HTML files do.
+    ``roles`` are those of `make_report`. Without ``out`` it is ``report.html`` beside the folder's
+    results. Raises StorageError for results that cannot be read, a place that cannot be written,
+    and a link in the place of ``report.html``, and UsageError for a name that does not end as those
+    of HTML files do.
     """
     file = Path(folder) / storage.REPORT_FILE if out is None else Path(out)
     if file.suffix.lower() not in _ENDINGS and not storage.is_special(file):
@@ -61,6 +68,6 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
             f"{file} is no plain file; nothing is written where it leads. Remove it, or name the "
             "file with --out"
         )
-    text = make_report(folder).to_html()
+    text = make_report(folder, roles).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file

@@ -12,9 +12,9 @@ from headroles.report.losses import draw_pruning_curves, draw_task_drops
 from headroles.report.page import Page, Picture
 from headroles.report.plain_page import plain_page
 from headroles.report.rows import with_interval
-from headroles.report.run_facts import model_name
 from headroles.report.style import figure_of
 from headroles.report.worth import draw_ablations, draw_importance, draw_role_importance
+from headroles.scoring import model_name
 from headroles.studies.removal import (
     Ablations,
     Importance,

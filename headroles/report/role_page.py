@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,26 +16,30 @@ from headroles.report.beyond_position import beyond_position, beyond_position_se
 from headroles.report.maps import draw_heads, draw_maps, strongest_roles
 from headroles.report.page import Group, Page, Picture, Section, Table
 from headroles.report.rows import rows_of, with_interval, without_contrasts
-from headroles.report.run_facts import made_how, model_name
+from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
-from headroles.roles import is_contrast
-from headroles.scoring import HeadScores, about_length
+from headroles.roles import is_contrast, is_own
+from headroles.scoring import HeadScores, about_length, model_name
 from headroles.studies.examples import Examples, examples_of_heads
 from headroles.studies.options import MEDIAN, ExampleOptions
+from headroles.studies.rereading import not_imported
+from headroles.studies.role_answers import count_heads, strongest_rows
 from headroles.studies.role_summary import ABOUT_WHAT, contradicted
 from headroles.studies.role_table import RoleTable
 from headroles.testing import NO, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import listed
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 N_HEADS = 12
 _SENTENCES = (ExampleOptions(n=3), ExampleOptions(n=2, which=MEDIAN))
 
 
-def role_page(folder: Path) -> Page:
+def role_page(folder: Path, imported: Sequence[str] = ()) -> Page:
     """The page of the role table in a folder, with sentences if scores and corpus are there.
+
+    ``imported`` are the roles of one's own that may be imported to find theirs.
 
     Raises StorageError for results that cannot be read.
     """
@@ -43,7 +49,7 @@ def role_page(folder: Path) -> Page:
     if beyond := beyond_position_section(more):
         sections.append(beyond)
     if table.frame["assigned"].any():
-        sections.append(_strongest(folder, table))
+        sections.append(_strongest(folder, table, imported))
     if cautions := tuple(_cautions(table)):
         sections.append(Section("What to be careful about", cautions=cautions))
     return Page(
@@ -55,7 +61,7 @@ def role_page(folder: Path) -> Page:
 
 def _answer(table: RoleTable, more: list[dict[str, Any]]) -> Iterator[str]:
     frame, assigned = table.frame, table.assigned
-    n_heads = _n_heads(table)
+    n_heads = count_heads(table)
     if assigned.empty:
         yield f"None of the {n_heads} heads was shown to have any of the {len(table.roles)} roles."
         return
@@ -76,12 +82,6 @@ def _answer(table: RoleTable, more: list[dict[str, Any]]) -> Iterator[str]:
         f"tested{most}{sure}."
     )
     yield beyond_position(table, more) or _strongest_of_all(table)
-
-
-def _n_heads(table: RoleTable) -> int:
-    """The number of heads that the model has."""
-    heads = set(zip(table.frame["layer"], table.frame["head"], strict=True))
-    return len(heads - set(map(tuple, table.provenance.get("removed_heads", ()))))
 
 
 def _strongest_of_all(table: RoleTable) -> str:
@@ -129,7 +129,7 @@ def _roles(table: RoleTable) -> Section:
             str(answers.loc[role, YES]),
             str(certified.loc[role, YES]),
             *(str(answers.loc[role, name]) for name in shown),
-            f"{best[role]['layer']}-{best[role]['head']}" if role in best else "",
+            _named(best[role]) if role in best else "",
             with_interval(best[role]) if role in best else "",
             *map(str, sizes.loc[role]),
             words.get(role, ""),
@@ -139,7 +139,10 @@ def _roles(table: RoleTable) -> Section:
     named = ("without" if name == NO else name for name in shown)
     names = ("role", "heads with it", "certified", *named)
     others = ("strongest", "mean and interval", "examples", "clusters", "looks at")
-    caption = f"Each role, how many heads have it, and the strongest of them. {_limits(table)}"
+    caption = (
+        "Each role, how many heads have it, and the strongest of them: of arcs the one that gives "
+        f"most beyond distance. {_limits(table)}"
+    )
     return Section("Roles", tables=(Table(caption, names + others, rows),))
 
 
@@ -155,13 +158,13 @@ def _limits(table: RoleTable) -> str:
     return f"Thresholds: {', '.join(told)}."
 
 
-def _strongest(folder: Path, table: RoleTable) -> Section:
+def _strongest(folder: Path, table: RoleTable, imported: Sequence[str]) -> Section:
     rows = _best(table, strongest_roles(table, N_HEADS))
     words = _words(table)
-    found, why_not = _sentences(folder, rows)
+    found, why_not = _sentences(folder, rows, imported)
     groups = tuple(
         Group(
-            f"{row['role']}: head {row['layer']}-{row['head']}",
+            f"{row['role']}: head {_named(row)}",
             f"Looks at {words.get(row['role'], row['role'])}. Mean {with_interval(row)}, "
             f"threshold {row['threshold']:.3g}, {row['n']} examples.",
             tuple(_marked(own)),
@@ -169,20 +172,22 @@ def _strongest(folder: Path, table: RoleTable) -> Section:
         for row, own in zip(rows, found, strict=True)
     )
     texts = [
-        "The strongest head of each role that most heads have, with the examples in which its "
-        "score is largest, and typical ones, nearest the median of its scores; the words that the "
-        "role looks at are marked."
+        "The strongest head of each role that most heads have (of arcs beyond distance), with the "
+        "examples in which its score is largest, and typical ones, nearest the median of its "
+        "scores; the words that the role looks at are marked."
     ]
     return Section("Strongest heads", texts=(*texts, *why_not), groups=groups)
 
 
 def _sentences(
-    folder: Path, rows: list[dict[str, Any]]
+    folder: Path, rows: list[dict[str, Any]], imported: Sequence[str]
 ) -> tuple[list[Sequence[Examples]], tuple[str, ...]]:
     """Examples for each of the rows, largest and typical, or why there are none."""
+    closed = [row["role"] for row in rows if not _may_be_read(row["role"], imported)]
     asked = [
-        ((row["layer"], row["head"]), row["role"], options)
+        ((row["layer"], row["head"]), row["role"], replace(options, roles=imported or None))
         for row in rows
+        if row["role"] not in closed
         for options in _SENTENCES
     ]
     try:
@@ -191,8 +196,19 @@ def _sentences(
         found = examples_of_heads(HeadScores.load(folder), asked)
     except HeadRolesError as error:
         return [()] * len(rows), (f"The sentences cannot be shown: {error}.",)
-    n = len(_SENTENCES)
-    return [found[first : first + n] for first in range(0, len(found), n)], ()
+    left = iter(found)
+    why_not = dict.fromkeys(
+        f"Sentences of {role} are not shown: {not_imported(role, '--roles of headroles report')}."
+        for role in closed
+    )
+    return [
+        () if row["role"] in closed else tuple(islice(left, len(_SENTENCES))) for row in rows
+    ], tuple(why_not)
+
+
+def _may_be_read(role: str, imported: Sequence[str]) -> bool:
+    """Whether the sieve of a role is made without code that the user did not name."""
+    return not is_own(role) or any(role in (name, f"{name}:back") for name in imported)
 
 
 def _marked(found: Sequence[Examples]) -> Iterator[tuple[str, tuple[tuple[bool, str], ...]]]:
@@ -233,10 +249,14 @@ def _cautions(table: RoleTable) -> Iterator[str]:
         yield f"No example has the roles {', '.join(left_out)}; they are left out."
 
 
-def _best(table: RoleTable, roles: list[str] | tuple[str, ...]) -> list[dict[str, Any]]:
-    """The strongest head with each of the roles that any head has, the strongest first."""
-    assigned: pd.DataFrame = table.assigned
-    return rows_of(assigned[assigned["role"].isin(roles)].drop_duplicates("role"))
+def _best(table: RoleTable, roles: Sequence[str]) -> list[dict[str, Any]]:
+    """The strongest head with each of the roles that any head has, the largest mean first."""
+    return rows_of(strongest_rows(table, roles))
+
+
+def _named(row: dict[str, Any]) -> str:
+    only = " (not shown beyond distance)" if row["is_only_position"] else ""
+    return f"{row['layer']}-{row['head']}{only}"
 
 
 def _words(table: RoleTable) -> dict[str, str]:

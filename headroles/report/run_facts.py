@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from headroles.report.page import Section
@@ -19,12 +18,6 @@ def made_how(provenance: dict[str, Any]) -> Section:
         facts=tuple(_facts(provenance)),
         command=printable(shlex.join(["headroles", *map(str, command[1:])])) if command else "",
     )
-
-
-def model_name(provenance: dict[str, Any]) -> str:
-    """What the model is called, without its folder."""
-    name = (provenance.get("model") or {}).get("model")
-    return (Path(str(name)).name or str(name)) if name else "a model"
 
 
 def _facts(provenance: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from headroles.report.page import Page, Picture
 from headroles.report.plain_page import plain_page
-from headroles.report.run_facts import model_name
 from headroles.report.style import figure_of
 from headroles.report.token_shares import draw_token_group
+from headroles.scoring import model_name
 from headroles.studies.token_groups import TokenGroups
 
 if TYPE_CHECKING:

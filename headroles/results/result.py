@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,13 +16,13 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.formats import export_frame
-from headroles.results.shown import Shown, Warned, as_html, as_text
+from headroles.results.shown import Summary, Warned, as_html, as_text
 from headroles.results.stored import Stored
 from headroles.wording import not_among
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Stored):
+class Result(Stored, Summary):
     """A table with where it came from.
 
     ``frame`` has the columns of ``columns``, and is stored in files called ``stem``. The ``views``
@@ -37,14 +36,6 @@ class Result(Stored):
     stem: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
     views: ClassVar[tuple[str, ...]] = ("long",)
-
-    @abstractmethod
-    def shown(self) -> Iterator[Shown]:
-        """What people are shown: sentences, grids, warnings."""
-
-    @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """The same for scripts: an object that JSON can have."""
 
     @property
     def warnings(self) -> tuple[str, ...]:

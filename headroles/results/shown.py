@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import html
 import io
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+from headroles.wording import printable, printable_lines
 
 WIDE = 200
 """Characters a line of a grid may have where nothing says how wide the page is."""
@@ -37,7 +41,27 @@ class Warned:
 Shown = str | Grid | Warned
 
 
-def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:
+class Summary(ABC):
+    """What can be told of results: a summary, details behind it, facts for scripts, next steps."""
+
+    @abstractmethod
+    def shown(self) -> Iterable[Shown]:
+        """Yield the summary: sentences, grids, warnings."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Return the same for scripts, as an object that JSON can have."""
+
+    def details(self) -> Iterable[Shown]:
+        """Yield what the summary leaves out: printed with ``--full``."""
+        return ()
+
+    def next_steps(self, folder: Path) -> Iterable[str]:
+        """Name commands that show more of the results, which are stored in ``folder``."""
+        return ()
+
+
+def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:
     """What a result shows as plain text."""
     from rich.console import Console
 
@@ -55,15 +79,19 @@ def as_text(shown: Iterator[Shown], width: int = WIDE) -> str:
     return page.getvalue().rstrip("\n")
 
 
-def print_on(console: Any, shown: Iterator[Shown]) -> None:
-    """Print what a result shows on a console of rich."""
+def print_on(console: Any, shown: Iterable[Shown]) -> None:
+    """Print what a result shows on a console of rich.
+
+    Names in it come from corpora, models and folders: characters that a terminal would obey are
+    shown as escapes, here and nowhere else.
+    """
     for one in shown:
         if isinstance(one, Grid):
             console.print(_rich_table(one))
             console.print()
         else:
             text = f"warning: {one.text}" if isinstance(one, Warned) else one
-            console.print(text, soft_wrap=True)
+            console.print(printable_lines(text), soft_wrap=True)
 
 
 def _rich_table(grid: Grid) -> Any:
@@ -71,26 +99,29 @@ def _rich_table(grid: Grid) -> Any:
 
     table = Table(box=None, padding=(0, 1, 0, 0))
     for place, name in enumerate(grid.columns):
+        shown = printable(name)
         if place == 0:
-            table.add_column(name, overflow="fold")
+            table.add_column(shown, overflow="fold")
         else:
             justify: Any = "left" if name in grid.left else "right"
             style = "bold" if name == grid.bold else ""
-            table.add_column(name, justify=justify, style=style, no_wrap=True)
+            table.add_column(shown, justify=justify, style=style, no_wrap=True)
     for row in grid.rows:
-        table.add_row(*row)
+        table.add_row(*map(printable, row))
     return table
 
 
-def as_html(shown: Iterator[Shown]) -> str:
+def as_html(shown: Iterable[Shown]) -> str:
     """What a result shows as HTML, everything in it escaped."""
     return "\n".join(_html(one) for one in shown)
 
 
 def _html(one: Shown) -> str:
     if isinstance(one, Warned):
-        return f"<p><b>warning:</b> {html.escape(one.text)}</p>"
+        return f"<p><b>warning:</b> {html.escape(printable(one.text))}</p>"
     if isinstance(one, str):
-        return f"<p>{html.escape(one.strip()).replace(chr(10), '<br>')}</p>"
-    frame = pd.DataFrame(list(one.rows), columns=list(one.columns))
+        text = html.escape(printable_lines(one.strip()))
+        return f"<p>{text.replace(chr(10), '<br>')}</p>"
+    rows = [[printable(cell) for cell in row] for row in one.rows]
+    frame = pd.DataFrame(rows, columns=[printable(name) for name in one.columns])
     return str(frame.to_html(index=False, border=0))

@@ -6,14 +6,14 @@ knows arrays only: no model, no corpus beyond the labels of arcs.
 
 from headroles.roles.batch import Batch, Scope
 from headroles.roles.candidates import EVERY, WORDS, Candidates
-from headroles.roles.choice import RoleOptions, choose_roles
+from headroles.roles.choice import RoleOptions, choose_roles, is_own
 from headroles.roles.fixed_offsets import OFFSETS
 from headroles.roles.marking import marked_words, sieve_cells
+from headroles.roles.names import contrast_of, in_words, is_contrast
 from headroles.roles.plan import Plan, bounds_of, plan_roles
 from headroles.roles.relations import absent_defaults, choose_relations
 from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
 from headroles.roles.scores import BIAS, EXCESS, HIT, SCORES, Score
-from headroles.roles.syntactic import contrast_of, is_contrast
 
 __all__ = [
     "ARCS",
@@ -38,7 +38,9 @@ __all__ = [
     "choose_relations",
     "choose_roles",
     "contrast_of",
+    "in_words",
     "is_contrast",
+    "is_own",
     "marked_words",
     "plan_roles",
     "sieve_cells",

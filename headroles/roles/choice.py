@@ -52,10 +52,11 @@ def _names(given: Any) -> tuple[str, ...]:
     names = split_names(given)
     if not names:
         raise UsageError("--roles names no role; leave it out for the defaults")
-    return tuple(
+    plain = (
         f"{position.GROUP}:{position.offset_of(name):+d}" if position.is_one(name) else name
         for name in names
     )
+    return tuple(dict.fromkeys(plain))  # a role named twice would be tested twice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +101,11 @@ def choose_roles(
             _refuse_unknown(name)
             chosen += own_roles(name, context)
     return tuple(chosen)
+
+
+def is_own(name: str) -> bool:
+    """Whether a name, or the id of a role, is that of a Python function."""
+    return ":" in name and name.partition(":")[0] not in ROLE_GROUPS
 
 
 def _choose(group: str, roles: Sequence[Role], asked: Sequence[str]) -> list[Role]:

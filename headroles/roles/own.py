@@ -8,9 +8,12 @@ the sentence from 0. With pairs the first word looks for the second, and back fo
 from __future__ import annotations
 
 import importlib
+import numbers
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,6 +27,10 @@ from headroles.roles.key_sets import Shared
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.role import ARCS, Context, Role
 from headroles.roles.word_sets import WordSets, sets_of_sentences
+from headroles.wording import as_given, in_one_line, shortened
+
+_MOST_REPEATED = 10_000
+"""Places or pairs that a function may give beyond all that a sentence has: it may repeat some."""
 
 Find: TypeAlias = Callable[[Sentence], Iterable[Any]]
 """From a sentence to pairs of places of words, or to places of words."""
@@ -39,7 +46,8 @@ def own_roles(name: str, context: Context) -> Iterator[Role]:
     first = next((one for sentence in context.sentences for one in found.of(sentence)), None)
     if first is None:
         raise UsageError(f"the role {name} finds nothing in any sentence of the corpus; check it")
-    if isinstance(first, tuple):
+    found = Finder(name, function, is_of_pairs=isinstance(first, tuple))
+    if found.is_of_pairs:
         find = FindPairs(found)
         yield Role(name, "its pairs of words", ARCS, sieve=Links(find, frozenset([0]), FORTH))
         back = "its pairs of words, looked along backwards"
@@ -50,55 +58,94 @@ def own_roles(name: str, context: Context) -> Iterator[Role]:
 
 def _load(name: str) -> Find:
     module, _, attribute = name.partition(":")
-    sys.path.insert(0, str(Path.cwd()))  # as python does for its own scripts
+    here = str(Path.cwd())
+    sys.path.insert(0, here)  # as python does for its own scripts
     try:
         function = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except BaseException as error:  # a module may raise anything, SystemExit too
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise UsageError(
-            f"the role {name!r} cannot be loaded: {error}; it must be one that there is, or the "
-            "MODULE:FUNCTION of a Python function that is installed or in this folder"
+            f"the role {shortened(name)!r} cannot be loaded: {_told(error)}; give a role that "
+            "headroles has, or the MODULE:FUNCTION of a Python function that is installed or in "
+            "this folder"
         ) from error
     finally:
-        sys.path.remove(str(Path.cwd()))
+        with suppress(ValueError):  # the module may have removed it itself
+            sys.path.remove(here)
     if not callable(function):
         raise UsageError(f"{name} is a {type(function).__name__}; it must be a function")
     found: Find = function
     return found
 
 
+def _told(error: BaseException) -> str:
+    """An error of foreign code, in one line."""
+    return f"{type(error).__name__}: {in_one_line(error)}"
+
+
 @dataclass(frozen=True)
 class Finder:
-    """Calls a function of a user, and checks what it gives."""
+    """Calls a function of a user, and checks what it gives.
+
+    ``is_of_pairs`` says what the function gives for other sentences, None before that is known.
+    """
 
     name: str
     function: Find = field(compare=False)
+    is_of_pairs: bool | None = None
 
     def of(self, sentence: Sentence) -> list[Any]:
         """What it finds: pairs of places, or places, each once."""
+        most = len(sentence.words) ** 2 + _MOST_REPEATED
         try:
-            found = list(dict.fromkeys(self.function(sentence)))
-        except Exception as error:  # whatever is wrong in it, the user is to know where
+            given = list(islice(iter(self.function(sentence)), most + 1))
+        except BaseException as error:  # whatever is wrong in it, the user is to know where
+            if isinstance(error, KeyboardInterrupt):
+                raise
             raise UsageError(
-                f"the role {self.name} fails at sentence {sentence.id!r}: "
-                f"{type(error).__name__}: {error}; correct the function"
+                f"the role {self.name} fails at sentence {sentence.id!r}: {_told(error)}; correct "
+                "the function"
             ) from error
-        for one in found:
-            self._check(one, sentence)
+        if len(given) > most:
+            raise UsageError(
+                f"the role {self.name} gives more than {most} places or pairs for sentence "
+                f"{sentence.id!r}; let the function come to an end"
+            )
+        found = list(dict.fromkeys(self._checked(one, sentence) for one in given))
+        if len({isinstance(one, tuple) for one in found} | self._known) > 1:
+            raise UsageError(
+                f"the role {self.name} gives pairs of words and single words (sentence "
+                f"{sentence.id!r}); let the function give one kind"
+            )
         return found
 
-    def _check(self, one: Any, sentence: Sentence) -> None:
-        places = one if isinstance(one, tuple) and len(one) == 2 else (one,)
+    @property
+    def _known(self) -> set[bool]:
+        return set() if self.is_of_pairs is None else {self.is_of_pairs}
+
+    def _checked(self, one: Any, sentence: Sentence) -> int | tuple[int, ...]:
+        """A place or a pair of them, as integers of Python."""
+        is_pair = isinstance(one, tuple) and len(one) == 2
+        places = one if is_pair else (one,)
         n_words = len(sentence.words)
-        if not all(isinstance(place, int) and 0 <= place < n_words for place in places):
+        if not all(_is_whole(place) and 0 <= place < n_words for place in places):
             raise UsageError(
-                f"the role {self.name} gives {one!r} for sentence {sentence.id!r}; it must give "
-                f"places of words from 0 to {n_words - 1}, or pairs of them"
+                f"the role {self.name} gives {as_given(one)} for sentence {sentence.id!r}; it must "
+                f"give places of words from 0 to {n_words - 1}, or pairs of them"
             )
-        if len(places) == 2 and places[0] == places[1]:
+        found = tuple(map(int, places))
+        if is_pair and found[0] == found[1]:
             raise UsageError(
-                f"the role {self.name} joins word {places[0]} of sentence {sentence.id!r} to "
+                f"the role {self.name} joins word {found[0]} of sentence {sentence.id!r} to "
                 "itself; it must join two words"
             )
+        return found if is_pair else found[0]
+
+
+def _is_whole(place: object) -> bool:
+    """Whether a place is an integer, of Python or NumPy; True and False are none."""
+    return isinstance(place, numbers.Integral) and not isinstance(place, bool)
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from headroles.roles.batch import Batch, placed_sentences
 from headroles.roles.candidates import COLUMNS
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
+from headroles.roles.names import contrast_of
 from headroles.roles.relations import RelationOptions
 from headroles.roles.role import ARCS, Context, Role
 
-_BEYOND_OFFSET = "beyond_offset"
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
 _DIRECTIONS = {"to_governor": FORTH, "to_dependent": BACK}
 
@@ -189,13 +189,3 @@ def _by_relation(arcs: Arcs) -> Iterator[Role]:
                 needs=_WHOLE_ARCS,
                 sieve=Links(arcs, frozenset([number]), direction),
             )
-
-
-def contrast_of(role: str) -> str:
-    """The id of the contrast of a role with other words at the same offset."""
-    return f"{role}:{_BEYOND_OFFSET}"
-
-
-def is_contrast(role: str) -> bool:
-    """Whether an id is that of such a contrast."""
-    return role.endswith(f":{_BEYOND_OFFSET}")

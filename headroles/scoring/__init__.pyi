@@ -3,21 +3,14 @@ from .forms import StoppedForm as StoppedForm
 from .in_blocks import ScoresInBlocks as ScoresInBlocks
 from .in_blocks import open_scores as open_scores
 from .merging import merge_scores as merge_scores
-from .notebooks import shown_in_notebooks as shown_in_notebooks
 from .options import (
     CorpusPart as CorpusPart,
-)
-from .options import (
-    OnProgress as OnProgress,
 )
 from .options import (
     PairingOptions as PairingOptions,
 )
 from .options import (
     PartOptions as PartOptions,
-)
-from .options import (
-    RunOptions as RunOptions,
 )
 from .options import (
     ScoreOptions as ScoreOptions,
@@ -43,9 +36,11 @@ from .run import (
 from .run import (
     score_to_folder as score_to_folder,
 )
+from .run_notes import RunSummary as RunSummary
 from .run_notes import about_length as about_length
 from .run_notes import describe_run as describe_run
 from .run_notes import facts_of_run as facts_of_run
+from .run_notes import model_name as model_name
 from .run_notes import warnings_of_run as warnings_of_run
 from .scores import HeadScores as HeadScores
 from .sharing import ALONE as ALONE

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,11 @@ from torch import Tensor
 
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError
-from headroles.memory import HeldMemory
 from headroles.models import AttentionReader, LoadedEncoder
+from headroles.passes import Budget, Passes, as_tensors, collate, on_device, to_host
 from headroles.roles import OFFSETS, Batch, Plan, Role, Scope, Score, bounds_of, plan_roles
-from headroles.scoring.batches import batches_by_length, collate, refuse_not_finite
 from headroles.scoring.blocks import Counts, ScoreBlock
-from headroles.scoring.layer import as_tensors, on_device, read_scores, to_host
-
-_MEMORY_SLACK = 64 * 2**20  # what is given back has to be asked for again
+from headroles.scoring.layer import read_scores
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,7 @@ class PlannedBlock:
     """Examples that are scored together, in batches."""
 
     examples: list[EncodedExample]
+    passes: Passes[PlannedBatch]
     batches: list[PlannedBatch]
 
 
@@ -66,7 +65,7 @@ class LaunchedBlock:
 
 
 class BlockScorer:
-    """Scores examples with one encoder. ``batch_tokens`` shrinks where memory runs out."""
+    """Scores examples with one encoder, in batches that the ``budget`` allows."""
 
     def __init__(
         self,
@@ -74,19 +73,23 @@ class BlockScorer:
         reader: AttentionReader,
         roles: Sequence[Role],
         score: Score,
-        batch_tokens: int,
+        budget: Budget,
     ) -> None:
         self._encoder = encoder
         self._reader = reader
         self._roles = roles
         self._score = score
-        self._held_memory = HeldMemory(_MEMORY_SLACK)
-        self.batch_tokens = batch_tokens
+        self._budget = budget
 
     def plan(self, examples: list[EncodedExample]) -> PlannedBlock:
         """Their batches; may be done in another thread than the rest."""
-        batches = batches_by_length(examples, self.batch_tokens)
-        return PlannedBlock(examples, [self._plan(examples, rows) for rows in batches])
+        passes = Passes(
+            [len(example) for example in examples],
+            partial(self._plan, examples),
+            lambda row: f"the example {examples[row].id!r}",
+            self._budget,
+        )
+        return PlannedBlock(examples, passes, passes.batches())
 
     def _plan(self, examples: Sequence[EncodedExample], rows: list[int]) -> PlannedBatch:
         own = [examples[row] for row in rows]
@@ -103,19 +106,12 @@ class BlockScorer:
 
         ``report`` is called with the number of examples that are done.
         """
-        waiting = block.batches[::-1]
         read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]] = []
         done = 0
-        while waiting:
-            batch = waiting.pop()
-            try:
-                read.append((batch, to_host(self._read(batch))))
-            except torch.OutOfMemoryError:
-                waiting += [self._plan(block.examples, rows) for rows in self._halve(batch)]
-                continue
+        for batch, coming in block.passes.run(block.batches, lambda one: to_host(self._read(one))):
+            read.append((batch, coming))
             done += len(batch.rows)
             report(done)
-            self._held_memory.release()
         return LaunchedBlock(block.examples, read)
 
     def _read(self, batch: PlannedBatch) -> Tensor:
@@ -128,18 +124,6 @@ class BlockScorer:
             lambda layer, weights: layers.append(read_scores(weights, plans[reaches[layer]])),
         )
         return torch.stack(layers, dim=1)
-
-    def _halve(self, batch: PlannedBatch) -> list[list[int]]:
-        if len(batch.rows) == 1:
-            (example,) = batch.examples
-            raise ModelError(
-                f"memory ran out for the single example {example.id!r} of {len(example)} tokens; "
-                "use a device with more memory"
-            )
-        torch.cuda.empty_cache()
-        self.batch_tokens = max(1, self.batch_tokens // 2)
-        middle = len(batch.rows) // 2
-        return [batch.rows[middle:], batch.rows[:middle]]
 
     def fetch(self, launched: LaunchedBlock, counts: Counts) -> ScoreBlock:
         """Their scores, in their order; what is left out of them is added to ``counts``.
@@ -184,3 +168,15 @@ class BlockScorer:
         for layer, reach in enumerate(self._reader.reaches):
             values[:, layer].swapaxes(1, 2)[batch.plans[reach].counts == 0] = np.nan
         return np.asarray(values)
+
+
+def refuse_not_finite(
+    read: NDArray[np.floating], examples: Sequence[EncodedExample], encoder: LoadedEncoder
+) -> None:
+    """Raise ModelError if what was ``read`` (examples, layers, ...) is not finite anywhere."""
+    if not np.isfinite(read).all():
+        row, layer = np.argwhere(~np.isfinite(read))[0, :2]
+        raise ModelError(
+            f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
+            f"run the model in float32 (it ran in {encoder.model.dtype})"
+        )

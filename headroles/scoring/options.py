@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar
 
 from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
 from headroles.models.measures import MEASURES, WEIGHTS
-from headroles.models.options import ModelOptions
 from headroles.options import Option, Options
+from headroles.passes import PassOptions
 from headroles.roles import BIAS, SCORES, RoleOptions
 
 PRECISIONS = _, HALF = ("float32", "float16")
-OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of sentences done and the number of all sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,32 +118,7 @@ class PartOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(ModelOptions):
-    """How the model is loaded and run."""
-
-    title: ClassVar[str] = "Model"
-
-    batch_tokens: Annotated[
-        int | None,
-        Option(
-            "Most tokens of a batch, padding included.",
-            more="None fits it to the device.",
-            least=1,
-        ),
-    ] = None
-    on_progress: Annotated[
-        OnProgress | None,
-        Option(
-            "Called with the number of sentences done and of all.",
-            more="None shows a bar in notebooks.",
-            has_flag=False,
-            recorded=False,
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreOptions(ScoringOptions, RunOptions):
+class ScoreOptions(ScoringOptions, PassOptions):
     """What is scored, and how the model is loaded and run."""
 
     title: ClassVar[str] = "Model"

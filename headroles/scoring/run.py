@@ -15,12 +15,11 @@ from headroles.encoding import TOO_LONG, ExampleEncoder
 from headroles.errors import CorpusError
 from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
 from headroles.options import takes
+from headroles.passes import Budget, shown_in_notebooks
 from headroles.provenance import new_provenance
 from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles
-from headroles.scoring.batches import tokens_for
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
-from headroles.scoring.notebooks import shown_in_notebooks
 from headroles.scoring.options import HALF, ScoreOptions
 from headroles.scoring.parts import KeptWindows
 from headroles.scoring.pipeline import WindowScorer
@@ -126,10 +125,11 @@ class ScoringRun:
         self.score = SCORES[options.score]
         self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
         self.roles = choose_roles(options, self.relations, self.score, corpus)
-        self.batch_tokens = tokens_for(encoder.device, options.batch_tokens)
+        budget = Budget.of(encoder.device, options.batch_tokens)
+        self.batch_tokens = budget.tokens
         self._windows = WindowScorer(
             ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types),
-            BlockScorer(encoder, reader, self.roles, self.score, self.batch_tokens),
+            BlockScorer(encoder, reader, self.roles, self.score, budget),
             options.precision == HALF,
             self._report,
         )

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from headroles.encoding import TOO_LONG
+from headroles.results import Shown, Summary, Warned
 from headroles.roles import BIAS
 from headroles.wording import listed
 
 MUCH = 0.1
 """Share of a corpus beyond which it is told that so much is unknown, or was left out."""
+
+
+_MEANINGLESS = ("model", "checkpoint", "best", "final", "latest", "last")
+
+
+def model_name(provenance: dict[str, Any]) -> str:
+    """Name the model by the last part of its path, or the last two where that says nothing."""
+    name = (provenance.get("model") or {}).get("model")
+    if not name:
+        return "a model"
+    parts = Path(str(name)).parts
+    return "/".join(parts[-2:] if parts[-1:] in [(one,) for one in _MEANINGLESS] else parts[-1:])
 
 
 def describe_folders(corpus: dict[str, Any]) -> Iterator[str]:
@@ -173,3 +188,19 @@ def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
     """The same for scripts."""
     kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
     return {key: provenance.get(key) for key in kept}
+
+
+@dataclass(frozen=True)
+class RunSummary(Summary):
+    """What a run has scored, and what to be careful about."""
+
+    provenance: dict[str, Any]
+
+    def shown(self) -> Iterator[Shown]:
+        """Say what was scored, and what to be careful about."""
+        yield describe_run(self.provenance)
+        yield from map(Warned, warnings_of_run(self.provenance))
+
+    def facts(self) -> dict[str, Any]:
+        """Return the same for scripts."""
+        return {**facts_of_run(self.provenance), "warnings": warnings_of_run(self.provenance)}

@@ -17,11 +17,10 @@ from headroles.errors import ModelError
 from headroles.models import WEIGHTS, LoadedEncoder, Model, load_encoder, open_reader
 from headroles.models.options import ModelOptions
 from headroles.options import takes
+from headroles.passes import Budget, ExampleBatch, passes_over
 from headroles.roles import Batch, Role, sieve_cells
 from headroles.scoring import HeadScores
-from headroles.scoring.batches import collate
-from headroles.scoring.layer import on_device
-from headroles.studies.examples import choose_examples
+from headroles.studies.examples import choose_examples, sieve_among
 from headroles.studies.options import AttentionOptions
 from headroles.studies.rereading import read_again
 
@@ -88,7 +87,9 @@ def attention(
 ) -> list[WordAttention]:
     """`read_attention` for callers that have their options together."""
     chosen = choose_examples(scores, head, role, options)
-    found, roles = read_again(scores, {scores.ids[row] for row in chosen}, options.corpus)
+    ids = {scores.ids[row] for row in chosen}
+    found, roles = read_again(scores, ids, options.corpus, options.roles or ())
+    sieve_of = sieve_among(roles, role)
     encoder = _load_again(scores, options)
     encoded = _encode_again(scores, chosen, found, encoder)
     measure = str(scores.provenance["options"].get("measure", WEIGHTS))
@@ -106,7 +107,7 @@ def attention(
         WordAttention(
             example=one.id,
             score=float(values[row]),
-            **_between_words(one, weights, roles[role], reach, encoder),
+            **_between_words(one, weights, sieve_of, reach, encoder),
             **common,
         )
         for row, one, (weights, reach) in zip(chosen, encoded, read, strict=True)
@@ -168,16 +169,21 @@ def _read(
     """Of each example the weights (N, N) of the head, and how far its layer reaches."""
     layer, place = head
     with open_reader(encoder.model, measure) as reader:
-        for one in encoded:
+
+        def read(batch: ExampleBatch) -> FloatArray:
             held: list[FloatArray] = []
 
-            def take(number: int, weights: Tensor, held: list[FloatArray] = held) -> None:
+            def take(number: int, weights: Tensor) -> None:
                 if number == layer:
                     held.append(weights[0, place].float().cpu().numpy().copy())
 
-            inputs = collate([one], encoder.tokenizer.pad_token_id or 0)
-            reader.read(on_device(inputs, encoder.device), take)
-            yield held[0], reader.reaches[layer]
+            reader.read(batch.inputs, take)
+            return held[0]
+
+        passes = passes_over(encoded, encoder, Budget.of(encoder.device, asked=1))
+        alone = (passes.make([row]) for row in range(len(encoded)))
+        for _, weights in passes.run(alone, read):
+            yield weights, reader.reaches[layer]
 
 
 def _between_words(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import Sample, t_interval, wilson_interval
+from headroles.inference import Sample, difference_interval, wilson_interval
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import OFFSETS
@@ -54,7 +54,7 @@ class BestHeads(Result):
     a mean over ``n`` examples, and ``offset_mean`` that of the rule; ``gain`` is the mean
     difference. ``share_of_arcs`` counts every arc once, as published accuracies do. Intervals are
     of means, robust to clusters, and NaN where there are fewer than two: Wilson's for shares
-    (`wilson_interval`), t's for gains, whose limits are kept within -1 and 1.
+    (`wilson_interval`), and of Wilson's limits for gains (`difference_interval`).
     """
 
     kind: ClassVar[str] = "best heads"
@@ -145,20 +145,20 @@ def _row(
     """One row, None where either half has no score for the role."""
     place = scores.role_ids.index(role)
     assert scores.offset_shares is not None
-    hits, shares = scores.column(role), scores.offset_shares[:, place].astype(np.float64)
+    hits, shares = scores.column(role), scores.offset_shares[:, place]
     there = scores.counts[:, place] > 0
     reported = there & (in_second if half == 2 else ~in_second)
     chosen = there & ~reported
     if not chosen.any() or not reported.any():
         return None
     layer, head = divmod(int(np.nanargmax(np.nanmean(hits[chosen], axis=0))), scores.n_heads)
-    offset = int(shares[chosen].mean(axis=0).argmax())
-    own = hits[reported, layer * scores.n_heads + head].astype(np.float64)
+    offset = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
+    own = hits[reported, layer * scores.n_heads + head]
     rule, arcs = shares[reported, offset], scores.counts[reported, place]
     units = None if clusters is None else clusters[reported]
     hit, gain = (Sample.of(one[:, None], units) for one in (own, own - rule))
     moments, of_hits = hit.moments, wilson_interval(hit, confidence=1 - alpha)
-    of_gains = t_interval(gain, confidence=1 - alpha)
+    of_gains = difference_interval(gain, confidence=1 - alpha)
     return {
         "role": role,
         "half": half,
@@ -172,10 +172,9 @@ def _row(
         "arcs": int(arcs.sum()),
         "share_of_arcs": np.average(own, weights=arcs),
         "offset": OFFSETS[offset],
-        "offset_mean": rule.mean(),
+        "offset_mean": rule.mean(dtype=np.float64),
         "offset_share_of_arcs": np.average(rule, weights=arcs),
         "gain": gain.moments.mean[0],
-        # no difference of two shares lies outside -1 to 1: nothing is lost
-        "gain_ci_low": np.maximum(of_gains.ci_low[0], -1),
-        "gain_ci_high": np.minimum(of_gains.ci_high[0], 1),
+        "gain_ci_low": of_gains.ci_low[0],
+        "gain_ci_high": of_gains.ci_high[0],
     }

@@ -10,8 +10,8 @@ from typing import Any
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Shown, as_html, as_text, drawn, save_together
-from headroles.scoring import ALONE, HeadScores, Sharing, describe_run, facts_of_run, score
+from headroles.results import Shown, Summary, as_html, as_text, drawn, save_together
+from headroles.scoring import ALONE, HeadScores, Sharing, score
 from headroles.studies.assignment import assign
 from headroles.studies.heads import refuse_one_document
 from headroles.studies.options import ClassifyOptions, ThresholdOptions, UntilOptions
@@ -21,7 +21,7 @@ from headroles.testing import UnitOptions
 
 
 @dataclass(frozen=True, repr=False)
-class Classification:
+class Classification(Summary):
     """Scores of every example and the role table that they led to."""
 
     scores: HeadScores
@@ -40,13 +40,20 @@ class Classification:
         return cls(HeadScores.load(folder), RoleTable.load(folder))
 
     def shown(self) -> Iterator[Shown]:
-        """What was scored, and what the tests found."""
-        yield describe_run(self.scores.provenance)
+        """Say in some twenty lines which heads do what, and what to be careful about."""
         yield from self.roles.shown()
+
+    def details(self) -> Iterator[Shown]:
+        """Say what was scored, how it was tested, and the answers by role and layer."""
+        yield from self.roles.details()
+
+    def next_steps(self, folder: Path) -> Iterator[str]:
+        """Name commands that show more of the results, which are stored in ``folder``."""
+        yield from self.roles.next_steps(folder)
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        return {**facts_of_run(self.scores.provenance), **self.roles.facts()}
+        return self.roles.facts()
 
     def __repr__(self) -> str:
         return as_text(self.shown())

@@ -20,11 +20,11 @@ from headroles.errors import StorageError, UsageError
 from headroles.formats import to_records
 from headroles.options import takes
 from headroles.results import Result, Shown
-from headroles.roles import Batch, Role, marked_words
+from headroles.roles import Batch, Role, is_own, marked_words
 from headroles.scoring import HeadScores
 from headroles.studies.forms import ExamplesForm
 from headroles.studies.options import LARGEST, MEDIAN, SMALLEST, ExampleOptions
-from headroles.studies.rereading import read_again
+from headroles.studies.rereading import not_imported, read_again
 from headroles.wording import shortened
 
 COLUMNS = ("example", "document", "score", "count", "text", "words")
@@ -153,12 +153,22 @@ def examples_of_heads(
 ) -> list[Examples]:
     """`examples` of several heads and roles, for which one treebank is read once."""
     chosen = [choose_examples(scores, *one) for one in asked]
-    files = asked[0][2].corpus if asked else None
-    found, sieves = read_again(scores, {scores.ids[row] for rows in chosen for row in rows}, files)
+    ids = {scores.ids[row] for rows in chosen for row in rows}
+    first = asked[0][2] if asked else ExampleOptions()
+    found, sieves = read_again(scores, ids, first.corpus, first.roles or ())
     return [
-        _examples_of(scores, head, role, rows, found, sieves[role], options)
+        _examples_of(scores, head, role, rows, found, sieve_among(sieves, role), options)
         for (head, role, options), rows in zip(asked, chosen, strict=True)
     ]
+
+
+def sieve_among(roles: dict[str, Role], role: str) -> Role:
+    """The role with its sieve. Raises UsageError for one that was not made again."""
+    if role in roles:
+        return roles[role]
+    if is_own(role):
+        raise UsageError(not_imported(role))
+    raise UsageError(f"the options that these scores record make no role {role!r}; score again")
 
 
 def choose_examples(

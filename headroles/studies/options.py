@@ -11,10 +11,11 @@ from typing import Annotated, Any, ClassVar
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
 from headroles.options import Option, Options, fields_of, split_names
+from headroles.passes import PassOptions
 from headroles.presets import PresetOptions
 from headroles.roles import SCORES
 from headroles.roles.frequencies import FrequencyOptions
-from headroles.scoring import PairingOptions, RunOptions, ScoreOptions
+from headroles.scoring import PairingOptions, ScoreOptions
 from headroles.testing import (
     BETTING,
     BY_T,
@@ -251,14 +252,31 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, RunOptions):
+class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, PassOptions):
     """What is read of tokens, and how."""
 
     title: ClassVar[str] = "Roles"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExampleOptions(Options):
+class ImportOptions(Options):
+    """What may be imported to read results again."""
+
+    title: ClassVar[str] = "Roles"
+
+    roles: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Roles of one's own that may be imported again, as MODULE:FUNCTION.",
+            more="Reading results imports no code unless it is named here.",
+            convert=split_names,
+            recorded=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOptions(ImportOptions):
     """Which examples."""
 
     title: ClassVar[str] = "Output"

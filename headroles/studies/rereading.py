@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from headroles.corpus import GIVEN, NEWDOC, Example, make_examples, prepared, read_conllu
 from headroles.errors import CorpusError, UsageError
 from headroles.options import fields_of
-from headroles.roles import Role, RoleOptions, choose_roles
+from headroles.roles import Role, RoleOptions, choose_roles, is_own
 from headroles.scoring import HeadScores
+from headroles.wording import listed, printable
 
 
 def read_again(
-    scores: HeadScores, ids: Container[str], files: Sequence[Path] | None = None
+    scores: HeadScores,
+    ids: Container[str],
+    files: Sequence[Path] | None = None,
+    imported: Sequence[str] = (),
 ) -> tuple[dict[str, Example], dict[str, Role]]:
-    """The examples of these ids, and all roles with their sieves, by id.
+    """The examples of these ids, and the roles with their sieves, by id.
 
-    ``files`` are where the treebank is now; where it was when it was scored if None. Raises
-    UsageError for scores of parsed text or made by hand, and CorpusError if the treebank is not
-    there any more, or is another one now.
+    ``files`` are where the treebank is now; where it was when it was scored if None. A role of
+    one's own is among the roles only if its ``MODULE:FUNCTION`` is ``imported``: scores may come
+    from elsewhere, and the name that they record must not decide which code runs here.
+
+    Raises UsageError for scores of parsed text or made by hand and for other roles than were
+    scored, and CorpusError if the treebank is not there any more, or is another one now.
     """
     corpus, recorded = (scores.provenance.get(name, {}) for name in ("corpus", "options"))
     if corpus.get("format") != "conllu":
@@ -29,6 +37,7 @@ def read_again(
         )
     own = {one.name for one in fields_of(RoleOptions)}
     options = RoleOptions(**{name: value for name, value in recorded.items() if name in own})
+    names = _without_own(options.roles, imported)
     if files is None:
         files = _where_they_were(corpus["files"])
     source = read_conllu(
@@ -46,8 +55,32 @@ def read_again(
         made = make_examples(ready, recorded.get("pairing", "adjacent"))
         found = {example.id: example for example in made if example.id in ids}
         relations = tuple(recorded.get("relations") or ())
-        roles = choose_roles(options, relations, scores.score, ready)
+        roles: tuple[Role, ...] = ()
+        if names != ():
+            options = replace(options, roles=names)
+            roles = choose_roles(options, relations, scores.score, ready)
     return found, {role.id: role for role in roles}
+
+
+def _without_own(recorded: Sequence[str] | None, imported: Sequence[str]) -> tuple[str, ...] | None:
+    """The recorded names without roles of one's own, but for those ``imported``."""
+    own = [name for name in recorded or () if is_own(name)]
+    for name in imported:
+        if name not in own:
+            known = f"; of one's own there are: {listed(own)}" if own else ""
+            raise UsageError(f"{name!r} is no role of one's own that was scored{known}")
+    if recorded is None:
+        return None
+    return tuple(name for name in recorded if name not in own or name in imported)
+
+
+def not_imported(role: str, flag: str = "roles (--roles)") -> str:
+    """Why a role of one's own has no sentences, and what to do."""
+    name = printable(":".join(role.split(":")[:2]))
+    return (
+        f"{name} is a Python function, and reading results imports none by itself; if you trust "
+        f"it, name it with {flag}"
+    )
 
 
 def _where_they_were(files: Sequence[str]) -> list[Path]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headroles.results import Grid, Shown, Warned
-from headroles.roles import BIAS, SCORES, is_contrast
-from headroles.scoring import about_length
+from headroles.roles import BIAS, SCORES, in_words, is_contrast
+from headroles.scoring import about_length, describe_run, model_name
 from headroles.studies.options import CORPUS
+from headroles.studies.role_answers import Arc, Found, Head, RoleAnswers, find_answers
 from headroles.studies.stopped import stopped_early
 from headroles.testing import NO, TESTS, YES, describe_correction, describe_interval
+from headroles.wording import first_sentence, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from headroles.studies.role_table import RoleTable
 
 _STRONGEST = 3
+_WIDEST = 36  # characters for heads that are named in a row, before layers are named instead
+_MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which is to fit on a screen
 ABOUT_WHAT = (
     "what is certified is a weighted mean, in which examples that could score far from the "
     "threshold, long ones above all, count less"
@@ -25,13 +31,23 @@ ABOUT_WHAT = (
 
 
 def summarized(table: RoleTable) -> Iterator[Shown]:
-    """Answers per role, heads per layer, the strongest heads, what to be careful about."""
+    """Say in some twenty lines which heads do what, and what to be careful about."""
+    answers = find_answers(table)
+    yield _about_run(table)
+    yield _heads_grid(table, answers)
+    yield from _about_others(answers)
+    yield from _arcs(table, answers)
+    yield from (Warned(first_sentence(text)) for text in table.warnings)
+
+
+def detailed(table: RoleTable) -> Iterator[Shown]:
+    """Say how was tested, the answers by role and layer, the strongest heads, what is missing."""
+    yield describe_run(table.provenance)
     yield _title(table)
     yield _answers_grid(table)
     if _is_certified(table):
         yield _about_certified(table)
     yield _strongest_grid(table)
-    yield from _beyond_position(table)
     yield from _left_out(table)
     if told := about_length(table.provenance):
         yield told
@@ -39,7 +55,156 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
         yield f"{untested} tests were not made; the notes of the table say why"
     if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
         yield f"the best offset differs between halves of the documents: {', '.join(changing)}"
-    yield from map(Warned, table.warnings)
+
+
+def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
+    """Name the commands that show more of the results in ``folder``."""
+    yield f"See:     headroles report {folder}  (pictures, in one HTML file)"
+    answers = find_answers(table)
+    best: Iterator[Arc | Found] = chain(answers.arcs, answers.found)
+    if first := next(best, None):
+        head = _name(first.head)
+        yield f"         headroles examples {folder} --head {head} --role {first.role}"
+
+
+def _about_run(table: RoleTable) -> str:
+    """Name the model and the corpus, in one or two lines."""
+    provenance = table.provenance
+    model, corpus = provenance.get("model"), provenance.get("corpus")
+    named = "Heads are named layer-head, counted from 0."
+    if not model or not corpus:
+        return f"Scores made by hand. {named}\n"
+    over = listed([Path(name).name for name in corpus["files"]]) or "sentences in memory"
+    return (
+        f"{model_name(provenance)} ({model['family']}, {provenance['layers']} layers x "
+        f"{provenance['heads']} heads) over {over}:\n"
+        f"{corpus['sentences']} sentences, {corpus['documents']} documents, "
+        f"{provenance['examples']} examples. {named}\n{_about_tests(table)}"
+    )
+
+
+def _about_tests(table: RoleTable) -> str:
+    """Say when a head has a role, and how often that may be wrong."""
+    tests = table.tests
+    score = SCORES[table.provenance["score"]]
+    limit = f"{tests['threshold']:g}"
+    if score.of_first_choice:
+        over = f"a share of first choices above {limit}"
+        if table.rivals:
+            over += f",\nof arcs by {tests['offset_margin']:g} more than the best fixed offset has"
+    else:
+        unit = "times uniform attention" if score.name == BIAS.name else f"in {score.name} score"
+        over = f"a mean above {limit} {unit}"
+    return f"A role is shown by {over} ({_error_rate(tests)})."
+
+
+def _error_rate(tests: Mapping[str, Any]) -> str:
+    level = f"{tests['alpha']:.2g}"
+    if tests["correction"] == "none":
+        return f"each test at {level}, uncorrected"
+    of = "" if tests["family"] == "all" else ", for each role"
+    if tests["correction"].startswith("fdr"):
+        return f"false discovery rate {level}{of}"
+    return f"family-wise error rate {level}{of}"
+
+
+def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
+    """One row for each role that heads have: how many, which, and the strongest of them."""
+    title = f"What the {answers.n_heads} heads attend to"
+    rows = [
+        (
+            in_words(one.role),
+            str(len(one.heads)),
+            _named_heads(one.heads, table.provenance.get("layers", 0)),
+            _name(one.head),
+            _in_units(one.mean, table.provenance),
+        )
+        for one in answers.found[:_MOST_ROLES]
+    ]
+    if answers.arcs or answers.only_position:
+        heads = _named_heads(answers.syntactic, table.provenance.get("layers", 0))
+        best = (_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
+        rows.append(("syntactic partners", str(len(answers.syntactic)), heads, *best))
+    columns = (title, "heads", "which", "strongest", _unit(table.provenance))
+    return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
+
+
+def _about_others(answers: RoleAnswers) -> Iterator[str]:
+    """Name roles that no head has, and count those that the grid leaves out."""
+    left = len(answers.found[_MOST_ROLES:])
+    if answers.not_found:
+        named = "; ".join(in_words(role) for role in answers.not_found[:_MOST_MISSING])
+        others = len(answers.not_found[_MOST_MISSING:])
+        yield f"No head attends to: {named}" + (f"; and {others} more." if others else ".")
+    if left:
+        yield f"Heads have {left} more roles: see --full."
+
+
+def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
+    """Name the best head of each relation, and those whose place alone makes them look good."""
+    if answers.arcs:
+        shown = answers.arcs[:_MOST_ARCS]
+        of = f"best of {len(shown)} of {len(answers.arcs)} relations"
+        columns = (f"Syntactic heads ({of})", "head", _unit(table.provenance))
+        rows = (
+            (
+                in_words(one.role),
+                _name(one.head),
+                _in_units(one.mean, table.provenance),
+                *[_in_units(one.beyond, table.provenance)] * answers.controls_distance,
+            )
+            for one in shown
+        )
+        yield Grid((*columns, *["beyond distance"] * answers.controls_distance), tuple(rows))
+    if not answers.controls_distance and (answers.arcs or answers.only_position):
+        yield (
+            "Distance was not controlled: some of these heads may only look at a fixed place. "
+            "Score with --beyond-offset."
+        )
+    yield from _only_positional(table, answers)
+
+
+def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
+    """Name the head whose mean is largest though only its distance may be what it looks at."""
+    if not answers.only_position:
+        return
+    first = max(answers.only_position, key=lambda one: one.mean)
+    yield (
+        f"Not counted: {_name(first.head)} ({in_words(first.role)} "
+        f"{_in_units(first.mean, table.provenance)}), which may give as much to any word at that "
+        "distance."
+    )
+
+
+def _name(head: Head) -> str:
+    return f"{head[0]}-{head[1]}"
+
+
+def _named_heads(heads: Sequence[Head], n_layers: int) -> str:
+    """Name heads, or the layers that they are in where they are many."""
+    named = " ".join(map(_name, heads))
+    if len(named) <= _WIDEST:
+        return named
+    layers = sorted({layer for layer, _ in heads})
+    if len(layers) == n_layers:
+        return "in all layers"
+    if layers == list(range(layers[0], layers[-1] + 1)):
+        return f"in layers {layers[0]} to {layers[-1]}"
+    return f"in layers {listed(layers, len(layers))}"
+
+
+def _unit(provenance: dict[str, Any]) -> str:
+    """Name the unit of means in a few words."""
+    score = SCORES[provenance["score"]]
+    if score.of_first_choice:
+        return "first choices"
+    return "x uniform" if score.name == BIAS.name else "excess"
+
+
+def _in_units(mean: float, provenance: dict[str, Any]) -> str:
+    if SCORES[provenance["score"]].of_first_choice:
+        return f"{mean:.0%}"
+    return f"{mean:.{_digits(provenance)}f}"
 
 
 def _left_out(table: RoleTable) -> Iterator[str]:
@@ -173,23 +338,6 @@ def _strongest_grid(table: RoleTable) -> Grid:
         rows.append((role, "  ".join(heads)))
     title = "strongest heads: layer-head mean score"
     return Grid(("role", title), tuple(rows), left=frozenset([title]))
-
-
-def _beyond_position(table: RoleTable) -> Iterator[str]:
-    """Which heads have a role of arcs and its contrast: contrasts by themselves are no roles."""
-    if not any(map(is_contrast, table.roles)):
-        return
-    digits = _digits(table.provenance)
-    rows = table.beyond_position().drop_duplicates(["layer", "head"])
-    strongest = ", ".join(
-        f"{row.layer}-{row.head} {row.role} {row.beyond:.{digits}f} of {row.mean:.{digits}f}"
-        for row in rows.head(_STRONGEST).itertuples()
-    )
-    yield (
-        f"heads that have a role of arcs, and more than by position: {len(rows)}"
-        + f"; farthest beyond it {strongest}" * bool(strongest)
-        + "\nheads with a contrast alone have no such role, however small or large it is"
-    )
 
 
 def _called(provenance: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
@@ -13,9 +14,10 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.results import Result, Shown, widened
 from headroles.roles import contrast_of
+from headroles.scoring import facts_of_run
 from headroles.studies.forms import RoleTableForm
 from headroles.studies.heads import roles_in
-from headroles.studies.role_summary import summarized
+from headroles.studies.role_summary import detailed, next_steps, summarized
 from headroles.testing import ANSWERS, YES
 
 COLUMNS = (
@@ -177,14 +179,23 @@ class RoleTable(Result):
         return tuple(self.tests["warnings"])
 
     def shown(self) -> Iterator[Shown]:
-        """Answers per role, heads per layer, the strongest heads, what to be careful about."""
+        """Say in some twenty lines which heads do what, and what to be careful about."""
         yield from summarized(self)
+
+    def details(self) -> Iterator[Shown]:
+        """Say how was tested, the answers by role and layer, and what is missing."""
+        yield from detailed(self)
+
+    def next_steps(self, folder: Path) -> Iterator[str]:
+        """Name commands that show more of the table, which is stored in ``folder``."""
+        yield from next_steps(self, folder)
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts, with the heads of every role."""
         assigned = self.assigned[["layer", "head", "role", "mean", "p_adjusted"]]
         answers = self.answers()
         return {
+            **facts_of_run(self.provenance),
             "tests": self.tests,
             "heads_per_role": answers["yes"].to_dict(),
             "answers_per_role": answers.to_dict(orient="index"),

@@ -17,10 +17,11 @@ from headroles.errors import CorpusError, UsageError
 from headroles.formats import to_records
 from headroles.models import Model, load_encoder
 from headroles.options import takes
+from headroles.passes import shown_in_notebooks
 from headroles.provenance import new_provenance
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles.frequencies import count_words
-from headroles.scoring import shown_in_notebooks, warnings_of_run
+from headroles.scoring import warnings_of_run
 from headroles.studies.estimates import ESTIMATES, estimates_of
 from headroles.studies.forms import TokensForm
 from headroles.studies.heads import clusters_in, refuse_one_document

@@ -16,11 +16,11 @@ from torch import Tensor
 from headroles.corpus import MISSING, PreparedCorpus, Sentence
 from headroles.encoding import EncodedExample, ExampleEncoder
 from headroles.models import AttentionReader, LoadedEncoder, NormReader, open_norms, open_reader
+from headroles.passes import Budget, ExampleBatch, passes_over
 from headroles.roles import Batch
 from headroles.roles.frequencies import fold
 from headroles.roles.punctuation import MARK
-from headroles.scoring.batches import batches_by_length, collate, refuse_not_finite, tokens_for
-from headroles.scoring.layer import on_device
+from headroles.scoring.block_scoring import refuse_not_finite
 from headroles.scoring.windows import windows_of
 from headroles.studies.options import TokenOptions
 
@@ -63,6 +63,7 @@ class TokenReading:
         self.documents: list[str] = []
         self.pieces: dict[str, int] = {}
         self.family = ""
+        self._budget = Budget.of(self.encoder.device, self.options.batch_tokens)
 
     def values(self) -> NDArray[np.float32]:
         """(examples, layers + 1, quantities) of `QUANTITIES`, NaN where there is none.
@@ -92,24 +93,28 @@ class TokenReading:
         self, examples: list[EncodedExample], reader: AttentionReader, norms: NormReader
     ) -> list[NDArray[np.float32]]:
         """Rows of the examples, in their order."""
-        found: dict[int, NDArray[np.float32]] = {}
-        budget = tokens_for(self.encoder.device, self.options.batch_tokens)
-        for rows in batches_by_length(examples, budget):
-            batch = [examples[row] for row in rows]
+
+        def read(batch: ExampleBatch) -> list[NDArray[np.float32]]:
             per_token = read_tokens(self.encoder, reader, norms, batch)
-            groups = groups_of(Batch(batch))
-            for place, row in enumerate(rows):
-                n = len(batch[place])
-                own = per_token[place, ..., :n]
-                found[row] = values_of(batch[place], own, groups[:, place, :n], self.counts)
-        return [found[row] for row in range(len(examples))]
+            groups = groups_of(Batch(batch.examples))
+            return [
+                values_of(one, own[..., : len(one)], group[:, : len(one)], self.counts)
+                for one, own, group in zip(
+                    batch.examples, per_token, groups.swapaxes(0, 1), strict=True
+                )
+            ]
+
+        passes = passes_over(examples, self.encoder, self._budget)
+        found = [
+            (row, values)
+            for batch, own in passes.run(passes.batches(), read)
+            for row, values in zip(batch.rows, own, strict=True)
+        ]
+        return [values for _, values in sorted(found, key=lambda one: one[0])]
 
 
 def read_tokens(
-    encoder: LoadedEncoder,
-    reader: AttentionReader,
-    norms: NormReader,
-    examples: Sequence[EncodedExample],
+    encoder: LoadedEncoder, reader: AttentionReader, norms: NormReader, batch: ExampleBatch
 ) -> FloatArray:
     """(examples, layers, 4, tokens): what each token gets of a layer's rows, by `PER_TOKEN`.
 
@@ -117,8 +122,7 @@ def read_tokens(
     that those of an example add up to 1; ``length`` is the mean of ||f|| over heads. Layers that
     have no heads left are NaN. Raises ModelError for attention that is not finite.
     """
-    inputs = on_device(collate(examples, encoder.tokenizer.pad_token_id or 0), encoder.device)
-    real = inputs["attention_mask"].float()
+    real = batch.inputs["attention_mask"].float()
     queries = real / real.sum(dim=1, keepdim=True)
     layers: list[Tensor] = []
 
@@ -129,10 +133,10 @@ def read_tokens(
         shares.append(torch.einsum("bqk,bq->bk", norms.layer_norms(layer, there), queries))
         layers.append(torch.stack([*shares, norms.lengths(layer).mean(dim=1)], dim=1))
 
-    reader.read(inputs, read)
+    reader.read(batch.inputs, read)
     found: FloatArray = torch.stack(layers, dim=1).cpu().numpy().astype(np.float64)
     there = np.array([bool(kept) for kept in reader.kept])
-    refuse_not_finite(found[:, there], examples, encoder)
+    refuse_not_finite(found[:, there], batch.examples, encoder)
     found[:, ~there] = np.nan
     return found
 

@@ -2,7 +2,6 @@ from .metrics import measure as measure
 from .options import TaskOptions as TaskOptions
 from .outcomes import Derivatives as Derivatives
 from .outcomes import Outcomes as Outcomes
-from .parts import KeptBatches as KeptBatches
 from .reading import Task as Task
 from .reading import read_task as read_task
 from .running import TaskRun as TaskRun

@@ -25,12 +25,12 @@ from headroles.models.gates import (
     MeanOutputs,
     gated,
 )
+from headroles.passes.parts import Arrays, KeptBatches
 from headroles.provenance import new_provenance
 from headroles.tasks.batches import IGNORED, Batch, Batches
 from headroles.tasks.metrics import measure, metrics_of
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.outcomes import Derivatives, FloatArray, Outcomes
-from headroles.tasks.parts import Arrays, KeptBatches
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.targets import find_targets, objective_of
 

@@ -99,7 +99,7 @@ class TestClassify:
             assert len(list(csv.DictReader(file))) == len(table)
 
     def test_says_what_it_did(self, bert_folder: Path, treebank: Path, out: Path) -> None:
-        shown = run_well("classify", bert_folder, treebank, "--out", out).stdout
+        shown = run_well("classify", bert_folder, treebank, "--out", out, "--full").stdout
         for part in (
             f"{bert_folder} (BERT, 3 layers x 4 heads)",
             str(treebank),
@@ -314,7 +314,7 @@ class TestOptions:
         self, bert_folder: Path, corpus: Path, out: Path
     ) -> None:
         shown = run_well("classify", bert_folder, corpus, "--score", "excess", "--out", out).stdout
-        assert "mean excess score > 0.1; of contrasts > 0 (alpha" in shown
+        assert "a mean above 0.1 in excess score" in shown
         table = RoleTable.load(out)
         assert provenance(out)["options"]["score"] == "excess"
         assert provenance(out)["tests"]["threshold"] == 0.1
@@ -502,7 +502,7 @@ class TestAssign:
         assert {name: (scored / name).read_bytes() for name in names(scored)} == before
 
     def test_family_says_which_tests_share_a_correction(self, scored: Path) -> None:
-        shown = run_well("assign", scored, "--family", "role").stdout
+        shown = run_well("assign", scored, "--family", "role", "--full").stdout
         assert "fdr_bh within each role" in shown
         assert provenance(scored)["tests"]["family"] == "role"
 
@@ -576,7 +576,7 @@ class TestPower:
     def test_can_be_saved(self, classified: Path, out: Path) -> None:
         shown = run_well("power", classified, "--out", out).stdout
         assert names(out) == {"plan.csv", "plan.parquet", "run.json"}
-        told = f"written to {out}\nto see it: headroles report {out}\n"
+        told = f"See:     headroles report {out}\nwritten to {out}\n"
         assert shown == run_well("power", classified).stdout + told
         plan = PowerPlan.load(out)
         assert plan.provenance["plan"] == plan_examples(HeadScores.load(classified)).plan
@@ -743,7 +743,9 @@ class TestTerminal:
         words = [("A", 3, "odd[/b]"), ("be", 3, "cop"), ("cat", 0, "root")]
         file = tmp_path / "[red]odd.conllu"
         file.write_text(conllu_sentence(words, "1") + conllu_sentence(words, "2"))
-        shown = run_well("classify", bert_folder, file, "--relations", "all", "--out", out).stdout
+        shown = run_well(
+            "classify", bert_folder, file, "--relations", "all", "--out", out, "--full"
+        ).stdout
         assert "syntactic:cop:to_governor" in shown
         assert "syntactic:odd[/b]:to_governor" in shown
         assert str(file) in shown

@@ -1,4 +1,4 @@
-"""Wilson intervals against statsmodels, the equation that they solve, and what they are for."""
+"""Wilson intervals against statsmodels and the equation they solve; differences made of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from statsmodels.stats.proportion import proportion_confint
 
 from headroles.errors import StatisticsError
-from headroles.inference import Sample, wilson_interval
+from headroles.inference import Sample, difference_interval, wilson_interval
 
 
 def test_are_wilsons_for_many_independent_hits() -> None:
@@ -50,7 +50,9 @@ def test_nothing_but_hits_is_one_of_so_many_clusters() -> None:
     assert found.ci_low[0] == pytest.approx(1 / (1 + t**2 / 5))
     assert (found.ci_high[0], found.ci_low[1]) == (1, 0)
     assert found.ci_high[1] == pytest.approx(1 - found.ci_low[0])
-    assert (found.ci_low[2], found.ci_high[2]) == (0.5, 0.5)
+    per_n = t**2 / 5  # around one half Wilson's limits are symmetric
+    assert found.ci_low[2] == pytest.approx(0.5 - np.sqrt(per_n / (1 + per_n)) / 2)
+    assert found.ci_high[2] == pytest.approx(1 - found.ci_low[2])
 
 
 def test_rounding_is_no_other_share() -> None:
@@ -85,7 +87,7 @@ def test_hold_the_share_as_often_as_they_say() -> None:
 def test_untestable_columns(hopeless: NDArray[np.float64]) -> None:
     found = wilson_interval(np.abs(hopeless) / 10)
     assert np.isnan(found.ci_low[:2]).all()
-    assert found.ci_low[2] == found.ci_high[2] == pytest.approx(0.4)
+    assert 0 < found.ci_low[2] < 0.4 < found.ci_high[2] < 1
 
 
 @pytest.mark.parametrize("bad", [1.2, -0.1])
@@ -93,3 +95,68 @@ def test_other_values_are_refused(bad: float) -> None:
     values: Any = [[0.5], [bad]]
     with pytest.raises(StatisticsError, match="values must lie between 0 and 1"):
         wilson_interval(values)
+
+
+def test_differences_are_of_wilson_limits_of_wins_and_losses() -> None:
+    """1,160 won and 780 lost of 20,000 independent pairs."""
+    n, won, lost = 20_000, 1160, 780
+    values = np.repeat([1.0, -1.0, 0.0], [won, lost, n - won - lost])[:, None]
+    w, l_ = won / n, lost / n
+    (w_low, w_high), (l_low, l_high) = (
+        proportion_confint(count, n, method="wilson") for count in (won, lost)
+    )
+    r = -w * l_ / np.sqrt(w * (1 - w) * l_ * (1 - l_))  # of two shares of one multinomial
+    down, up = (w - w_low, l_high - l_), (w_high - w, l_ - l_low)
+    low, high = (np.sqrt(a**2 - 2 * r * a * b + b**2) for a, b in (down, up))
+    found = difference_interval(values)
+    assert found.ci_low[0] == pytest.approx(w - l_ - low, rel=1e-3)
+    assert found.ci_high[0] == pytest.approx(w - l_ + high, rel=1e-3)
+
+
+def test_differences_turn_with_their_sign(clusters: NDArray[np.str_]) -> None:
+    values = np.random.default_rng(3).choice([-1, -0.5, 0, 0.25, 1], (40, 6))
+    found, turned = (difference_interval(one, clusters=clusters) for one in (values, -values))
+    assert found.ci_low == pytest.approx(-turned.ci_high)
+    assert found.ci_high == pytest.approx(-turned.ci_low)
+    assert (found.ci_low < values.mean(axis=0)).all()
+    assert (values.mean(axis=0) < found.ci_high).all()
+
+
+def test_no_difference_seen_is_none_among_so_many_clusters() -> None:
+    """By t, the interval would be a point; what float32 leaves of equal shares is no difference."""
+    rounding = np.float32(6e-8) * np.random.default_rng(4).choice([-1, 0, 1], 30)
+    values = np.stack([np.zeros(30), rounding], axis=1).astype(np.float32)
+    found = difference_interval(values, clusters=np.repeat(range(10), 3))
+    per_n = stats.t.ppf(0.975, 9) ** 2 / 10
+    assert found.ci_high == pytest.approx([per_n / (1 + per_n)] * 2, rel=1e-4)
+    assert found.ci_low == pytest.approx(-found.ci_high)
+
+
+def test_differences_never_leave_their_range_and_need_two_clusters() -> None:
+    ends = np.array([[1.0, -1.0, 0.3, np.nan]] * 4)
+    found = difference_interval(ends)
+    assert (found.ci_high[0], found.ci_low[1]) == (1, -1)
+    assert found.ci_low[0] == pytest.approx(-found.ci_high[1])
+    assert found.ci_low[2] < 0.3 < found.ci_high[2]
+    assert np.isnan(found.ci_low[3])
+    assert np.isnan(difference_interval(ends, clusters=[0] * 4).ci_low).all()
+    with pytest.raises(StatisticsError, match="values must lie in -1 to 1"):
+        difference_interval(np.array([[0.5], [1.2]]))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.4])
+def test_differences_are_held_as_often_as_they_say(share: float) -> None:
+    """Documents of 1 to 9 pairs, some with more differences: 95%, or more where these are few."""
+    rng, codes = (
+        np.random.Generator(np.random.SFC64(5)),
+        np.repeat(range(30), np.arange(30) % 9 + 1),
+    )
+    n, held, widths = 300, 0, []
+    for _ in range(n):
+        differs = rng.random(len(codes)) < rng.beta(2 * share, 2 - 2 * share, 30)[codes]
+        values = differs * np.where(rng.random(len(codes)) < 0.7, 1.0, -1.0)
+        found = difference_interval(values[:, None], clusters=codes)
+        held += found.ci_low[0] <= 0.4 * share <= found.ci_high[0]
+        widths.append(found.ci_high[0] - found.ci_low[0])
+    assert held / n > 0.95 - 3 * np.sqrt(0.95 * 0.05 / n)
+    assert min(widths) > 0

@@ -189,7 +189,9 @@ def test_moments_are_those_of_the_inputs_of_real_tokens() -> None:
     with torch.no_grad():
         hidden = model(**batch, output_hidden_states=True).hidden_states
     mask = batch["attention_mask"].bool()
-    for states, found in zip(hidden, collect_moments(model, sites, [batch, batch]), strict=False):
+    for states, found in zip(
+        hidden, collect_moments(model, sites, lambda read: map(read, [batch, batch])), strict=False
+    ):
         rows = [own[real].double() for own, real in zip(states, mask, strict=True)]
         tokens = torch.cat(rows)
         apart = torch.cat([own - own.mean(dim=0) for own in rows])

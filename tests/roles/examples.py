@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroles.encoding import SPECIAL, EncodedExample
+from headroles.passes import as_tensors
 from headroles.roles import SCORES, Batch, Plan, Role, RoleOptions, Scope, choose_roles, plan_roles
-from headroles.scoring.layer import as_tensors, read_scores
+from headroles.scoring.layer import read_scores
 from tests.reference import Tokens
 
 RELATIONS = ("r0", "r1")

@@ -11,9 +11,10 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
+from headroles.passes import as_tensors
 from headroles.roles import HIT, OFFSETS, Batch, Role, Scope, plan_roles
 from headroles.roles.offsets import Offsets
-from headroles.scoring.layer import as_tensors, first_largest, read_scores
+from headroles.scoring.layer import first_largest, read_scores
 from tests.roles.examples import HAND_SEGMENTS, S, make_example, plan_of, roles_of, score_of
 
 # Voita et al. 2019: four tokens and the end of the sentence

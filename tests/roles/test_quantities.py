@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from headroles.passes import as_tensors
 from headroles.roles import SCORES, Batch, RoleOptions, Scope, choose_roles, plan_roles
-from headroles.scoring.layer import as_tensors, read_scores
+from headroles.scoring.layer import read_scores
 from tests.roles.examples import HAND, HAND_SEGMENTS, S, make_example
 from tests.roles.test_first_choices import FOUR, FOUR_SEGMENTS
 

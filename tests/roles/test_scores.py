@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroles.encoding import EncodedExample
+from headroles.passes import as_tensors
 from headroles.roles import BIAS, EXCESS, SCORES, Batch, Role, Scope, plan_roles
 from headroles.roles.links import LinkPart
 from headroles.roles.local import local
 from headroles.roles.offsets import OffsetPart, Offsets
-from headroles.scoring.layer import AttentionLayer, as_tensors, read_scores
+from headroles.scoring.layer import AttentionLayer, read_scores
 from tests.reference import (
     FLOORS,
     Asked,

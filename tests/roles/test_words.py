@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,20 @@ from hypothesis import strategies as st
 from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
+from headroles.passes import as_tensors
 from headroles.roles import SCORES, Batch, Role, RoleOptions, Scope, choose_roles, plan_roles
 from headroles.roles.frequencies import read_frequencies
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
 from headroles.roles.rare import Rarest
-from headroles.scoring.layer import as_tensors, read_scores
+from headroles.scoring.layer import read_scores
 from tests.reference import Asked, reference_scores, reference_word_set
 from tests.roles.examples import HAND_SEGMENTS, examples, make_example, random_attention, tokens_of
 
 MODULE = """
+import itertools
+import sys
+import numpy as np
 def negated(sentence):
     for place, word in enumerate(sentence.words):
         if word == "not" and sentence.governors[place] >= 0:
@@ -44,6 +49,34 @@ def outside(sentence):
 
 def itself(sentence):
     return [(0, 0)]
+
+def leaving(sentence):
+    sys.exit(3)
+
+class Mute(Exception):
+    def __str__(self):
+        raise self
+
+def mute(sentence):
+    raise Mute
+
+def mixed(sentence):
+    return [0, (1, 2)]
+
+def endless(sentence):
+    return itertools.cycle([0, 1])
+
+def of_numpy(sentence):
+    return np.array([0, 2])
+
+def of_truth(sentence):
+    return [True]
+
+def huge(sentence):
+    return [10**5000]
+
+def triples(sentence):
+    return [(0, 1, 2)]
 """
 ANN = Sentence(
     "s",
@@ -196,11 +229,57 @@ class TestFunctions:
             ("itself", r"joins word 0 of sentence 's' to itself"),
             ("absent", r"'my_test_roles:absent' cannot be loaded"),
             ("__name__", r"my_test_roles:__name__ is a str; it must be a function"),
+            ("leaving", r"fails at sentence 's': SystemExit: 3; correct the function"),
+            ("mute", r"fails at sentence 's': Mute: Mute; correct the function"),
+            ("mixed", r"gives pairs of words and single words \(sentence 's'\)"),
+            ("endless", r"gives more than 10016 places or pairs for sentence 's'"),
+            ("of_truth", r"gives True for sentence 's'; it must give places"),
+            ("huge", r"gives a value of type int for sentence 's'; it must give places"),
+            ("triples", r"gives \(0, 1, 2\) for sentence 's'; it must give places"),
         ],
     )
     def test_functions_that_do_not_do(self, name: str, message: str) -> None:
         with pytest.raises(UsageError, match=message):
             self.choose(name)
+
+    def test_numbers_of_numpy_are_places(self) -> None:
+        (role,) = self.choose("of_numpy")
+        assert role.unit == "words"
+        assert Finder("f", lambda _: [(np.int64(0), np.uint8(1))]).of(ANN) == [(0, 1)]
+
+    def test_another_kind_in_a_later_sentence(self) -> None:
+        found = Finder("f", lambda _: [0], is_of_pairs=True)
+        with pytest.raises(UsageError, match="pairs of words and single words"):
+            found.of(ANN)
+
+    def test_a_role_named_twice_is_scored_once(self) -> None:
+        twice = RoleOptions(roles="my_test_roles:names,my_test_roles:names,position:1,position:+1")
+        assert twice.roles == ("my_test_roles:names", "position:+1")
+
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            ("raise SystemExit", "SystemExit"),
+            ("raise BaseException('no\x1b[31m')", r"BaseException: no\\x1b"),
+            ("import headroles_has_no_such_module", "ModuleNotFoundError"),
+            ("1 +", "SyntaxError"),
+            ("import sys; sys.path.clear()", "AttributeError"),
+        ],
+    )
+    def test_modules_that_cannot_be_imported(
+        self, line: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        (tmp_path / "my_broken_roles.py").write_text(line)
+        monkeypatch.delitem(sys.modules, "my_broken_roles", raising=False)
+        options = RoleOptions(roles="my_broken_roles:f")
+        with pytest.raises(UsageError, match=rf"'my_broken_roles:f' cannot be loaded: {told}"):
+            choose_roles(options, (), SCORES["bias"], [ANN])
+
+    @pytest.mark.parametrize("name", [":f", "..:f", "a b:f", "\x1b:f", "x" * 9000 + ":f", "m:"])
+    def test_names_of_no_module(self, name: str) -> None:
+        with pytest.raises(UsageError, match="cannot be loaded"):
+            choose_roles(RoleOptions(roles=[name]), (), SCORES["bias"], [ANN])
 
 
 def test_annotations_for_people() -> None:

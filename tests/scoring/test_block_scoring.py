@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from headroles.corpus import make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
 from headroles.models import ModelOptions, load_encoder, open_reader
+from headroles.passes import Budget
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring.block_scoring import BlockScorer
-from headroles.scoring.layer import to_host
 from tests.conftest import make_bert
 
 
@@ -31,7 +29,7 @@ def test_nothing_is_asked_of_the_device_before_the_scores_are_fetched(
         groups = "all" if score == "bias" else None  # which only weights and masses have
         roles = choose_roles(RoleOptions(roles=groups), ("nsubj", "obj"), SCORES[score], corpus)
         examples = cutter.encode(list(make_examples(corpus, "adjacent"))[:12], Counter())
-        scorer = BlockScorer(encoder, reader, roles, SCORES[score], batch_tokens=200)
+        scorer = BlockScorer(encoder, reader, roles, SCORES[score], Budget(200))
         block = scorer.plan(examples)
         encoder.model.to("meta")  # where nothing has a value, and asking for one fails
         read = [scorer._read(batch) for batch in block.batches]
@@ -40,8 +38,3 @@ def test_nothing_is_asked_of_the_device_before_the_scores_are_fetched(
         columns = values.shape[-1]
         assert values.shape == (len(batch.rows), reader.n_layers, reader.n_heads, columns)
         assert values.device.type == "meta"
-
-
-def test_values_come_to_the_host_as_they_are() -> None:
-    value = torch.arange(6.0).reshape(2, 3)
-    np.testing.assert_array_equal(to_host(value)(), value.numpy())

@@ -10,7 +10,7 @@ from scipy.stats import t
 
 from headroles import BestHeads, HeadScores, find_best_heads
 from headroles.errors import UsageError
-from headroles.inference import wilson_interval
+from headroles.inference import difference_interval, wilson_interval
 from headroles.roles import OFFSETS
 from headroles.studies.stored import load_table
 from tests.conftest import make_scores
@@ -43,19 +43,29 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     expected = (interval.ci_low[0], interval.ci_high[0])
     assert (second["ci_low"], second["ci_high"]) == pytest.approx(expected, rel=1e-6)
     gains = own - 0.25
-    low, high = t.interval(0.95, 2, gains.mean(), gains.std(ddof=1) / np.sqrt(3))
-    assert (second["gain_ci_low"], second["gain_ci_high"]) == pytest.approx((low, high))
+    of_gains = difference_interval(gains[:, None])
+    expected = (of_gains.ci_low[0], of_gains.ci_high[0])
+    assert (second["gain_ci_low"], second["gain_ci_high"]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_limits_stay_within_what_shares_can_be() -> None:
-    """Few documents: by t, the upper limit of 0.95 would pass 1, and both of the gain."""
+    """Few documents: by t, the upper limit of 0.95 would pass 1."""
     hits = np.repeat([[0.9], [1.0]], 2, axis=0)
     frame = find_best_heads(scores_of(hits, np.array([0.0, 0.0, 1.0, 1.0]), [1] * 4)).frame
     for row in frame.itertuples():
         own = [0.9, 1.0]
         assert t.interval(0.95, 1, np.mean(own), np.std(own, ddof=1) / np.sqrt(2))[1] > 1
         assert 0 < row.ci_low < row.mean < row.ci_high < 1
-        assert (row.gain_ci_low, row.gain_ci_high) == (-1, 1)
+        assert -1 < row.gain_ci_low < row.gain < row.gain_ci_high < 1
+
+
+def test_a_head_that_hits_as_the_rule_does_is_not_known_to_differ_by_nothing() -> None:
+    rule = np.random.default_rng(1).random(12) < 0.5
+    hits = np.stack([rule, np.zeros(12)], axis=1)
+    frame = find_best_heads(scores_of(hits, rule, [1] * 12)).frame
+    assert (frame["gain"] == 0).all()
+    assert (frame["gain_ci_low"] < -0.3).all()
+    assert (frame["gain_ci_high"] > 0.3).all()
 
 
 def test_is_stored_and_shown(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from headroles import Examples, HeadScores, find_examples, read_conllu, score_heads
+from headroles import (
+    Examples,
+    HeadScores,
+    assign_roles,
+    find_examples,
+    read_attention,
+    read_conllu,
+    score_heads,
+)
 from headroles.errors import CorpusError, UsageError
+from headroles.report import write_report
+from headroles.results import save_together
 from headroles.studies.stored import load_table
 from tests.conftest import make_scores
 
@@ -105,6 +116,53 @@ def test_a_treebank_that_has_changed(scores: HeadScores, treebank: Path) -> None
     treebank.write_text(treebank.read_text().replace("Cats", "Dogs"))
     with pytest.raises(CorpusError, match=r"small\.conllu is not what was scored"):
         find_examples(scores, (0, 0), "local")
+
+
+class TestRolesOfOnesOwn:
+    """Scores may come from elsewhere: the module that they name is imported only if asked for."""
+
+    @pytest.fixture
+    def scored(
+        self, bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> HeadScores:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "sent_roles.py").write_text("def first(sentence):\n    return {0}\n")
+        scores = score_heads(
+            bert_folder, read_conllu(treebank), roles="local,sent_roles:first", beyond_offset=False
+        )
+        monkeypatch.delitem(sys.modules, "sent_roles")
+        (tmp_path / "sent_roles.py").write_text("open('imported', 'w')\ndef first(s): return {0}\n")
+        return scores
+
+    def test_no_role_is_imported_unasked(self, scored: HeadScores, tmp_path: Path) -> None:
+        find_examples(scored, (0, 0), "local")
+        with pytest.raises(UsageError, match=r"imports none by itself; .* roles \(--roles\)"):
+            find_examples(scored, (0, 0), "sent_roles:first")
+        with pytest.raises(UsageError, match="imports none by itself"):
+            read_attention(scored, (0, 0), "sent_roles:first")
+        assert not (tmp_path / "imported").exists()
+
+    def test_a_role_that_is_named_again_is_imported(self, scored: HeadScores) -> None:
+        found = find_examples(scored, (0, 0), "sent_roles:first", roles="sent_roles:first", n=1)
+        assert "[" in found.frame["text"][0]
+        assert read_attention(scored, (0, 0), "sent_roles:first", roles="sent_roles:first", n=1)
+
+    def test_other_roles_than_were_scored_are_refused(self, scored: HeadScores) -> None:
+        with pytest.raises(UsageError, match="'os:getcwd' is no role of one's own that was scored"):
+            find_examples(scored, (0, 0), "local", roles="os:getcwd")
+
+    def test_pages_import_nothing_either(self, scored: HeadScores, tmp_path: Path) -> None:
+        tests: Any = {"alpha": 0.4, "clusters": "none", "correction": "none"}
+        table = assign_roles(scored, threshold=0.001, **tests)
+        folder = save_together(tmp_path / "sent", [scored, table])
+        page = write_report(folder).read_text()
+        assert "Sentences of sent_roles:first are not shown" in page
+        assert "--roles of headroles report" in page
+        assert page.count("<mark>") == 0
+        assert not (tmp_path / "imported").exists()
+        page = write_report(folder, roles=["sent_roles:first"]).read_text()
+        assert "<mark>" in page
+        assert "are not shown" not in page
 
 
 def test_scores_made_by_hand_have_no_sentences() -> None:

@@ -92,7 +92,7 @@ def collaborate(
     for fit in fits:
         install(after, fit.site, fit.factors)
     parts = (("divergence", text.learnt), ("divergence_held_out", text.held_out))
-    measured = {name: divergences(network, after, batches) for name, batches in parts}
+    measured = {name: divergences(network, after, passes) for name, passes in parts}
     frame = _frame(fits, measured)
     provenance = new_provenance(
         model={**encoder.description, "family": family},

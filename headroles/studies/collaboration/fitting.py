@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from headroles.errors import UsageError
 from headroles.models.factorisation import Factors, Moments, factorise, score_error
-from headroles.models.inputs import collect_moments
+from headroles.models.inputs import ReadSums, Sums, collect_moments
 from headroles.models.sites import Site
+from headroles.passes import ExampleBatch, Passes
 from headroles.studies.collaboration.measures import multiplications
 from headroles.studies.collaboration.options import INPUTS, SHARED, CollaborateOptions
 from headroles.studies.collaboration.sample import SampleText
@@ -75,8 +76,7 @@ def fit_sites(
     n_heads: int,
 ) -> list[Fit]:
     """Factors of every site, fitted to what is learnt from; whole layers have ``n_heads``."""
-    learnt = collect_moments(network, sites, text.learnt)
-    held_out = collect_moments(network, sites, text.held_out)
+    learnt, held_out = (moments_of(network, sites, one) for one in (text.learnt, text.held_out))
     fits = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
         plain = Moments.none(site.maps.query.shape[2])
@@ -87,6 +87,18 @@ def fit_sites(
         errors = (score_error(site.maps, factors, one) for one in (plain, seen, unseen))
         fits.append(Fit(site, factors, seconds, *errors))
     return fits
+
+
+def moments_of(
+    network: PreTrainedModel, sites: tuple[Site, ...], passes: Passes[ExampleBatch]
+) -> tuple[Moments, ...]:
+    """Moments of the inputs of each site over all examples."""
+
+    def over_batches(read: ReadSums) -> Iterator[list[tuple[int, Sums]]]:
+        for _, found in passes.run(passes.batches(), lambda batch: read(batch.inputs)):
+            yield found
+
+    return collect_moments(network, sites, over_batches)
 
 
 def _find(

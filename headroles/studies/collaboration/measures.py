@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.models import open_reader
+from headroles.passes import Budget, ExampleBatch, Passes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -22,7 +23,7 @@ _REPEATS = 3
 
 
 def divergences(
-    before: PreTrainedModel, after: PreTrainedModel, batches: Iterable[Mapping[str, Tensor]]
+    before: PreTrainedModel, after: PreTrainedModel, passes: Passes[ExampleBatch]
 ) -> NDArray[np.float64]:
     """(layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
 
@@ -31,19 +32,23 @@ def divergences(
     layers below put out.
     """
     with open_reader(before) as first, open_reader(after) as second:
-        sums, rows = np.zeros(first.n_layers), 0
-        n_heads = np.array([len(heads) or np.nan for heads in first.kept])
-        for batch in batches:
-            real = batch["attention_mask"].bool()
+
+        def compare(batch: ExampleBatch) -> NDArray[np.float64]:
+            real = batch.inputs["attention_mask"].bool()
             kept: list[Tensor] = []
-            first.read(batch, lambda _, weights: kept.append(weights.clone()))  # noqa: B023
+            found: list[float] = []
+            first.read(batch.inputs, lambda _, weights: kept.append(weights.clone()))
+            second.read(
+                batch.inputs,
+                lambda layer, weights: found.append(_divergence(kept[layer], weights, real)),
+            )
+            return np.array(found)
 
-            def compare(layer: int, weights: Tensor) -> None:
-                sums[layer] += _divergence(kept[layer], weights, real)  # noqa: B023
-
-            second.read(batch, compare)
-            rows += int(real.sum())
-    return np.asarray(sums / n_heads / rows)
+        sums = np.zeros(first.n_layers)
+        for _, of_batch in passes.run(passes.batches(), compare):
+            sums += of_batch
+        n_heads = np.array([len(heads) or np.nan for heads in first.kept])
+    return np.asarray(sums / n_heads / sum(passes.lengths))
 
 
 def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
@@ -70,6 +75,14 @@ def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int
     return projections + sharing * rank * (tokens + tokens**2)
 
 
+@dataclass(frozen=True)
+class _MadeUp:
+    """Sequences of tokens at random."""
+
+    rows: list[int]
+    inputs: dict[str, Tensor]
+
+
 def time_passes(
     before: PreTrainedModel, after: PreTrainedModel, longest: int
 ) -> list[dict[str, Any]]:
@@ -80,30 +93,37 @@ def time_passes(
     """
     rows = []
     for tokens in (length for length in LENGTHS if length <= longest):
-        inputs = _made_up(before, tokens)
+        passes = _made_up(before, tokens)
         seconds = np.full((_REPEATS, 2), np.inf)
         for repeat in range(_REPEATS):
             for place, model in enumerate((before, after)):
-                seconds[repeat, place] = _seconds(model, inputs)
+                seconds[repeat, place] = _seconds(model, passes)
         first, second = seconds.min(axis=0).tolist()
         rows.append({"tokens": tokens, "seconds_before": first, "seconds_after": second})
     return rows
 
 
-def _made_up(model: PreTrainedModel, tokens: int) -> dict[str, Tensor]:
+def _made_up(model: PreTrainedModel, tokens: int) -> Passes[_MadeUp]:
     shape = (max(1, _TOKENS // tokens), tokens)
     generator = torch.Generator().manual_seed(0)
     first = min(8, model.config.vocab_size - 1)
     ids = torch.randint(first, model.config.vocab_size, shape, generator=generator)
     ids = ids.to(model.device)
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+    def make(rows: list[int]) -> _MadeUp:
+        return _MadeUp(rows, {"input_ids": ids[rows], "attention_mask": torch.ones_like(ids[rows])})
+
+    budget = Budget(_TOKENS * _TOKENS)  # all in one batch, whatever its length
+    return Passes([tokens] * shape[0], make, lambda _: "a sequence", budget)
 
 
-def _seconds(model: PreTrainedModel, inputs: dict[str, Tensor]) -> float:
+def _seconds(model: PreTrainedModel, passes: Passes[_MadeUp]) -> float:
     clock = time.process_time if model.device.type == "cpu" else time.perf_counter
+    batches = passes.batches()
     start = clock()
     with torch.inference_mode():
-        model.base_model(**inputs)
+        for _ in passes.run(batches, lambda batch: model.base_model(**batch.inputs)):
+            pass
         if model.device.type == "cuda":
             torch.cuda.synchronize()
     return clock() - start

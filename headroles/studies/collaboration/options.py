@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from headroles.models import ModelOptions
-from headroles.options import Option, Options
+from headroles.options import Option
+from headroles.passes import PassOptions
 from headroles.tasks import TaskOptions
 
 METHODS = SHARED, PER_HEAD = ("shared", "per-head")
@@ -14,7 +15,7 @@ WEIGHTINGS = INPUTS, _ = ("inputs", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleOptions(Options):
+class SampleOptions(PassOptions):
     """Which part of the text is read, and for what."""
 
     title: ClassVar[str] = "Factorisation"

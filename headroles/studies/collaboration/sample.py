@@ -1,42 +1,36 @@
-"""Text for a model to read: batches to learn from, and batches held out."""
+"""Text for a model to read: examples to learn from, and examples held out."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
-from headroles.encoding import EncodedExample, ExampleEncoder
+from headroles.encoding import ExampleEncoder
 from headroles.errors import CorpusError
 from headroles.models import LoadedEncoder
+from headroles.passes import Budget, ExampleBatch, Passes, passes_over
 from headroles.sample import sample_treebank
-from headroles.scoring.batches import batches_by_length, collate
-from headroles.scoring.layer import on_device
 from headroles.studies.collaboration.options import SampleOptions
-
-_BATCH_TOKENS = 1024
-
-Batch = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
 class SampleText:
-    """Inputs of a model: those to learn from, and those held out."""
+    """Examples that a model can be run over: those to learn from, and those held out."""
 
-    learnt: tuple[Batch, ...]
-    held_out: tuple[Batch, ...]
+    learnt: Passes[ExampleBatch]
+    held_out: Passes[ExampleBatch]
     description: dict[str, Any]
 
     @property
     def n_tokens(self) -> int:
         """Tokens to learn from."""
-        return int(sum(int(batch["attention_mask"].sum()) for batch in self.learnt))
+        return sum(self.learnt.lengths)
 
 
 def read_sample(
@@ -61,7 +55,8 @@ def read_sample(
         [one for one, is_apart in zip(encoded, apart, strict=True) if is_apart == wanted]
         for wanted in (False, True)
     ]
-    learnt, held_out = (_batches(part, encoder) for part in parts)
+    budget = Budget.of(encoder.device, options.batch_tokens)
+    learnt, held_out = (passes_over(part, encoder, budget) for part in parts)
     counts = {"examples": len(parts[0]), "examples_held_out": len(parts[1])}
     return SampleText(learnt, held_out, {**description, **counts})
 
@@ -75,11 +70,3 @@ def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[An
     # At least one unit either side.
     n_apart = min(max(1, int(np.argmax(reached)) + 1), len(sizes) - 1)
     return np.asarray(np.isin(codes, order[:n_apart]))
-
-
-def _batches(examples: Sequence[EncodedExample], encoder: LoadedEncoder) -> tuple[Batch, ...]:
-    filler = encoder.tokenizer.pad_token_id or 0
-    return tuple(
-        on_device(collate([examples[row] for row in rows], filler), encoder.device)
-        for rows in batches_by_length(examples, _BATCH_TOKENS)
-    )

@@ -13,8 +13,9 @@ from headroles.corpus import Corpus, PreparedCorpus, as_corpus, make_examples, p
 from headroles.encoding import ExampleEncoder
 from headroles.errors import UsageError
 from headroles.models import load_encoder, open_reader
+from headroles.passes import OnProgress
 from headroles.roles import choose_relations
-from headroles.scoring import OnProgress, ScoreOptions, ScoringRun, Sharing, score_to_folder
+from headroles.scoring import ScoreOptions, ScoringRun, Sharing, score_to_folder
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
 from headroles.studies.comparison.joining import ONE_ARCHITECTURE
 from headroles.studies.comparison.result import RoleShifts

@@ -15,7 +15,7 @@ import numpy as np
 
 from headroles.errors import UsageError
 from headroles.options import takes
-from headroles.results import Grid, Shown, Warned
+from headroles.results import Grid, Shown, Summary, Warned
 from headroles.storage import OpenParts, result_folder
 from headroles.studies.removal.gate_options import TRAINED, GateOptions
 from headroles.studies.removal.gates import LearntGates, learn_gates
@@ -28,7 +28,7 @@ _STABLE = 0.5
 
 
 @dataclass(frozen=True)
-class Gated:
+class Gated(Summary):
     """A model pruned by learnt gates: ``pruned`` is what became of it, ``runs`` what each seed did.
 
     ``chosen`` is the place in ``runs`` of the seed whose heads were kept.

@@ -17,7 +17,7 @@ from headroles.models.surgery import heads_of, remove_heads
 from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
-from headroles.results import Grid, Shown
+from headroles.results import Grid, Shown, Summary
 from headroles.storage import result_folder
 from headroles.studies.removal.options import PruneOptions
 from headroles.studies.removal.orders import choose_heads
@@ -27,7 +27,7 @@ from headroles.tasks import TaskOptions, TaskRun, open_run
 
 
 @dataclass(frozen=True)
-class Pruned:
+class Pruned(Summary):
     """What became of a model: heads ``removed`` and ``kept``, weights and what was measured.
 
     ``before`` and ``after`` are the mean loss and the metrics of the examples it was measured on;

@@ -6,10 +6,11 @@ import hashlib
 from typing import Any
 
 from headroles.models import LoadedEncoder
+from headroles.passes import KeptBatches
 from headroles.provenance import versions
 from headroles.storage import OpenParts
 from headroles.studies.removal.options import RunOptions
-from headroles.tasks import KeptBatches, TaskRun
+from headroles.tasks import TaskRun
 
 
 def keep_parts(

@@ -19,6 +19,7 @@ from headroles import (
 )
 from headroles.errors import CorpusError, ModelSupportError, UsageError
 from headroles.models.surgery import remove_heads
+from headroles.passes import Budget, ExampleBatch, Passes
 from headroles.results import save_together
 from headroles.studies.collaboration.measures import divergences, multiplications
 from headroles.studies.collaboration.result import COLUMNS
@@ -158,9 +159,19 @@ class TestMeasures:
                 )
             expected += (first * (first / second).log()).sum(-1).mean(1).sum(-1).numpy()
         n_rows = int(batch["attention_mask"].sum())
-        found = divergences(model, other, [batch])
+        found = divergences(model, other, passes_of(batch))
         np.testing.assert_allclose(found, expected / n_rows, rtol=1e-4)
         assert weights_of(model)[0].shape[1] == 7
+
+
+def passes_of(batch: dict[str, torch.Tensor]) -> Passes[ExampleBatch]:
+    """What runs a model over the examples of a batch, one after the other."""
+    lengths = batch["attention_mask"].sum(1).tolist()
+
+    def make(rows: list[int]) -> ExampleBatch:
+        return ExampleBatch(rows, [], {name: values[rows] for name, values in batch.items()})
+
+    return Passes(lengths, make, str, Budget(1))
 
 
 def eager(model: PreTrainedModel) -> PreTrainedModel:

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from headroles.scoring.options import RunOptions
+from headroles.passes.options import PassOptions
 
-Given = TypeVar("Given", bound=RunOptions)
+Given = TypeVar("Given", bound=PassOptions)
 
 
 @contextmanager
-def shown_in_notebooks(options: Given) -> Iterator[Given]:
+def shown_in_notebooks(options: Given, unit: str = "sentences") -> Iterator[Given]:
     """``options`` with a bar for progress, if a notebook asks and nothing else is to show it."""
     if options.on_progress is not None or "ipykernel" not in sys.modules:
         yield options
@@ -22,7 +22,7 @@ def shown_in_notebooks(options: Given) -> Iterator[Given]:
     from tqdm import tqdm
 
     # As text: widgets need a package of their own, and warn where it is missing.
-    with tqdm(unit=" sentences", leave=False, mininterval=0.5) as bar:
+    with tqdm(unit=f" {unit}", leave=False, mininterval=0.5) as bar:
 
         def report(done: int, total: int) -> None:
             bar.total = total

@@ -1,0 +1,39 @@
+"""How a model is run over examples: the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, TypeAlias
+
+from headroles.models.options import ModelOptions
+from headroles.options import Option
+
+OnProgress: TypeAlias = Callable[[int, int], None]
+"""Called with how much is done, and with how much there is to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassOptions(ModelOptions):
+    """How the model is loaded and run."""
+
+    title: ClassVar[str] = "Model"
+
+    batch_tokens: Annotated[
+        int | None,
+        Option(
+            "Most tokens of a batch, padding included.",
+            more="None fits it to the device. Batches get smaller where memory runs out.",
+            least=1,
+        ),
+    ] = None
+    on_progress: Annotated[
+        OnProgress | None,
+        Option(
+            "Called with how much is done and how much there is: sentences of a corpus; of a task, "
+            "passes over a batch, or updates. Studies of several rounds begin anew with each.",
+            more="None shows a bar in notebooks.",
+            has_flag=False,
+            recorded=False,
+        ),
+    ] = None

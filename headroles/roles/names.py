@@ -1,0 +1,109 @@
+"""Roles in words for people, found from their ids alone, so that any stored table has them."""
+
+from __future__ import annotations
+
+import re
+
+from headroles.corpus import fold_subtype
+
+_NAMES = {
+    "local": "neighbouring words",
+    "self": "the token itself",
+    "delimiter": "special tokens",
+    "delimiter:cls": "[CLS]",
+    "delimiter:sep": "[SEP]",
+    "punctuation": "punctuation",
+    "rare": "the rarest word of the sentence",
+    "block": "the same sentence, times entropy",
+    "block:ratio": "the same sentence",
+    "syntactic": "word -> its governor",
+    "syntactic:to_dependent": "word -> its dependents",
+    "syntactic:from_governor": "word <- its governor",
+    "confidence": "largest weight of a row",
+    "entropy": "entropy of a row",
+    "distance": "distance to what is attended to",
+}
+_ENDS = {
+    "acl": ("clause", "the noun it modifies"),
+    "advcl": ("adverbial clause", "its main verb"),
+    "advmod": ("adverb", "the word it modifies"),
+    "amod": ("adjective", "its noun"),
+    "appos": ("apposition", "its noun"),
+    "aux": ("auxiliary", "its verb"),
+    "auxpass": ("passive auxiliary", "its verb"),
+    "case": ("case marker", "its noun"),
+    "cc": ("conjunction", "its conjunct"),
+    "ccomp": ("clausal complement", "its verb"),
+    "compound": ("compound part", "its noun"),
+    "conj": ("conjunct", "the first conjunct"),
+    "cop": ("copula", "its predicate"),
+    "csubj": ("clausal subject", "its verb"),
+    "det": ("determiner", "its noun"),
+    "dobj": ("object", "its verb"),
+    "iobj": ("indirect object", "its verb"),
+    "mark": ("clause marker", "its verb"),
+    "nmod": ("nominal modifier", "its noun"),
+    "nsubj": ("subject", "its verb"),
+    "nsubjpass": ("passive subject", "its verb"),
+    "nummod": ("number", "its noun"),
+    "obj": ("object", "its verb"),
+    "obl": ("oblique", "its verb"),
+    "pobj": ("object of preposition", "its preposition"),
+    "poss": ("possessor", "its noun"),
+    "prep": ("preposition", "its governor"),
+    "prt": ("particle", "its verb"),
+    "punct": ("punctuation mark", "its governor"),
+    "xcomp": ("open complement", "its verb"),
+}
+"""For a relation the dependent, and the governor as the dependent sees it."""
+_OFFSET = re.compile(r"position:([+-]?)(\d+)$")
+_BEYOND_OFFSET = ":beyond_offset"
+
+
+def contrast_of(role: str) -> str:
+    """Return the id of the contrast of a role with other words at the same offset."""
+    return f"{role}{_BEYOND_OFFSET}"
+
+
+def is_contrast(role: str) -> bool:
+    """Tell whether an id is that of such a contrast."""
+    return role.endswith(_BEYOND_OFFSET)
+
+
+def in_words(role: str) -> str:
+    """Name a role for people: ``subject -> its verb`` for ``syntactic:nsubj:to_governor``.
+
+    The arrow goes from the word that attends to the word that it attends to. The id itself is
+    returned for roles that only their author can name.
+
+    >>> in_words("syntactic:amod:to_dependent")
+    'noun -> its adjective'
+    >>> in_words("position:-1")
+    'the previous token'
+    """
+    if is_contrast(role):
+        return f"{in_words(role.removesuffix(_BEYOND_OFFSET))}, beyond distance"
+    if match := _OFFSET.match(role):
+        return _offset_in_words(-int(match[2]) if match[1] == "-" else int(match[2]))
+    if role in _NAMES or not role.startswith("syntactic:"):
+        return _NAMES.get(role, role)
+    relation, _, direction = role.removeprefix("syntactic:").rpartition(":")
+    return _arc_in_words(relation, direction)
+
+
+def _offset_in_words(offset: int) -> str:
+    if abs(offset) == 1:
+        return "the previous token" if offset < 0 else "the next token"
+    return f"the token {abs(offset)} places {'back' if offset < 0 else 'ahead'}"
+
+
+def _arc_in_words(relation: str, direction: str) -> str:
+    dependent, governor = _ENDS.get(fold_subtype(relation), (relation, "its governor"))
+    if ":" in relation and relation not in _ENDS:
+        dependent = f"{dependent} ({relation})"
+    if direction == "to_governor":
+        return f"{dependent} -> {governor}"
+    source = governor.removeprefix("its ").removeprefix("the ")
+    if direction == "to_dependent":
+        return f"{source} -> its {dependent}"
+    return f"{dependent} <- {governor}"

@@ -1,0 +1,33 @@
+"""Roles in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroles.roles import in_words
+
+
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [
+        ("local", "neighbouring words"),
+        ("delimiter:cls", "[CLS]"),
+        ("position:-1", "the previous token"),
+        ("position:+1", "the next token"),
+        ("position:3", "the token 3 places ahead"),
+        ("position:-4", "the token 4 places back"),
+        ("syntactic", "word -> its governor"),
+        ("syntactic:nsubj:to_governor", "subject -> its verb"),
+        ("syntactic:nsubj:to_dependent", "verb -> its subject"),
+        ("syntactic:nsubj:from_governor", "subject <- its verb"),
+        ("syntactic:nsubj:pass:to_governor", "subject (nsubj:pass) -> its verb"),
+        ("syntactic:acl:to_dependent", "noun it modifies -> its clause"),
+        ("syntactic:odd:to_governor", "odd -> its governor"),
+        ("syntactic:odd:to_dependent", "governor -> its odd"),
+        ("syntactic:obj:to_governor:beyond_offset", "object -> its verb, beyond distance"),
+        ("mine", "mine"),
+        ("position:x", "position:x"),
+    ],
+)
+def test_words(role: str, words: str) -> None:
+    assert in_words(role) == words

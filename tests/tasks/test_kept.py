@@ -1,0 +1,40 @@
+"""What batches are told apart by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from headroles.passes import KeptBatches
+from headroles.storage import Parts
+from headroles.tasks import TaskOptions, open_run
+
+
+def kept_in(folder: Path) -> KeptBatches:
+    return KeptBatches(Parts(folder / "hidden" / "parts").open({"study": "x"}))
+
+
+def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    """By gates, ablation, what is computed and the size of batches."""
+    whole, other = torch.ones(1, 3, 4), torch.ones(1, 3, 4)
+    other[0, 1, 2] = 0
+    plain = open_run(classifier, labelled, TaskOptions(batch_size=3))
+    run = open_run(classifier, labelled, TaskOptions(batch_size=3))
+    run.kept, parts = kept_in(tmp_path), Parts(tmp_path / "hidden" / "parts")
+    for _ in range(2):
+        for gates, ablation in ((whole, "zero"), (other, "zero"), (other, "uniform")):
+            expected = plain.outcomes(gates, ablation)
+            found = run.outcomes(gates, ablation)
+            assert np.array_equal(found.losses, expected.losses)
+            assert np.array_equal(found.predictions, expected.predictions)
+        expected = plain.derivatives()
+        found = run.derivatives()
+        assert np.array_equal(found.by_gate, expected.by_gate)
+        assert np.array_equal(found.losses, expected.losses)
+        assert parts.count == 4 * 3
+    larger = open_run(classifier, labelled, TaskOptions(batch_size=8))
+    larger.kept = run.kept
+    larger.outcomes(whole)
+    assert parts.count == 4 * 3 + 1
