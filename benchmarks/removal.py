@@ -65,7 +65,7 @@ def main() -> None:
 def jobs_of(run: TaskRun) -> dict[str, tuple[str, Callable[[], object]]]:
     """What is timed, and how many forward passes it would take."""
     heads, pruning = present_heads(run), PruneOptions(keep=1, steps=_STEPS)
-    gates = GateOptions(keep=len(heads) // 4, updates=max(len(run.batches), 3))
+    gates = GateOptions(keep=len(heads) // 4, updates=max(len(run.groups(32)), 3))
     return {
         "importance": ("", run.derivatives),
         "ablate": (str(1 + len(heads)), lambda: rises_of(run)),

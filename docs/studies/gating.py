@@ -1,7 +1,7 @@
 """Learnt gates against greedy pruning at the same numbers of heads, tested over examples.
 
 python -m docs.studies.gating --model DIR --learn-on FILE --test-on FILE [--keep 12 36]
-    [--seeds 3] [--updates 200] [--draws 3] [--examples N] [--batch-size 32]
+    [--seeds 3] [--updates 200] [--draws 3] [--examples N] [--update-examples 32]
 
 Gates are learnt and heads put in order on one file, and the models with the heads that are left are
 measured on another. Losses are compared with those of the order ``reestimated``, paired by example
@@ -43,11 +43,14 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=200)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--examples", type=int, default=None)
-    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--update-examples", type=int, default=32)
     given = parser.parse_args()
     torch.set_num_threads(1)
     asked = GateOptions(
-        keep=1, updates=given.updates, examples=given.examples, batch_size=given.batch_size
+        keep=1,
+        updates=given.updates,
+        examples=given.examples,
+        update_examples=given.update_examples,
     )
     learnt = open_run(given.model, given.learn_on, asked)
     tested = open_run(given.model, given.test_on, replace(asked, examples=None))

@@ -8,7 +8,7 @@ values over the tokens that it may attend to (``uniform``: attention without any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -162,19 +162,23 @@ class MeanOutputs:
         self._sums: dict[int, Tensor] = {}
         self._tokens = 0
 
-    @contextmanager
-    def of_batch(self, attention_mask: Tensor) -> Iterator[None]:
-        """Within, a forward pass of a batch with this mask (batch, tokens) is added."""
-        self._tokens += int(attention_mask.sum())
+    def read(self, inputs: Mapping[str, Tensor]) -> tuple[int, dict[int, Tensor]]:
+        """What a forward pass of a batch with an ``attention_mask`` gives, for `add`."""
+        mask, sums = inputs["attention_mask"], dict[int, Tensor]()
 
-        def add(layer: int, outputs: Tensor) -> Tensor:
-            real = attention_mask[..., None, None].to(outputs)
-            total = (outputs * real).sum((0, 1))
-            self._sums[layer] = self._sums.get(layer, torch.zeros_like(total)) + total
+        def keep(layer: int, outputs: Tensor) -> Tensor:
+            sums[layer] = (outputs * mask[..., None, None].to(outputs)).sum((0, 1))
             return outputs
 
-        with self._sites.changed(add):
-            yield
+        with self._sites.changed(keep):
+            self._sites.model(**inputs)
+        return int(mask.sum()), sums
+
+    def add(self, n_tokens: int, sums: Mapping[int, Tensor]) -> None:
+        """Add what was read of a batch."""
+        self._tokens += n_tokens
+        for layer, own in sums.items():
+            self._sums[layer] = self._sums.get(layer, torch.zeros_like(own)) + own
 
     @property
     def means(self) -> list[Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
@@ -21,10 +21,8 @@ from headroles.models.gates import HeadSites
 from headroles.models.kept_heads import Head
 from headroles.models.quiet import quiet_transformers
 
-Batch: TypeAlias = tuple[Mapping[str, Tensor], Tensor]
-"""The inputs of a model, and the targets that its loss is computed with."""
-LossOf: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""From what a model puts out (logits) and targets to the loss of a batch."""
+GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], tuple[Tensor, Sequence[Tensor | None]]]
+"""From the number of an update's examples and the weights to the loss and its gradients."""
 
 _WARM_UP = 0.1
 
@@ -47,9 +45,9 @@ def check_trainer() -> None:
         )
 
 
-def n_updates_of(recipe: TuningRecipe, n_batches: int) -> int:
+def n_updates_of(recipe: TuningRecipe, n_groups: int) -> int:
     """How many updates `train_weights` makes."""
-    return math.ceil(recipe.epochs * n_batches)
+    return math.ceil(recipe.epochs * n_groups)
 
 
 def weights_of_heads(sites: HeadSites) -> dict[Head, Tensor]:
@@ -75,13 +73,14 @@ def weights_of_heads(sites: HeadSites) -> dict[Head, Tensor]:
 
 def train_weights(
     model: PreTrainedModel,
-    batches: Sequence[Batch],
-    loss_of: LossOf,
+    n_groups: int,
+    gradients_of: GradientsOf,
     recipe: TuningRecipe,
     on_update: Callable[[], None] = lambda: None,
 ) -> None:
-    """Train all weights of ``model`` on ``batches``, which come in a new order every epoch.
+    """Train all weights of ``model`` on groups of examples, in a new order every epoch.
 
+    Each update is by the gradients of one group, the number of which ``gradients_of`` is given.
     Dropout is on meanwhile. The state of the program's random numbers is as before afterwards.
 
     Raises:
@@ -91,7 +90,7 @@ def train_weights(
     check_trainer()
     device = model.device
     with TemporaryDirectory() as folder, quiet_transformers(), _random_state_kept():
-        _make_trainer(model, batches, loss_of, recipe, on_update, folder).train()
+        _make_trainer(model, n_groups, gradients_of, recipe, on_update, folder).train()
     model.to(device)  # type: ignore[arg-type]
     model.eval()  # type: ignore[no-untyped-call]
     if not all(torch.isfinite(weights).all() for weights in model.parameters()):
@@ -103,8 +102,8 @@ def train_weights(
 
 def _make_trainer(
     model: PreTrainedModel,
-    batches: Sequence[Batch],
-    loss_of: LossOf,
+    n_groups: int,
+    gradients_of: GradientsOf,
     recipe: TuningRecipe,
     on_update: Callable[[], None],
     folder: str,
@@ -115,12 +114,24 @@ def _make_trainer(
         def on_step_end(self, *given: Any, **named: Any) -> None:
             on_update()
 
+    class ByGroups(Trainer):
+        def training_step(self, model: Any, inputs: dict[str, Any], *_: Any) -> Tensor:
+            model.train()
+            weights = [one for one in model.parameters() if one.requires_grad]
+            loss, gradients = gradients_of(inputs["group"], weights)
+            for one, gradient in zip(weights, gradients, strict=True):
+                one.grad = gradient
+            return loss
+
+        def floating_point_ops(self, inputs: Any) -> int:
+            return 0
+
     arguments = TrainingArguments(
         output_dir=folder,
         num_train_epochs=recipe.epochs,
         learning_rate=recipe.learning_rate,
-        per_device_train_batch_size=1,  # the items of the data set are batches
-        warmup_steps=int(_WARM_UP * n_updates_of(recipe, len(batches))),
+        per_device_train_batch_size=1,  # the items of the data set are groups
+        warmup_steps=int(_WARM_UP * n_updates_of(recipe, n_groups)),
         seed=recipe.seed,
         use_cpu=model.device.type == "cpu",
         dataloader_pin_memory=False,
@@ -131,12 +142,11 @@ def _make_trainer(
         disable_tqdm=True,
     )
     arguments._n_gpu = min(arguments.n_gpu, 1)  # hooks belong to this very model, not to copies
-    trainer = Trainer(
+    trainer = ByGroups(
         model=model,
         args=arguments,
-        train_dataset=list(batches),
-        data_collator=lambda items: {**items[0][0], "labels": items[0][1]},
-        compute_loss_func=lambda outputs, targets, **_: loss_of(outputs.logits, targets),
+        train_dataset=list(range(n_groups)),
+        data_collator=lambda items: {"group": items[0]},
         callbacks=[Updates()],
     )
     trainer.remove_callback(PrinterCallback)

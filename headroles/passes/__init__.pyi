@@ -1,12 +1,15 @@
 from .examples import ExampleBatch as ExampleBatch
 from .examples import collate as collate
 from .examples import passes_over as passes_over
+from .gradients import gradients_of_mean as gradients_of_mean
 from .loop import Budget as Budget
 from .loop import Passes as Passes
 from .notebooks import shown_in_notebooks as shown_in_notebooks
 from .options import OnProgress as OnProgress
 from .options import PassOptions as PassOptions
+from .parts import Arrays as Arrays
 from .parts import KeptBatches as KeptBatches
+from .progress import Progress as Progress
 from .tensors import as_tensors as as_tensors
 from .tensors import on_device as on_device
 from .tensors import to_host as to_host

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from headroles.errors import CorpusError, ModelError, TokenizerError
 from headroles.models import LoadedEncoder
+from headroles.passes import Budget, Passes
 from headroles.tasks.options import MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.reading import Task
 
@@ -43,8 +45,8 @@ class Batches:
     targets: NDArray[np.float64]
     options: TaskOptions
 
-    def make(self) -> tuple[list[Batch], int]:
-        """All batches, the longest examples first, and how many examples were cut to fit."""
+    def passes(self) -> tuple[Passes[Batch], int]:
+        """What runs the model over the examples, and how many of them were cut to fit."""
         tokenizer = self.encoder.tokenizer
         limit = min(self.options.max_tokens or self.encoder.max_tokens, self.encoder.max_tokens)
         columns = [list(texts) for texts in zip(*self.task.texts, strict=True)]
@@ -56,10 +58,13 @@ class Batches:
                 *columns, truncation=True, max_length=limit, return_special_tokens_mask=True
             )
         self._refuse_unknown(self._marks_of_words(encoded), encoded)
-        order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
-        size = self.options.batch_size
-        starts = range(0, len(order), size)
-        return [self._batch(encoded, order[start : start + size]) for start in starts], n_cut
+        passes = Passes(
+            [min(length, limit) for length in lengths],
+            partial(self._batch, encoded),
+            lambda row: f"line {self.task.lines[row]} of {self.task.file}",
+            Budget.of(self.encoder.device, self.options.batch_tokens),
+        )
+        return passes, n_cut
 
     def _marks_of_words(self, encoded: Any) -> list[NDArray[np.bool_]]:
         """Of each example which of its tokens are word pieces, unknown ones included.

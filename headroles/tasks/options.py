@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from headroles.corpus.columns import named_columns
-from headroles.models import ModelOptions
 from headroles.options import Option
+from headroles.passes import PassOptions
 
 AUTO, CLASSIFICATION, REGRESSION, MASKED_LM = OBJECTIVES = (
     "auto",
@@ -27,7 +27,7 @@ def _column(given: Any) -> str | int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskOptions(ModelOptions):
+class TaskOptions(PassOptions):
     """How a task is read and run."""
 
     title: ClassVar[str] = "Task"
@@ -76,16 +76,4 @@ class TaskOptions(ModelOptions):
     ] = 0
     max_tokens: Annotated[
         int | None, Option("Cut texts to so many tokens; left out: what the model takes.", least=8)
-    ] = None
-    batch_size: Annotated[
-        int, Option("Examples of a batch.", words="the batch size", least=1, recorded=False)
-    ] = 32
-    on_progress: Annotated[
-        Callable[[int, int], None] | None,
-        Option(
-            "Called with the passes over a batch, or updates, that are done and all there are; "
-            "a study that takes several rounds begins anew with each.",
-            has_flag=False,
-            recorded=False,
-        ),
     ] = None

@@ -25,7 +25,8 @@ from headroles.models.gates import (
     MeanOutputs,
     gated,
 )
-from headroles.passes.parts import Arrays, KeptBatches
+from headroles.models.loading import weight_digest
+from headroles.passes import Arrays, KeptBatches, Progress, shown_in_notebooks
 from headroles.provenance import new_provenance
 from headroles.tasks.batches import IGNORED, Batch, Batches
 from headroles.tasks.metrics import measure, metrics_of
@@ -46,10 +47,13 @@ class TaskRun:
         config = encoder.model.config
         self.objective = objective_of(options.objective, config)
         self.targets = find_targets(task, self.objective, config)
-        self.sites = HeadSites.of(encoder.model)
+        self.shape = self.sites.n_layers, self.sites.n_heads
+        """Layers, and heads of each, those that are gone included."""
         self.metrics = metrics_of(self.objective, config.num_labels or 0)
         made = Batches(encoder, task, self.objective, self.targets, options)
-        self.batches, self.n_cut = made.make()
+        self.passes, self.n_cut = made.passes()
+        self.batches = self.passes.batches()
+        self.batch_tokens = self.passes.budget.tokens
         self.kept = KeptBatches()
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
@@ -57,21 +61,34 @@ class TaskRun:
         task = read_task(file, options, labelled=self.objective != MASKED_LM)
         return TaskRun(self.encoder, task, options)
 
-    def anew(self) -> TaskRun:
-        """The same examples over the model as it has become; of that nothing is kept."""
-        return TaskRun(self.encoder, self.task, self.options)
-
     @property
-    def shape(self) -> tuple[int, int]:
-        """Layers, and heads of each, those that are gone included."""
-        return self.sites.n_layers, self.sites.n_heads
+    def sites(self) -> HeadSites:
+        """The heads that the model has by now."""
+        return HeadSites.of(self.encoder.model)
+
+    def groups(self, n_examples: int) -> list[list[Batch]]:
+        """All examples in groups of about equal length, each with the batches it is run in."""
+        lengths, batches = self.passes.lengths, self.passes.budget.batches
+        order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+        groups = [order[start : start + n_examples] for start in range(0, len(order), n_examples)]
+        return [
+            [
+                self.passes.make([own[place] for place in places])
+                for places in batches([lengths[row] for row in own])
+            ]
+            for own in groups
+        ]
 
     def provenance(self, options: TaskOptions) -> dict[str, Any]:
         """Where results of this run come from."""
         record = new_provenance(
             model=self.encoder.description,
             corpus=self.task.describe(),
-            options={**options.record(), "device": self.encoder.device.type},
+            options={
+                **options.record(),
+                "device": self.encoder.device.type,
+                "batch_tokens": self.batch_tokens,
+            },
         )
         return {
             **record,
@@ -97,9 +114,10 @@ class TaskRun:
         """
         first = [_first_changed(setting) for setting in gates]
         made = self._ablation(ablation) if any(layer is not None for layer in first) else Ablation()
-        layer_outputs = LayerOutputs(self.sites)
+        sites = self.sites
 
         def compute(batch: Batch, on_pass: OnPass) -> Arrays:
+            layer_outputs = LayerOutputs(sites)
             own = replace(made, attention_mask=batch.inputs["attention_mask"])
             with torch.inference_mode():
                 with layer_outputs.kept():
@@ -110,7 +128,7 @@ class TaskRun:
                     if layer is None:
                         read.append(whole)
                         continue
-                    with gated(self.sites, setting, own), layer_outputs.reused_below(layer):
+                    with gated(sites, setting, own), layer_outputs.reused_below(layer):
                         read.append(self._read(batch))
             losses, predictions = (np.stack(one, axis=1) for one in zip(*read, strict=True))
             return {"losses": losses, "predictions": predictions}
@@ -123,7 +141,8 @@ class TaskRun:
 
         ``gates`` (layers, heads) are those at which the derivatives are taken; open if None.
         """
-        gradients = GateGradients(self.sites)
+        sites = self.sites
+        gradients = GateGradients(sites)
         at = torch.ones(self.shape) if gates is None else gates
 
         def compute(batch: Batch, _: OnPass) -> Arrays:
@@ -131,7 +150,7 @@ class TaskRun:
                 stack.enter_context(without_gradients(self.encoder.model))
                 stack.enter_context(gradients.of_pass())
                 if gates is not None:
-                    stack.enter_context(gated(self.sites, gates))
+                    stack.enter_context(gated(sites, gates))
                 losses, predictions = self.losses_of(batch)
                 found = gradients.of_loss(losses.sum()).float()
             real = batch.inputs["attention_mask"]
@@ -165,33 +184,54 @@ class TaskRun:
         """
         name = self._name_of(what, gates)
         found: Arrays = {}
-        for done, batch in enumerate(self.batches, start=1):
-            on_pass = partial(self._tell, (done - 1) * n_passes, len(self.batches) * n_passes)
-            own = self.kept.get(f"{name}-{done}", partial(compute, batch, on_pass))
-            on_pass(n_passes)
-            for column, values in own.items():
-                if column not in found:
-                    found[column] = np.empty((len(self.task), *values.shape[1:]), values.dtype)
-                found[column][batch.rows] = values
+        with shown_in_notebooks(self.options, "passes") as options:
+            tell = Progress(options.on_progress, len(self.batches) * n_passes)
+            for number, batch in enumerate(self.batches):
+                make = partial(self._computed, batch, compute, tell, number * n_passes, n_passes)
+                own = self.kept.get(f"{name}-{number + 1}", make)
+                tell((number + 1) * n_passes)
+                for column, values in own.items():
+                    if column not in found:
+                        found[column] = np.empty((len(self.task), *values.shape[1:]), values.dtype)
+                    found[column][batch.rows] = values
         return found
 
-    def _tell(self, before: int, total: int, done: int) -> None:
-        if self.options.on_progress is not None:
-            self.options.on_progress(before + done, total)
+    def _computed(
+        self,
+        batch: Batch,
+        compute: Callable[[Batch, OnPass], Arrays],
+        tell: Progress,
+        before: int,
+        n_passes: int,
+    ) -> Arrays:
+        """What is computed of a batch, all of it at once or one part after the other."""
+        parts: list[Arrays] = []
+        n_rows = len(batch.rows)
+
+        def read(one: Batch) -> Arrays:
+            done = sum(len(part["losses"]) for part in parts) * n_passes
+            return compute(one, lambda n: tell(before + (done + n * len(one.rows)) / n_rows))
+
+        for _, arrays in self.passes.run([batch], read):
+            parts.append(arrays)
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _name_of(self, what: list[str], gates: Tensor) -> str:
         """A name for what is computed of these examples at these gates, and of nothing else."""
-        said = [*what, self.task.digest, self.task.lines, self.options.batch_size, gates.tolist()]
-        return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
+        if self.kept.parts is None:
+            return ""
+        weights = weight_digest(self.encoder.model)  # which may have become others
+        said = [*what, weights, self.task.digest, self.task.lines, self.batch_tokens]
+        return hashlib.sha256(repr([*said, gates.tolist()]).encode()).hexdigest()[:32]
 
     def _ablation(self, kind: str) -> Ablation:
         if kind != MEAN:
             return Ablation(kind)
         means = MeanOutputs(self.sites)
+        some = self.batches[:: max(1, len(self.batches) // _REFERENCE_BATCHES)]
         with torch.inference_mode():
-            for batch in self.batches[:: max(1, len(self.batches) // _REFERENCE_BATCHES)]:
-                with means.of_batch(batch.inputs["attention_mask"]):
-                    self.encoder.model(**batch.inputs)
+            for _, sums in self.passes.run(some, lambda batch: means.read(batch.inputs)):
+                means.add(*sums)
         return Ablation(kind, means=means.means)
 
     def _read(self, batch: Batch) -> tuple[FloatArray, FloatArray]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -28,13 +31,22 @@ BATCHES = [
 ]
 
 
+def train(model: Any, recipe: TuningRecipe, *on_update: Callable[[], None]) -> None:
+    def gradients_of(number: int, weights: Sequence[Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
+        inputs, targets = BATCHES[number]
+        loss = loss_of(model(**inputs).logits, targets)
+        return loss.detach(), torch.autograd.grad(loss, weights)
+
+    train_weights(model, len(BATCHES), gradients_of, recipe, *on_update)
+
+
 def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
     return torch.nn.functional.cross_entropy(logits, targets)
 
 
 def trained(recipe: TuningRecipe, **config: float) -> dict[str, Tensor]:
     model = make_task_model(**config)
-    train_weights(model, BATCHES, loss_of, recipe)
+    train(model, recipe)
     assert not model.training
     return model.state_dict()
 
@@ -43,7 +55,7 @@ def test_the_loss_falls_and_updates_are_counted() -> None:
     model, calls = make_task_model(), []
     before = loss_of(model(input_ids=IDS).logits, LABELS)
     recipe = TuningRecipe(epochs=2.5, learning_rate=5e-3, seed=0)
-    train_weights(model, BATCHES, loss_of, recipe, lambda: calls.append(1))
+    train(model, recipe, lambda: calls.append(1))
     assert loss_of(model(input_ids=IDS).logits, LABELS) < 0.7 * before
     assert len(calls) == n_updates_of(recipe, len(BATCHES)) == 8
 
@@ -52,7 +64,8 @@ def test_one_update_is_one_of_adamw() -> None:
     recipe = TuningRecipe(epochs=1, learning_rate=1e-3, seed=0)
     plain = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     model = make_task_model(**plain)
-    train_weights(model, BATCHES[:1], loss_of, recipe)
+    with mock.patch(f"{__name__}.BATCHES", BATCHES[:1]):
+        train(model, recipe)
     expected = make_task_model(**plain)
     adam = torch.optim.AdamW(expected.parameters(), lr=1e-3, eps=1e-8, weight_decay=0)
     loss_of(expected(**BATCHES[0][0]).logits, LABELS[:2]).backward()
@@ -70,7 +83,7 @@ def test_a_seed_gives_the_same_weights_and_leaves_others_their_random_numbers() 
     random.seed(5), np.random.seed(5)  # noqa: NPY002
     model = make_task_model()  # sets a seed of its own
     torch.manual_seed(5)
-    train_weights(model, BATCHES, loss_of, recipe)
+    train(model, recipe)
     assert (random.random(), np.random.random(), float(torch.rand(()))) == expected  # noqa: NPY002
     assert all(torch.equal(first[name], own) for name, own in model.state_dict().items())
     other = trained(TuningRecipe(epochs=2, learning_rate=1e-3, seed=5))

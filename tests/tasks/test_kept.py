@@ -20,8 +20,8 @@ def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path
     """By gates, ablation, what is computed and the size of batches."""
     whole, other = torch.ones(1, 3, 4), torch.ones(1, 3, 4)
     other[0, 1, 2] = 0
-    plain = open_run(classifier, labelled, TaskOptions(batch_size=3))
-    run = open_run(classifier, labelled, TaskOptions(batch_size=3))
+    plain = open_run(classifier, labelled, TaskOptions(batch_tokens=45))
+    run = open_run(classifier, labelled, TaskOptions(batch_tokens=45))
     run.kept, parts = kept_in(tmp_path), Parts(tmp_path / "hidden" / "parts")
     for _ in range(2):
         for gates, ablation in ((whole, "zero"), (other, "zero"), (other, "uniform")):
@@ -34,7 +34,7 @@ def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path
         assert np.array_equal(found.by_gate, expected.by_gate)
         assert np.array_equal(found.losses, expected.losses)
         assert parts.count == 4 * 3
-    larger = open_run(classifier, labelled, TaskOptions(batch_size=8))
+    larger = open_run(classifier, labelled, TaskOptions(batch_tokens=512))
     larger.kept = run.kept
     larger.outcomes(whole)
     assert parts.count == 4 * 3 + 1

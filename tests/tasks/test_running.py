@@ -15,7 +15,7 @@ from headroles.tasks import TaskOptions, open_run
 from tests.conftest import make_tokenizer
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
-OPTIONS = TaskOptions(batch_size=3)
+OPTIONS = TaskOptions(batch_tokens=45)
 
 
 def settings(*heads: tuple[int, int]) -> torch.Tensor:
@@ -72,7 +72,10 @@ def test_texts_without_word_pieces_are_refused(text: str, classifier: Path, tmp_
 def test_losses_of_masked_words(masked_lm: Path, plain: Path) -> None:
     run = open_run(masked_lm, plain, OPTIONS)
     model = AutoModelForMaskedLM.from_pretrained(masked_lm)
-    found, again = run.outcomes(settings()), open_run(masked_lm, plain, TaskOptions(batch_size=8))
+    found, again = (
+        run.outcomes(settings()),
+        open_run(masked_lm, plain, TaskOptions(batch_tokens=512)),
+    )
     assert found.losses == pytest.approx(again.outcomes(settings()).losses, rel=1e-4)
     mask = make_tokenizer().mask_token_id
     for batch in run.batches:
@@ -115,8 +118,8 @@ def test_ablations_differ_and_do_not_depend_on_the_batch(
     ablation: str, classifier: Path, labelled: Path
 ) -> None:
     gates = torch.cat([settings(), settings((1, 2))])
-    one = open_run(classifier, labelled, TaskOptions(batch_size=8)).outcomes(gates, ablation)
-    other = open_run(classifier, labelled, TaskOptions(batch_size=2)).outcomes(gates, ablation)
+    one = open_run(classifier, labelled, TaskOptions(batch_tokens=512)).outcomes(gates, ablation)
+    other = open_run(classifier, labelled, TaskOptions(batch_tokens=30)).outcomes(gates, ablation)
     assert one.losses == pytest.approx(other.losses, rel=1e-3, abs=1e-4)
     assert not np.allclose(one.losses[:, 0], one.losses[:, 1])
 

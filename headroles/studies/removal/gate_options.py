@@ -8,12 +8,13 @@ from typing import Annotated, ClassVar
 from headroles.errors import UsageError
 from headroles.options import Option
 from headroles.studies.removal.options import TestSetOptions
+from headroles.studies.removal.tuning_options import UpdateOptions
 
 FROZEN, TRAINED = WEIGHTS = ("frozen", "trained")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateOptions(TestSetOptions):
+class GateOptions(UpdateOptions, TestSetOptions):
     """How gates are learnt."""
 
     title: ClassVar[str] = "Heads"
@@ -28,9 +29,7 @@ class GateOptions(TestSetOptions):
             least=1,
         ),
     ] = 3
-    updates: Annotated[
-        int, Option("Updates of the gates, of one batch each.", words="the updates", least=3)
-    ] = 300
+    updates: Annotated[int, Option("Updates of the gates.", words="the updates", least=3)] = 300
     gate_rate: Annotated[
         float, Option("Learning rate of the gates.", words="the learning rate", above=0)
     ] = 0.1

@@ -15,6 +15,7 @@ from headroles.errors import ModelError
 from headroles.models.gates import gated
 from headroles.models.hard_concrete import HardConcrete
 from headroles.models.kept_heads import Head
+from headroles.passes import gradients_of_mean
 from headroles.storage import OpenParts
 from headroles.studies.removal.gate_options import TRAINED, GateOptions
 from headroles.studies.removal.learning import Learning
@@ -56,7 +57,7 @@ def learn_gates(
     on_update: OnUpdate = lambda done: None,
     parts: OpenParts | None = None,
 ) -> LearntGates:
-    """Gates of ``heads``, learnt over the batches of a task so that ``options.n_kept`` are left.
+    """Gates of ``heads``, learnt over the examples of a task so that ``options.n_kept`` are left.
 
     The loss decides which heads do better than others, and after every update all log alpha are
     shifted by one number, so that as many open gates are expected as are to be open by then: there
@@ -70,19 +71,22 @@ def learn_gates(
     generator = torch.Generator().manual_seed(seed)
     draws = torch.rand(options.updates, len(heads), generator=generator)
     targets = expected_open(gate, len(heads), options)
-    updates = zip(_batches(run, seed), targets, draws, strict=False)
+    updates = zip(_groups(run, options.update_examples, seed), targets, draws, strict=False)
     with ExitStack() as stack:
-        groups = [{"params": [log_alpha], "lr": options.gate_rate}]
+        learnt = [{"params": [log_alpha], "lr": options.gate_rate}]
+        weights: list[Tensor] = []
         if options.weights == TRAINED:
             weights = [one for one in run.encoder.model.parameters() if one.requires_grad]
-            groups.append({"params": weights, "lr": options.weight_rate})
+            learnt.append({"params": weights, "lr": options.weight_rate})
         else:
             stack.enter_context(without_gradients(run.encoder.model))
-        adam = torch.optim.Adam(groups)
+        adam = torch.optim.Adam(learnt)
         learning = Learning(adam, options.updates, parts, f"gates-{seed}")
-        for batch, target, uniform in islice(updates, learning.done, None):
+        for batches, target, uniform in islice(updates, learning.done, None):
             gates = place(gate.gates(log_alpha, uniform.to(device)), heads, run.shape)
-            _update(run, batch, gates, adam)
+            adam.zero_grad()
+            _set_gradients(run, batches, gates, weights)
+            adam.step()
             with torch.no_grad():
                 log_alpha += gate.shift_to(log_alpha, target)
             learning.count_update()
@@ -108,26 +112,31 @@ def place(values: Tensor, heads: Sequence[Head], shape: tuple[int, int]) -> Tens
     return gates.index_put((layers, numbers), values)
 
 
-def _update(run: TaskRun, batch: Batch, gates: Tensor, adam: torch.optim.Optimizer) -> None:
-    with gated(run.sites, gates):
-        losses, _ = run.losses_of(batch)
-    loss = losses.mean()
+def _set_gradients(
+    run: TaskRun, batches: Sequence[Batch], gates: Tensor, weights: Sequence[Tensor]
+) -> None:
+    """Put the gradients of the mean loss into ``weights``, and into what ``gates`` come from."""
+    placed = gates.detach().requires_grad_()
+    with gated(run.sites, placed):
+        loss, (of_gates, *of_weights) = gradients_of_mean(
+            run.passes, batches, lambda batch: run.losses_of(batch)[0], [placed, *weights]
+        )
     if not torch.isfinite(loss):
         raise ModelError(
             "the loss is not finite while gates are learnt; lower the learning rates, and run the "
             f"model in float32 (it ran in {run.encoder.model.dtype})"
         )
-    adam.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    adam.step()
+    gates.backward(of_gates)  # type: ignore[no-untyped-call]
+    for one, gradient in zip(weights, of_weights, strict=True):
+        one.grad = gradient
 
 
-def _batches(run: TaskRun, seed: int) -> Iterator[Batch]:
-    """Batches without end, all of them in a new order before any comes again."""
-    rng = np.random.default_rng(seed)
+def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[Batch]]:
+    """Groups of examples without end, all of them in a new order before any comes again."""
+    rng, groups = np.random.default_rng(seed), run.groups(n_examples)
     while True:
-        for number in rng.permutation(len(run.batches)):
-            yield run.batches[number]
+        for number in rng.permutation(len(groups)):
+            yield groups[number]
 
 
 def _summary(

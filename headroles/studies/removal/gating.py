@@ -168,8 +168,6 @@ def _learn(
     heads, network = present_heads(run), run.encoder.model
     trained = options.weights == TRAINED
     whole = best = deepcopy(network.state_dict()) if trained else None
-    if trained:
-        run = run.anew()
     runs: list[LearntGates] = []
     chosen = 0
     for number in range(options.seeds):

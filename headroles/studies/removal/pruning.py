@@ -138,8 +138,7 @@ def prune(
     before = measure_whole(measured)
     tuning = None
     if tuned is not None:
-        judged = None if measured is None else measured.anew()
-        tuning = fine_tune(tuned, judged, removed, options)
+        tuning = fine_tune(tuned, measured, removed, options)
     return write_without(
         encoder,
         removed,
@@ -172,9 +171,6 @@ def write_without(
     n_before = sum(parameter.numel() for parameter in network.parameters())
     if not zeroed:
         remove_heads(network, removed)
-    if measured is not None:
-        # The heads are found anew: the projections of the model are others now.
-        measured = measured.anew()
     record = {
         "model": encoder.description,
         "options": options.record(),

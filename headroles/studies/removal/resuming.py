@@ -30,7 +30,6 @@ def keep_parts(
         {
             "study": study,
             "options": options.record(),
-            "batch size": options.batch_size,
             **encoder.identity,
             "device": encoder.device.type,
             **{f"task {n}": _described(run) for n, run in enumerate(opened_runs, start=1)},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,12 @@ from headroles.formats import to_records
 from headroles.models.gates import gated
 from headroles.models.kept_heads import Head
 from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights
+from headroles.passes import Progress, gradients_of_mean
 from headroles.results import Shown
 from headroles.studies.removal.compensation import Compensation, find_compensation, state_of
 from headroles.studies.removal.orders import present_heads, without
 from headroles.tasks import TaskRun
+from headroles.tasks.batches import Batch
 
 if TYPE_CHECKING:
     from headroles.studies.removal.options import PruneOptions
@@ -36,7 +39,7 @@ class Tuning:
 
     examples: int
     updates: int
-    batch_size: int
+    update_examples: int
     masked: dict[str, float]
     whole: dict[str, float]
     compensation: Compensation | None = None
@@ -45,7 +48,7 @@ class Tuning:
         """How it was done, and which heads make up for others."""
         yield (
             f"fine-tuned on {self.examples} examples with the heads masked, {self.updates} updates "
-            f"of {self.batch_size}\n"
+            f"of {self.update_examples}\n"
         )
         if self.compensation is not None:
             yield from self.compensation.shown()
@@ -55,7 +58,7 @@ class Tuning:
         facts = {
             "examples": self.examples,
             "updates": self.updates,
-            "batch_size": self.batch_size,
+            "update_examples": self.update_examples,
             "masked": self.masked,
         }
         if self.compensation is None:
@@ -80,21 +83,24 @@ def fine_tune(
     network = run.encoder.model
     gates, all_open = without(removed, run.shape), torch.ones(run.shape)
     recipe = TuningRecipe(options.epochs, options.learning_rate, options.seed)
-    n_updates = n_updates_of(recipe, len(run.batches))
-    tell = _counter(options, n_updates * (1 + options.compensation))
+    groups = run.groups(options.update_examples)
+    n_updates = n_updates_of(recipe, len(groups))
+    updates = count(1)
+    progress = Progress(options.on_progress, n_updates * (1 + options.compensation))
+    train = partial(_train, run, groups, recipe, lambda: progress(next(updates)))
     masked = measure_under(measured, gates)
     whole: dict[str, float] = {}
     found: Compensation | None = None
     if options.compensation:
         start, judged = deepcopy(network.state_dict()), measured or run
-        _train(run, all_open, recipe, tell)
+        train(all_open)
         whole, unmasked = measure_under(measured, all_open), state_of(judged, all_open)
         network.load_state_dict(start)
-        _train(run, gates, recipe, tell)
+        train(gates)
         found = find_compensation(unmasked, state_of(judged, gates), removed)
     else:
-        _train(run, gates, recipe, tell)
-    return Tuning(len(run.task), n_updates, options.batch_size, masked, whole, found)
+        train(gates)
+    return Tuning(len(run.task), n_updates, options.update_examples, masked, whole, found)
 
 
 def measure_under(run: TaskRun | None, gates: Tensor) -> dict[str, float]:
@@ -102,24 +108,19 @@ def measure_under(run: TaskRun | None, gates: Tensor) -> dict[str, float]:
     return {} if run is None else run.measure(run.outcomes(gates[None]))
 
 
-def _train(run: TaskRun, gates: Tensor, recipe: TuningRecipe, tell: Callable[[], None]) -> None:
-    batches = [(batch.inputs, batch.targets) for batch in run.batches]
-    with gated(run.sites, gates):
-        train_weights(
-            run.encoder.model,
-            batches,
-            lambda logits, targets: run.losses_from(logits, targets)[0].mean(),
-            recipe,
-            tell,
+def _train(
+    run: TaskRun,
+    groups: Sequence[Sequence[Batch]],
+    recipe: TuningRecipe,
+    on_update: Callable[[], None],
+    gates: Tensor,
+) -> None:
+    def gradients_of(
+        number: int, weights: Sequence[Tensor]
+    ) -> tuple[Tensor, Sequence[Tensor | None]]:
+        return gradients_of_mean(
+            run.passes, groups[number], lambda batch: run.losses_of(batch)[0], weights
         )
 
-
-def _counter(options: PruneOptions, total: int) -> Callable[[], None]:
-    updates = count(1)
-
-    def tell() -> None:
-        done = next(updates)
-        if options.on_progress is not None:
-            options.on_progress(done, total)
-
-    return tell
+    with gated(run.sites, gates):
+        train_weights(run.encoder.model, len(groups), gradients_of, recipe, on_update)

@@ -10,7 +10,24 @@ from headroles.options import Option, Options
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningOptions(Options):
+class UpdateOptions(Options):
+    """How what is trained is updated."""
+
+    title: ClassVar[str] = "Fine-tuning"
+
+    update_examples: Annotated[
+        int,
+        Option(
+            "Examples behind each update of gates or weights.",
+            more="They are run in batches of batch_tokens.",
+            words="the number of examples of an update",
+            least=1,
+        ),
+    ] = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningOptions(UpdateOptions):
     """How what is left of a model is fine-tuned."""
 
     title: ClassVar[str] = "Fine-tuning"

@@ -29,9 +29,10 @@ def run(*arguments: object) -> Result:
 @pytest.fixture
 def commands(classifier: Path, labelled: Path, roles: Path) -> dict[str, list[object]]:
     """Every command that can be gone on with, and the ways of it that differ in what they keep."""
-    subjects = [classifier, labelled, "--batch-size", 2]
+    subjects = [classifier, labelled, "--batch-tokens", 36]
     prune = ["prune", *subjects, "--test", labelled, "--keep", 5]
     gate = ["gate", *subjects, "--test", labelled, "--keep", 5, "--seeds", 2, "--updates", 6]
+    gate += ["--batch-tokens", 64, "--update-examples", 2]
     return {
         "importance": ["importance", *subjects],
         "ablate": ["ablate", *subjects, "--sets", "layers,thirds"],
@@ -150,7 +151,7 @@ def test_fine_tuning_starts_anew(
         task=labelled,
         test=labelled,
         keep=5,
-        batch_size=2,
+        batch_tokens=36,
         order="reestimated",
         steps=3,
         fine_tune_on=str(labelled),
@@ -178,7 +179,7 @@ def test_gates_are_those_of_a_run_that_keeps_nothing(
 ) -> None:
     """Of two heads three seeds keep one: two of them the same, with other weights if trained."""
     two = prune_heads(classifier, tmp_path / "two", keep=2, order="random").folder
-    asked: dict[str, Any] = {"keep": 1, "seeds": 3, "updates": 6, "batch_size": 2}
+    asked: dict[str, Any] = {"keep": 1, "seeds": 3, "updates": 6, "update_examples": 2}
     asked |= {"weights": weights, "weight_rate": 0.01, "test": labelled}
     gate_heads(two, labelled, tmp_path / "whole", **asked)
     gate_heads(two, labelled, tmp_path / "out", **asked, parts=tmp_path / "parts")
@@ -218,7 +219,7 @@ def test_another_study_is_refused(commands: dict[str, list[object]], tmp_path: P
         "gate": {
             "--updates 7": "updates was 6 and is 7",
             "--weights trained": 'weights was "frozen" and is "trained"',
-            "--batch-size 3": "batch size was 2 and is 3",
+            "--batch-tokens 50": "batch_tokens was 64 and is 50",
         },
     }.items(),
 )
@@ -232,9 +233,7 @@ def test_another_plan_is_refused(
     for change, differs in changes.items():
         result = run(*command, *change.split(), "--resume")
         assert result.exit_code == 1
-        assert f"is of another plan: {'' if 'batch' in change else 'options '}{differs}" in said(
-            result
-        )
+        assert f"is of another plan: options {differs}" in said(result)
         assert written(tmp_path / "out") == kept
     assert run(*command, "--no-resume").exit_code == 0
     assert not parts_in(tmp_path / "out").count
@@ -253,7 +252,7 @@ def test_another_use_of_the_same_weights_is_refused(
     changes: dict[str, Any] | str, differs: str, classifier: Path, labelled: Path, tmp_path: Path
 ) -> None:
     model = Path(shutil.copytree(classifier, tmp_path / "model"))
-    command = ["ablate", model, labelled, "--batch-size", 2, "--out", tmp_path / "out"]
+    command = ["ablate", model, labelled, "--batch-tokens", 36, "--out", tmp_path / "out"]
     with counted(20):  # two batches under each of as many gates, one head being closed
         assert run(*command).exit_code == 130
     if isinstance(changes, str):
@@ -294,7 +293,7 @@ def test_progress_goes_on_where_it_stood(
 ) -> None:
     monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
     command = [*commands["gate"], "--out", tmp_path / "out"]
-    with counted(4 + 3):  # 4 batches of the test, 3 updates
+    with counted(2 + 3):  # 2 batches of the test, 3 updates
         stopped = run(*command)
     assert "3 of 12 steps" in stopped.stderr
     assert "4 of 12 steps" not in stopped.stderr

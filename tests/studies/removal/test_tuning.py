@@ -42,12 +42,12 @@ def options(file: Path, **asked: object) -> PruneOptions:
 def test_what_was_fine_tuned_is_what_is_written(
     form: str, classifier: Path, labelled: Path, tmp_path: Path
 ) -> None:
-    asked = options(labelled, batch_size=3)
+    asked = options(labelled, update_examples=3)
     opened = open_run(classifier, labelled, asked)
     before = opened.outcomes(without(GONE, opened.shape)[None]).losses
     own = weights_of_heads(opened.sites)
     found = fine_tune(opened, None, GONE, asked)
-    assert (found.examples, found.updates, found.batch_size) == (8, 6, 3)
+    assert (found.examples, found.updates, found.update_examples) == (8, 6, 3)
     masked = opened.outcomes(without(GONE, opened.shape)[None]).losses
     assert masked.mean() < before.mean()
     # Nothing reaches what is masked.
