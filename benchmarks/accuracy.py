@@ -3,9 +3,9 @@
 python -m benchmarks.accuracy MODEL TREEBANK [--sentences N] [--batch-tokens N] [--exact]
     [--score excess]
 
-Prints, for both pairings, the largest relative difference over all examples, layers, heads and
-roles. The reference cuts words into pieces one by one, takes attention from transformers' eager
-code, and follows the definition of the scores in float64.
+Prints, for both pairings, the largest difference over all examples, layers, heads and roles,
+relative to the sums behind a score. The reference cuts words into pieces one by one, takes
+attention from transformers' eager code, and follows the definition of the scores in float64.
 
 The model rounds too, and differently in batches of different shapes: with ``--batch-tokens 1``
 both sides run every example alone, and what is left is the rounding of the scores. ``--exact``
@@ -23,14 +23,8 @@ import numpy as np
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
 from headroles.models import load_encoder
 from headroles.scoring import ScoreOptions, open_scoring
-from tests.reference import (
-    FLOORS,
-    Asked,
-    attention_of,
-    cut,
-    largest_difference,
-    reference_scores,
-)
+from tests.reference import Asked, attention_of, cut, largest_difference, reference_scores
+from tests.rounding import sizes_of
 
 
 def largest_relative_difference(
@@ -56,12 +50,13 @@ def largest_relative_difference(
         encoder.model.double()
     worst = 0.0
     for block in blocks:
-        for name, values in zip(block.ids, block.values, strict=True):
+        roles = [role.id for role in run.roles]
+        sizes = sizes_of(block.values, roles, block.counts, block.bounds[..., 0])
+        for name, values, size in zip(block.ids, block.values, sizes, strict=True):
             tokens, ids = cut(examples[name], encoder.tokenizer)
             attention = attention_of(encoder.model, tokens, ids, encoder.takes_token_types)
             expected = reference_scores(attention, tokens, run.relations, Asked(score=score))
-            roles = [role.id for role in run.roles]
-            difference = largest_difference(values, roles, expected, FLOORS[score])
+            difference = largest_difference(values, roles, expected, size, of=1)
             worst = float(np.fmax(worst, difference))
     return worst
 

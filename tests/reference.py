@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles.corpus import Example
+from tests.rounding import SUMS, largest_excess
 
 Attention = NDArray[np.float64]
 """(heads, n, n), or (layers, heads, n, n)."""
@@ -349,12 +350,15 @@ def attention_of(
 
 
 def largest_difference(
-    values: NDArray[np.floating], roles: Sequence[str], expected: dict[str, Any], floor: float
+    values: NDArray[np.floating],
+    roles: Sequence[str],
+    expected: dict[str, Any],
+    sizes: NDArray[np.float64],
+    of: float = SUMS,
 ) -> float:
-    """Largest relative difference over (..., roles); infinite if presence differs.
+    """Largest difference over (..., roles) in units of its tolerance; infinite if presence differs.
 
-    It is relative to what is expected, or to ``floor`` where that is smaller; contrasts, which
-    go through 0, to 1 at least.
+    ``sizes`` (..., roles) are those of what was summed, ``of`` its error (`tests.rounding`).
     """
     worst = 0.0
     for k, role in enumerate(roles):
@@ -363,9 +367,5 @@ def largest_difference(
             if not (theirs is None and np.isnan(ours).all()):
                 return float("inf")
             continue
-        least = 1.0 if role.endswith("beyond_offset") else floor
-        worst = max(worst, float((np.abs(ours - theirs) / np.maximum(np.abs(theirs), least)).max()))
+        worst = max(worst, largest_excess(ours, theirs, sizes[..., k], of))
     return worst
-
-
-FLOORS = {"bias": 1e-12, "excess": 1.0, "hit": 1.0}

@@ -20,6 +20,7 @@ from transformers.masking_utils import eager_mask
 
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, dropout_sites
+from headroles.rounding import MODEL_TERMS, rounding_bound
 
 # A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
 INTERFACE_NAME = "headroles_reader"
@@ -186,7 +187,8 @@ def _refuse_unknown_window(module: nn.Module, window: int | None) -> None:
 
 def _refuse_difference(module: nn.Module, weights: Tensor, own: Tensor | None) -> None:
     # Families may take the softmax in half precision: then the last bits differ.
-    tolerance = 1e-6 if own is not None and own.dtype == torch.float32 else 1e-2
+    is_exact = own is not None and own.dtype == torch.float32
+    tolerance = float(rounding_bound(1, MODEL_TERMS)) if is_exact else 1e-2
     if own is None or not torch.allclose(
         weights, own.float(), rtol=0, atol=tolerance, equal_nan=True
     ):

@@ -9,6 +9,9 @@ average, to the controls at the same offset j - i of the same sentence:
 with the weights w of the role. Attention that depends on the offset alone scores exactly 0. The
 contrast is a difference of two sieves, and so a sieve with negative weights.
 
+A contrast within the rounding of the two sums that it is the difference of is 0: nothing else is
+left of a head that looks at positions alone.
+
 A sentence may have no control at some distance: in one of five words nothing compares with an arc
 from the last to the first. A link with such a pair is left out, and the count of the score says how
 many links are left: a score depends on its own example and on nothing else.
@@ -29,6 +32,7 @@ from headroles.roles.controls import Controls, ControlsOf
 from headroles.roles.links import Links, LinkWeights, Pieces, PiecesOf, find_link_weights
 from headroles.roles.rows import BoolArray, FloatArray, divide, expand, slots
 from headroles.roles.sieve import Array, KeySetList, Layer, Part
+from headroles.rounding import MODEL_TERMS, rounding_bound
 
 PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
 ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
@@ -36,11 +40,6 @@ ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
 RUN = 8
 """Controls are summed in runs of so many of one cell. The hundreds of controls of a sentence
 share the weights of a few cells, and runs, unlike cells, are alike in size."""
-
-ROUNDING = 1e-5
-"""A contrast is 0 where it is smaller than this, relative to what the ends of arcs get: the sums of
-some hundred float32 products that it is the difference of were found to be off by up to half of it.
-Of a head that looks at positions alone only such rounding is left, which must not pass for more."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,7 @@ class BeyondOffset(Links):
             control_pairs=_pairs_in_runs(controls, runs),
             control_weights=_weights_in_runs(controls, runs),
             run_weights=_weights_of_runs(of_cells, runs, batch.size),
+            roundings=_roundings(weights, pieces, of_cells, controls),
             # what both sides of a difference have in common falls away
             constants=np.zeros_like(weights.constants),
             counts=weights.counts,
@@ -81,7 +81,8 @@ class ContrastPart(Part):
     ``control_pairs`` (B, 2 * RUN * C), as query * N + key, are in C runs: the later word as key,
     then as query; in each, run after run for every place in a run. They are summed with
     ``control_weights`` (B, RUN, C) over the places in a run; contrasts then take away the sums with
-    ``run_weights`` (B, 2 * C, r).
+    ``run_weights`` (B, 2 * C, r). Contrasts below ``roundings`` (B, r), relative to what links and
+    controls get together, are 0.
     """
 
     pairs: IntArray
@@ -89,6 +90,7 @@ class ContrastPart(Part):
     control_pairs: IntArray
     control_weights: FloatArray
     run_weights: FloatArray
+    roundings: FloatArray
 
     def read(self, layer: Layer) -> Array:
         """What the links get, less what their controls get."""
@@ -97,8 +99,10 @@ class ContrastPart(Part):
         _, length, n_runs = self.control_weights.shape
         picked = layer.at(self.control_pairs).view(batch, heads, 2, length, n_runs)
         runs = picked.mul_(self.control_weights[:, None, None]).sum(dim=3)
-        contrasts = given - runs.view(batch, heads, -1).bmm(self.run_weights)
-        return contrasts.masked_fill_(contrasts.abs() < ROUNDING * given, 0)
+        taken = runs.view(batch, heads, -1).bmm(self.run_weights)
+        contrasts = given - taken
+        bounds = taken.add_(given).mul_(self.roundings[:, None])
+        return contrasts.masked_fill_(contrasts.abs() < bounds, 0)
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,17 @@ def _weights_of_cells(
     )
     taken = sums.astype(np.float64).reshape(n_cells, 2, n_roles)
     return divide(taken, controls.totals[:, None, None]).astype(np.float32)
+
+
+def _roundings(
+    weights: LinkWeights, pieces: Pieces, of_cells: FloatArray, controls: Controls
+) -> NDArray[np.float32]:
+    """(B, r): the rounding of each contrast, relative to the sum of all that it adds up."""
+    terms = np.full(weights.counts.shape, MODEL_TERMS)
+    np.add.at(terms, (pieces.owners[weights.pairs], weights.roles), 1)
+    sizes = np.bincount(controls.cells, minlength=len(controls.owners))
+    np.add.at(terms, controls.owners, (of_cells != 0).sum(axis=1) * sizes[:, None])
+    return rounding_bound(1, terms).astype(np.float32)
 
 
 def _total_weights(weights: LinkWeights, pieces: Pieces) -> FloatArray:

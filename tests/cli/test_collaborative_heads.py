@@ -12,6 +12,7 @@ from headroles import load_model
 from headroles.models.surgery import removed_from, zero_heads
 from tests.cli.test_cli import names, run, run_well
 from tests.models.test_attention import make_inputs
+from tests.rounding import assert_same_outputs, tolerance
 from tests.tasks.conftest import classifier, labelled
 
 __all__ = ["classifier", "labelled"]
@@ -103,7 +104,7 @@ class TestHeadsOfACollaborativeModel:
         zero_heads(masked, [(layer, head) for layer, head in facts["removed"]])
         with torch.no_grad():
             expected = masked(**make_inputs()).logits
-        torch.testing.assert_close(logits(out), expected, rtol=0, atol=1e-5)
+        assert_same_outputs(logits(out), expected)
         assert {"low_rank.json", "low_rank.safetensors", "headroles.json"} <= names(out)
         assert len(removed_from(load_model(out))) == 5
 
@@ -122,7 +123,7 @@ class TestHeadsOfACollaborativeModel:
         run_well("prune", made, *asked, "--as", "zeroed", "--out", tmp_path / "zeroed")
         run_well("prune", made, *asked, "--out", tmp_path / "pruned")
         found = [logits(tmp_path / name) for name in ("zeroed", "pruned")]
-        torch.testing.assert_close(*found, rtol=0, atol=1e-5)
+        assert_same_outputs(*found)
 
     def test_importance_ablation_and_gates(
         self, made: Path, labelled: Path, tmp_path: Path
@@ -152,8 +153,8 @@ class TestHeadsOfAPrunedModel:
         arguments = ("--rank", 32, "--method", method, "--out", tmp_path / "out", "--json")
         facts = json.loads(run_well("collaborate", pruned, *arguments).stdout)
         assert [(one["layer"], one["rank"]) for one in facts["layers"]] == [(0, 32), (1, 24)]
-        assert max(one["divergence"] for one in facts["layers"]) < 1e-6
-        torch.testing.assert_close(logits(tmp_path / "out"), logits(pruned), rtol=0, atol=1e-5)
+        assert max(one["divergence"] for one in facts["layers"]) < tolerance()
+        assert_same_outputs(logits(tmp_path / "out"), logits(pruned))
 
     @pytest.mark.parametrize(("method", "ranks"), [("shared", [16, 16]), ("per-head", [16, 12])])
     def test_a_rank_is_that_of_whole_layers(

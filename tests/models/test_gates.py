@@ -19,13 +19,21 @@ from headroles.models.gates import (
 from headroles.models.surgery import remove_heads, zero_heads
 from headroles.models.values import ValueReader
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
-from tests.models.test_surgery import A_LAYER, INPUTS, SOME, make_rich, of_family, outputs
+from tests.models.test_surgery import (
+    A_LAYER,
+    IN_FLOAT32,
+    INPUTS,
+    SOME,
+    make_rich,
+    of_double,
+    of_family,
+    outputs,
+)
+from tests.rounding import DOUBLE, assert_same_outputs
 
 MASK = INPUTS["attention_mask"]
 # Attention is not equal where queries are 0, as positions have a say of their own.
 WITH_POSITION_BIAS = ("mpnet", "deberta", "deberta-v2")
-# These normalise in single precision, whatever the precision of the model.
-IN_FLOAT32 = ("modernbert", "deberta", "splinter", "eurobert")
 
 
 def closed(heads: list[tuple[int, int]]) -> Tensor:
@@ -60,8 +68,8 @@ class TestEveryFamily:
         remove_heads(removed, heads)
         with gated(HeadSites.of(model), closed(heads)):
             masked = outputs(model)
-        torch.testing.assert_close(masked, outputs(zeroed), rtol=0, atol=1e-8)
-        torch.testing.assert_close(masked, outputs(removed), rtol=0, atol=1e-5)
+        assert_same_outputs(masked, outputs(zeroed), DOUBLE)
+        assert_same_outputs(masked, outputs(removed), of_double(kind))
 
     def test_a_pruned_model_is_gated_by_the_same_numbers(self, kind: str) -> None:
         gone, then = of_family(kind, [(0, 0), (1, 2)]), of_family(kind, [(1, 3)])
@@ -69,7 +77,7 @@ class TestEveryFamily:
         remove_heads(pruned, gone)
         zero_heads(zeroed, gone + then)
         with gated(HeadSites.of(pruned), closed(then)):
-            torch.testing.assert_close(outputs(pruned), outputs(zeroed), rtol=0, atol=1e-5)
+            assert_same_outputs(outputs(pruned), outputs(zeroed), of_double(kind))
 
     def test_uniform_is_attention_without_queries(self, kind: str) -> None:
         if kind in WITH_POSITION_BIAS:
@@ -84,7 +92,7 @@ class TestEveryFamily:
                 if query.linear.bias is not None:
                     query.linear.bias[query.rows[head]] = 0
         with gated(HeadSites.of(model), closed(heads), Ablation("uniform", attention_mask=MASK)):
-            torch.testing.assert_close(outputs(model), outputs(equal), rtol=1e-6, atol=1e-6)
+            assert_same_outputs(outputs(model), outputs(equal), of_double(kind))
 
     def test_uniform_of_all_heads_forgets_what_words_go_together(self, kind: str) -> None:
         model = make_rich(kind)

@@ -19,6 +19,7 @@ from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
 from tests.models.test_attention import LENGTHS, make_inputs
 from tests.models.test_surgery import A_LAYER, SOME, of_family
+from tests.rounding import DOUBLE, SUMS, assert_same_outputs
 
 PLAIN = [kind for kind in CONFIGS if not FAMILIES[kind].positions]
 OTHERS = [kind for kind in CONFIGS if FAMILIES[kind].positions]
@@ -77,8 +78,7 @@ class TestEveryFamily:
     def test_full_rank_is_the_original(self, kind: str, method: str, attention: str) -> None:
         model = with_biases(kind, attention=attention)
         expected, ours = outputs(model), outputs(low_rank(model, method))
-        scale = max(1, float(expected.abs().max()))  # MobileBERT has no norms and grows
-        assert float((ours - expected).abs().max()) < 1e-5 * scale
+        assert_same_outputs(ours, expected)
         assert (ours != expected).any()
 
     @pytest.mark.parametrize("method", METHODS)
@@ -87,7 +87,7 @@ class TestEveryFamily:
         ours, theirs = weights_of(low_rank(model, method)), weights_of(model)
         assert len(ours) == LAYERS
         for one, other in zip(ours, theirs, strict=True):
-            torch.testing.assert_close(one, other, rtol=0, atol=2e-5)
+            assert_same_outputs(one, other)
             assert one[..., LENGTHS[1] :].abs().max() == 0  # padding
 
     def test_lower_ranks_differ(self, kind: str) -> None:
@@ -115,7 +115,7 @@ class TestEveryFamily:
         with torch.no_grad():
             recorded = model.base_model(**make_inputs(), output_attentions=True).attentions
         for one, other in zip(recorded, weights_of(model), strict=True):
-            torch.testing.assert_close(one[1, :, : LENGTHS[1]], other, rtol=0, atol=1e-6)
+            assert_same_outputs(one[1, :, : LENGTHS[1]], other, SUMS)
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -131,10 +131,10 @@ class TestWithoutSomeHeads:
         zero_heads(zeroed, heads)
         remove_heads(removed, heads)
         assert not torch.allclose(outputs(made), outputs(zeroed), atol=1e-3)
-        torch.testing.assert_close(outputs(removed), outputs(zeroed), rtol=0, atol=1e-5)
+        assert_same_outputs(outputs(removed), outputs(zeroed), DOUBLE)
         removed.save_pretrained(tmp_path / "removed")
         read = load_model(tmp_path / "removed").double()
-        torch.testing.assert_close(outputs(read), outputs(removed), rtol=1e-5, atol=1e-5)
+        assert_same_outputs(outputs(read), outputs(removed))
         assert removed_from(read) == sorted(set(heads))
 
     def test_in_steps_is_at_once(self, kind: str, method: str) -> None:
@@ -154,9 +154,8 @@ class TestWithoutSomeHeads:
         remove_heads(made, heads)
         remove_heads(pruned, heads)
         expected = outputs(pruned)
-        scale = max(1, float(expected.abs().max()))
         for one in (low_rank(pruned, method), made):
-            assert float((outputs(one) - expected).abs().max()) < 1e-5 * scale
+            assert_same_outputs(outputs(one), expected)
 
 
 def test_a_model_without_any_head_is_refused() -> None:
@@ -200,5 +199,5 @@ def test_moments_are_those_of_the_inputs_of_real_tokens() -> None:
             (found.covariance, torch.cov(tokens.T, correction=0)),
             (found.within, apart.T @ apart / len(apart)),
         ):
-            torch.testing.assert_close(torch.from_numpy(ours), expected, rtol=1e-4, atol=1e-5)
+            assert_same_outputs(torch.from_numpy(ours), expected)
     assert not any(module._forward_pre_hooks for module in model.modules())

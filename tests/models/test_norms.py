@@ -13,6 +13,7 @@ from headroles.models.surgery import remove_heads
 from headroles.models.values import ValueReader
 from tests.models.families import CONFIGS, HEADS, make_model
 from tests.models.test_projections import INPUTS, LAYER, inputs_of, projections_of, weights_of
+from tests.rounding import SUMS, assert_same_outputs
 
 
 def norms_of(kind: str, model: nn.Module) -> Tensor:
@@ -54,12 +55,12 @@ def test_every_family(kind: str) -> None:
         weights = weights_of(kind, model)
         given = weights[..., None] * vectors[:, None]  # (heads, query, key, hidden)
         total = given.sum((0, 2)) + (0 if found.output.bias is None else found.output.bias)
-        torch.testing.assert_close(total, output, rtol=1e-4, atol=1e-4)
+        assert_same_outputs(total, output)
         expected, of_layer = given.norm(dim=-1), given.sum(0).norm(dim=-1)
         expected /= expected.sum(-1, keepdim=True)
         of_layer /= of_layer.sum(-1, keepdim=True)
-    torch.testing.assert_close(norms_of(kind, model), expected, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(layer_norms_of(kind, model), of_layer, rtol=1e-4, atol=1e-6)
+    assert_same_outputs(norms_of(kind, model), expected, SUMS)
+    assert_same_outputs(layer_norms_of(kind, model), of_layer, SUMS)
 
 
 @pytest.mark.parametrize("kind", ["bert", "mpnet", "albert"])
@@ -94,16 +95,16 @@ def test_hand_checked_example() -> None:
         lengths, norms = reader.lengths(0)[0], reader.norms(0, weights)[0]
         of_layer = reader.layer_norms(0, weights)[0]
     expected = torch.tensor([[1.5, 0.5, 1.5], [2.236068, 2.236068, 0.0]])
-    torch.testing.assert_close(lengths, expected, rtol=1e-5, atol=1e-6)
+    assert_same_outputs(lengths, expected, SUMS)
     rows_of_first = torch.tensor([[1.05, 0.1, 0.15], [0.15, 0.4, 0.15], [0.45, 0.15, 0.6]])
     expected = rows_of_first / rows_of_first.sum(-1, keepdim=True)
-    torch.testing.assert_close(norms[0], expected, rtol=1e-5, atol=1e-6)
+    assert_same_outputs(norms[0], expected, SUMS)
     torch.testing.assert_close(norms[1, 0], torch.tensor([0.447214, 1.118034, 0]) / 1.565248)
     expected = torch.tensor(
         [[0.680074, 1.208305, 0.15], [1.209339, 0.824621, 0.15], [0.269258, 0.364005, 0.6]]
     )
     expected /= expected.sum(-1, keepdim=True)
-    torch.testing.assert_close(of_layer, expected, rtol=1e-5, atol=1e-6)
+    assert_same_outputs(of_layer, expected, SUMS)
 
 
 def test_a_layer_without_heads_takes_nothing() -> None:

@@ -15,6 +15,7 @@ from headroles.models.attention import open_reader
 from headroles.models.families import FAMILIES, Family, find_family
 from headroles.models.projections import LayerProjections, Projection, find_projections
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
+from tests.rounding import SUMS, assert_same_outputs, tolerance
 
 # ALBERT's layers are one module, so a change shows in the first layer already.
 LAYER = {kind: 0 if kind == "albert" else 1 for kind in CONFIGS}
@@ -76,7 +77,7 @@ class TestEveryFamily:
             values = torch.einsum("nd,hsd->hns", states, value.weight) + value.bias[:, None]
             values = values.repeat_interleave(HEADS // len(values), dim=0)
             expected = torch.einsum("hqk,hks->qhs", weights_of(kind, model), values)
-        torch.testing.assert_close(outputs, expected, rtol=1e-4, atol=1e-5)
+        assert_same_outputs(outputs, expected, SUMS)
 
     @pytest.mark.parametrize("part", ["query", "key"])
     def test_a_head_has_queries_and_keys_of_its_own(self, kind: str, part: str) -> None:
@@ -84,7 +85,7 @@ class TestEveryFamily:
         projection = getattr(projections_of(kind, model), part)
         before = weights_of(kind, model)
         change(projection, head=1)
-        changed = (weights_of(kind, model) - before).abs().amax((1, 2)) > 1e-6
+        changed = (weights_of(kind, model) - before).abs().amax((1, 2)) > tolerance()
         share = HEADS // len(projection.rows)
         assert changed.tolist() == [head // share == 1 for head in range(HEADS)]
 
@@ -93,7 +94,7 @@ class TestEveryFamily:
         value = projections_of(kind, model).value
         weights, (before, _) = weights_of(kind, model), head_outputs(kind, model)
         change(value, head=1)
-        changed = (head_outputs(kind, model)[0] - before).abs().amax((0, 2)) > 1e-6
+        changed = (head_outputs(kind, model)[0] - before).abs().amax((0, 2)) > tolerance(before)
         share = HEADS // len(value.rows)
         assert changed.tolist() == [head // share == 1 for head in range(HEADS)]
         assert torch.equal(weights_of(kind, model), weights)
@@ -106,7 +107,7 @@ class TestEveryFamily:
             expected = found.output(outputs.flatten(1))
             ours = torch.einsum("nhs,hds->nd", outputs, found.output_weight)
             ours += 0 if found.output.bias is None else found.output.bias
-        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
+        assert_same_outputs(ours, expected, SUMS)
 
     def test_layers_have_projections_of_their_own(self, kind: str) -> None:
         found = find_projections(make_model(kind).base_model, FAMILIES[kind], HEADS)

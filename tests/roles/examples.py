@@ -13,7 +13,9 @@ from headroles.encoding import SPECIAL, EncodedExample
 from headroles.passes import as_tensors
 from headroles.roles import SCORES, Batch, Plan, Role, RoleOptions, Scope, choose_roles, plan_roles
 from headroles.scoring.layer import read_scores
+from tests.noise import with_noise
 from tests.reference import Tokens
+from tests.rounding import sizes_of
 
 RELATIONS = ("r0", "r1")
 S = SPECIAL
@@ -78,6 +80,18 @@ def plan_of(
     return plan_roles(roles_of(score, **options), Scope(Batch(batch), reach, SCORES[score]))
 
 
+def sizes_in(
+    values: NDArray[np.floating],
+    batch: list[EncodedExample],
+    score: str = "bias",
+    reach: int | None = None,
+    **options: Any,
+) -> NDArray[np.float64]:
+    """The sizes (batch, heads, roles) of the sums behind what `score_of` gives."""
+    plan, roles = plan_of(batch, score, reach, **options), roles_of(score, **options)
+    return sizes_of(values, [role.id for role in roles], plan.counts, plan.bounds[..., 0])
+
+
 def score_of(
     attention: NDArray[np.floating],
     batch: list[EncodedExample],
@@ -88,7 +102,8 @@ def score_of(
     """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
     plan = plan_of(batch, score, reach, **options)
     moved = as_tensors(plan, torch.device("cpu"))
-    read = read_scores(torch.tensor(attention, dtype=torch.float32), moved).numpy().astype(float)
+    weights = with_noise(torch.tensor(attention, dtype=torch.float32))
+    read = read_scores(weights, moved).numpy().astype(float)
     values = read[..., plan.columns]
     values[np.broadcast_to((plan.counts == 0)[:, None], values.shape)] = np.nan
     return values

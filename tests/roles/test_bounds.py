@@ -20,6 +20,7 @@ from tests.roles.examples import (
     roles_of,
     score_of,
 )
+from tests.rounding import tolerance
 
 
 def extreme_attention(n: int, seed: int, heads: int = 6) -> NDArray[np.float64]:
@@ -43,7 +44,7 @@ def test_no_score_leaves_its_bounds(
         values = score_of(attention, [example], score, reach)
         there = ~np.isnan(values[0, 0])
         np.testing.assert_array_equal(there, ~np.isnan(low[0]))
-        slack = 1e-5 * (1 + np.abs(high - low))
+        slack = tolerance() * (np.abs(low) + np.abs(high))
         assert (values[..., there] >= (low - slack)[:, None, there]).all()
         assert (values[..., there] <= (high + slack)[:, None, there]).all()
 

@@ -15,7 +15,6 @@ from headroles.roles.contrasts import (
     ARCS_LEFT_OUT,
     PAIRS,
     PAIRS_WITHOUT_CONTROLS,
-    ROUNDING,
     RUN,
 )
 from headroles.roles.controls import Controls, ControlsOf
@@ -30,8 +29,10 @@ from tests.roles.examples import (
     plan_of,
     random_attention,
     score_of,
+    sizes_in,
     tokens_of,
 )
+from tests.rounding import assert_same_sums, tolerance
 
 FIRST = next(place for place, role in enumerate(ROLES) if role.endswith(":beyond_offset"))
 CONTRASTS = ROLES[FIRST:]
@@ -63,9 +64,10 @@ def test_more_controls_than_a_run_holds(n_words: int) -> None:
     assert controls_of(example).totals.tolist() == [n_words - 2]
     attention = random_attention(len(example), n_words)
     expected = reference_scores(attention[0], tokens_of(example), RELATIONS)
-    found = contrasts_of(attention, [example])[0]
+    values = score_of(attention, [example])
+    found, sizes = values[0, :, FIRST:], sizes_in(values, [example])[0]
     for place, role in enumerate(CONTRASTS[:4]):
-        np.testing.assert_allclose(found[:, place], expected[role], rtol=1e-4, atol=1e-4)
+        assert_same_sums(found[:, place], expected[role], sizes[:, FIRST + place])
 
 
 @given(examples(), st.integers(0, 2**16))
@@ -84,24 +86,26 @@ def test_attention_along_arcs_scores_above_zero(example: EncodedExample, seed: i
     attention = profile(n, seed)
     for _, dependent, governor in tokens_of(example).arcs(RELATIONS):
         attention[np.ix_(dependent, governor)] += 0.5
-    values = contrasts_of(attention[None, None], [example])[0, 0]
-    for role, value in zip(CONTRASTS, values, strict=True):
+    values = score_of(attention[None, None], [example])
+    sizes = sizes_in(values, [example])[0, 0, FIRST:]
+    for role, value, size in zip(CONTRASTS, values[0, 0, FIRST:], sizes, strict=True):
         if not np.isnan(value):
             expected = 0.0 if "to_dependent" in role else 0.5 * n
-            assert value == pytest.approx(expected, rel=1e-4, abs=1e-4)
+            assert value == pytest.approx(expected, abs=tolerance(size))
 
 
 @pytest.mark.parametrize("score", ["bias", "excess"])
 def test_what_is_only_rounding_is_zero(score: str) -> None:
-    """Contrasts below ROUNDING of what arcs get are 0; those above stay."""
+    """Contrasts below the bound of what arcs and controls get are 0; those above stay."""
     # w0 -> w1 and controls at +1: (1, 2), (2, 3); w1 -> w0, and controls at -1
     example = make_example([S, 0, 0, 0, 0, S], governors=[1, -1, -1, -1], relations={0: "r0"})
     attention = np.full((1, 2, 6, 6), 1 / 6)
-    attention[0, 0, 1, 2] *= 1 + ROUNDING / 2
-    attention[0, 1, 1, 2] *= 1 + 4 * ROUNDING
+    bound = 2 * tolerance()
+    attention[0, 0, 1, 2] *= 1 + bound / 2
+    attention[0, 1, 1, 2] *= 1 + 4 * bound
     found = contrasts_of(attention, [example], score)[0, :, 0]
     assert found[0] == 0
-    assert found[1] == pytest.approx(4 * ROUNDING * (1 if score == "bias" else 1 / 5), rel=0.1)
+    assert found[1] == pytest.approx(4 * bound * (1 if score == "bias" else 1 / 5), rel=0.1)
 
 
 def test_excess_is_in_shares_of_attention() -> None:
@@ -111,7 +115,7 @@ def test_excess_is_in_shares_of_attention() -> None:
     attention = np.full((1, 1, 6, 6), 0.1)
     attention[0, 0, 1, 2] = 0.5
     values = contrasts_of(attention, [example], score="excess")
-    assert values[0, 0, 0] == pytest.approx((0.5 - 0.1) / (1 - 1 / 6), rel=1e-5)
+    assert values[0, 0, 0] == pytest.approx((0.5 - 0.1) / (1 - 1 / 6), rel=tolerance())
 
 
 class TestArcsWithoutControls:
@@ -130,9 +134,9 @@ class TestArcsWithoutControls:
     def test_the_others_score_as_if_they_were_alone(self) -> None:
         attention = random_attention(len(self.EXAMPLE), 3)
         alone = make_example([S, 0, 0, 0, 0, 0, S], governors=[4, 0, 1, -1, 3], relations={1: "r0"})
-        np.testing.assert_allclose(
-            contrasts_of(attention, [self.EXAMPLE]), contrasts_of(attention, [alone]), rtol=1e-5
-        )
+        both = score_of(attention, [self.EXAMPLE])
+        sizes = sizes_in(both, [self.EXAMPLE])[..., FIRST:]
+        assert_same_sums(both[..., FIRST:], contrasts_of(attention, [alone]), sizes)
 
     def test_an_arc_leaves_if_any_of_its_pairs_has_no_control(self) -> None:
         """Pieces 1, 2 -> 3: the offset 1 has the control (3, 4), the offset 2 has none."""

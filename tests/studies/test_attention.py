@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from headroles import HeadScores, WordAttention, read_attention, read_conllu, score_heads
 from headroles.errors import ModelError, UsageError
 from tests.conftest import make_bert, make_tokenizer
+from tests.rounding import WEIGHTS, tolerance
 
 OBJ = "syntactic:obj:to_governor"
 ROLES = "local delimiter:sep position:-1 self punctuation syntactic block entropy".split()
@@ -58,8 +59,10 @@ def test_attention_is_summed_over_keys_and_averaged_over_queries(
     words = [["Cats", "sleep", "."], ["Old", "dogs", "eat", "bones"]]
     assert found.labels == ("[CLS]", *words[0], "[SEP]", *words[1], "[SEP]")
     assert found.words.tolist() == [-1, 0, 1, 2, -1, 3, 4, 5, 6, -1]
-    np.testing.assert_allclose(found.weights, by_loops(bert_folder, words, 1, 2), atol=1e-6)
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(
+        found.weights, by_loops(bert_folder, words, 1, 2), atol=tolerance(of=WEIGHTS)
+    )
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=tolerance())
 
 
 def test_the_score_follows_from_the_sieve(scores: HeadScores) -> None:
@@ -67,7 +70,9 @@ def test_the_score_follows_from_the_sieve(scores: HeadScores) -> None:
     ((query, key),) = np.argwhere(found.sieve).tolist()
     assert (found.labels[query], found.labels[key]) == ("bones", "eat")
     n_tokens, n_pieces = scores.lengths[scores.ids.index(found.example)], len("eat")
-    assert found.score == pytest.approx(n_tokens / n_pieces * found.weights[query, key], rel=1e-5)
+    assert found.score == pytest.approx(
+        n_tokens / n_pieces * found.weights[query, key], rel=WEIGHTS
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +100,7 @@ def test_norms_are_read_where_norms_were_scored(bert_folder: Path, treebank: Pat
     ((query, key),) = np.argwhere(found.sieve).tolist()
     n_tokens = scores.lengths[scores.ids.index(found.example)]
     assert found.measure == "norms"
-    assert found.score == pytest.approx(n_tokens / 3 * found.weights[query, key], rel=1e-4)
+    assert found.score == pytest.approx(n_tokens / 3 * found.weights[query, key], rel=WEIGHTS)
 
 
 def test_places_of_documents_and_ids_are_those_that_were_asked_for(
@@ -126,7 +131,7 @@ def test_another_precision_is_refused(scores: HeadScores) -> None:
 def test_half_precision_is_loaded_as_it_was_scored(bert_folder: Path, treebank: Path) -> None:
     scores = score_heads(bert_folder, read_conllu(treebank), dtype="bfloat16")
     found = one(scores, "local")
-    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1, atol=tolerance())
 
 
 def test_other_pieces_are_refused(scores: HeadScores) -> None:

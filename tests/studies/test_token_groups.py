@@ -33,6 +33,7 @@ from headroles.studies.token_reading import (
 )
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import CONFIGS, HEADS, make_model
+from tests.rounding import WEIGHTS, assert_same_sums, tolerance
 
 S = SPECIAL
 
@@ -106,8 +107,8 @@ def test_every_family_against_vectors_written_out(kind: str) -> None:
     for row, example in enumerate(examples):
         expected = brute_force(model, example)
         own = found[row, ..., : len(example)]
-        np.testing.assert_allclose(own, expected, rtol=2e-4, atol=1e-5)
-        np.testing.assert_allclose(own[:, :3].sum(-1), 1, rtol=1e-5)
+        assert_same_sums(own, expected, of=WEIGHTS)
+        np.testing.assert_allclose(own[:, :3].sum(-1), 1, rtol=tolerance())
         assert (found[row, :, :3, len(example) :] == 0).all()
 
 
@@ -258,7 +259,7 @@ def test_removed_heads_have_no_part(treebank: Path) -> None:
         found.frame.set_index(["layer", "group", "quantity"])["mean"] for found in (before, after)
     ]
     for layer in ("0", "1"):
-        np.testing.assert_allclose(rows[1].loc[layer], rows[0].loc[layer], rtol=1e-5)
+        np.testing.assert_allclose(rows[1].loc[layer], rows[0].loc[layer], rtol=WEIGHTS)
     assert rows[1].loc["2"].isna().all()
     expected = (rows[0]["0", "other", "norms"] + rows[0]["1", "other", "norms"]) / 2
     assert rows[1]["all", "other", "norms"] == pytest.approx(expected)

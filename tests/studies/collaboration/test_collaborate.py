@@ -28,6 +28,7 @@ from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import make_model
 from tests.models.test_attention import make_inputs
 from tests.models.test_low_rank import low_rank, weights_of, with_vocabulary
+from tests.rounding import WEIGHTS, assert_same_sums, tolerance
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +57,11 @@ class TestTable:
         for method in ("shared", "per-head"):
             _, table = collaborate_heads(bert_folder, None, rank=32, method=method)
             errors = table.frame[["tensor_error", "score_error", "score_error_held_out"]]
-            assert errors.to_numpy().max() < 1e-6
-            assert table.frame[["divergence", "divergence_held_out"]].abs().to_numpy().max() < 1e-5
+            assert errors.to_numpy().max() < tolerance()
+            assert (
+                table.frame[["divergence", "divergence_held_out"]].abs().to_numpy().max()
+                < tolerance()
+            )
 
     def test_parameters_are_those_of_the_modules(
         self, made: tuple[CollaborativeModel, Collaboration], bert_folder: Path
@@ -160,7 +164,7 @@ class TestMeasures:
             expected += (first * (first / second).log()).sum(-1).mean(1).sum(-1).numpy()
         n_rows = int(batch["attention_mask"].sum())
         found = divergences(model, other, passes_of(batch))
-        np.testing.assert_allclose(found, expected / n_rows, rtol=1e-4)
+        assert_same_sums(found, expected / n_rows, of=WEIGHTS)
         assert weights_of(model)[0].shape[1] == 7
 
 

@@ -12,6 +12,7 @@ from headroles import HeadScores, Role
 from headroles.errors import UsageError
 from headroles.roles import SCORES
 from headroles.studies.comparison.joining import join_scores
+from tests.rounding import tolerance
 from tests.studies.comparison.made import make_scores, random_scores, reordered, shifted
 
 
@@ -201,7 +202,7 @@ class TestOtherExamples:
         assert joined.sets["before"].ids == tuple(f"e{k}" for k in range(10, 35))
         assert joined.dropped_examples == {"before": 15, "after": 1}
         difference = joined.sets["after"].values - joined.sets["before"].values
-        np.testing.assert_allclose(difference[..., 0], 1.0, atol=1e-6)
+        np.testing.assert_allclose(difference[..., 0], 1.0, atol=tolerance(before.values))
         np.testing.assert_array_equal(joined.sets["before"].values, before.values[10:35])
 
     def test_three_sets_keep_what_all_have(self, before: HeadScores) -> None:

@@ -19,6 +19,7 @@ from headroles.studies.removal import AblateOptions, Ablations, ablate_heads
 from headroles.tasks import Outcomes, TaskOptions, TaskRun, open_run
 from headroles.testing import Hypotheses, find_p_values
 from tests.conftest import make_bert
+from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
 
 
@@ -43,7 +44,7 @@ def test_losses_are_those_of_models_without_the_heads(
         remove_heads(model, heads)
         run = open_run(save(model, tmp_path / name), labelled, TaskOptions())
         expected = run.outcomes(torch.ones(1, 3, 4)).losses.mean()
-        assert rows.loc[name, "loss"] == pytest.approx(expected, abs=1e-5)
+        assert rows.loc[name, "loss"] == near(expected)
 
 
 def test_tests_are_paired(found: Ablations) -> None:

@@ -20,6 +20,7 @@ from headroles.studies.removal.orders import choose_heads, present_heads, withou
 from headroles.studies.stored import load_table
 from headroles.tasks import Outcomes, TaskOptions, open_run
 from headroles.tasks.metrics import METRICS
+from tests.rounding import near
 
 ORDERS = "importance,importance:signed:l2,reestimated,ablation,middle,random_per_layer,random"
 
@@ -78,7 +79,7 @@ def test_losses_are_those_without_the_heads(
     for point in found.points[::5]:
         gates = without([tuple(head) for head in point["removed"]], run.shape)
         expected = run.outcomes(gates[None]).losses[:, 0]
-        assert found.outcomes.losses[:, point["setting"]] == pytest.approx(expected, abs=1e-6)
+        assert found.outcomes.losses[:, point["setting"]] == near(expected)
 
 
 def settings(found: PruningCurves, order: str, share: float) -> list[int]:

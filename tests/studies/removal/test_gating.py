@@ -22,6 +22,7 @@ from headroles.studies.removal.gating import Gated
 from headroles.studies.removal.gating import gate as learn
 from headroles.studies.removal.orders import present_heads
 from headroles.tasks import TaskOptions, open_run
+from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
 
 
@@ -77,7 +78,7 @@ def test_heads_that_matter_stay(tmp_path: Path, labelled: Path) -> None:
     found = learn_gates(opened, present_heads(opened), options, 0)
     assert set(found.kept) == own
     whole = opened.outcomes(torch.ones(1, 3, 4)).losses.mean()
-    assert found.loss == pytest.approx(whole, abs=1e-6)
+    assert found.loss == near(whole)
     again = learn_gates(opened, present_heads(opened), options, 0)
     assert again == found
 
@@ -89,7 +90,7 @@ def test_the_number_of_open_gates_is_reached(classifier: Path, labelled: Path) -
         options = GateOptions(keep=keep, updates=20)
         found = learn_gates(opened, heads, options, 0)
         expected = HardConcrete().p_nonzero(torch.tensor(found.log_alpha)).sum().item()
-        assert expected == pytest.approx(keep, abs=1e-4)
+        assert expected == near(keep)
         assert len(found.kept) == keep
         lowest = min(dict(zip(heads, found.log_alpha, strict=True))[head] for head in found.kept)
         assert sum(value >= lowest for value in found.log_alpha) == keep
@@ -109,7 +110,7 @@ def test_weights_stay_unless_they_are_trained(
         # What was written has the loss that the seed that was chosen reached.
         written = open_run(tmp_path / weights, labelled, TaskOptions())
         loss = written.outcomes(torch.ones(1, 3, 4)).losses.mean()
-        assert loss == pytest.approx(result.runs[result.chosen].loss, abs=1e-5)
+        assert loss == near(result.runs[result.chosen].loss)
         assert result.runs[result.chosen].loss == min(one.loss for one in result.runs)
     assert changed == {"frozen": False, "trained": True}
 
@@ -120,8 +121,8 @@ def test_every_seed_starts_from_the_same_weights(
     options = {"keep": 6, "updates": 4, "weights": "trained", "weight_rate": 0.01}
     both = learn(classifier, labelled, tmp_path / "both", GateOptions(seeds=2, **options))
     second = learn(classifier, labelled, tmp_path / "one", GateOptions(seeds=1, seed=1, **options))
-    assert both.runs[1].log_alpha == pytest.approx(second.runs[0].log_alpha, abs=1e-6)
-    assert both.runs[1].loss == pytest.approx(second.runs[0].loss, abs=1e-6)
+    assert both.runs[1].log_alpha == near(second.runs[0].log_alpha)
+    assert both.runs[1].loss == near(second.runs[0].loss)
 
 
 @pytest.mark.parametrize(("model", "task"), [("masked_lm", "plain"), ("regressor", "numbered")])
@@ -131,7 +132,7 @@ def test_other_objectives(
     file = request.getfixturevalue(task)
     options = GateOptions(keep=4, seeds=1, updates=4)
     found = learn(request.getfixturevalue(model), file, tmp_path / "out", options, test=file)
-    assert found.pruned.after["loss"] == pytest.approx(found.runs[0].loss, rel=1e-5)
+    assert found.pruned.after["loss"] == near(found.runs[0].loss)
     assert found.pruned.after["loss"] != found.pruned.before["loss"]
 
 
@@ -148,7 +149,7 @@ class TestCommand:
         best = next(one for one in facts["seeds"] if one["seed"] == facts["chosen_seed"])
         assert facts["kept"] == best["kept"]
         assert len(facts["kept"]) == 5
-        assert facts["after"]["loss"] == pytest.approx(best["loss"], abs=1e-5)
+        assert facts["after"]["loss"] == near(best["loss"])
         assert sum(n for _, _, n in facts["kept_by"]) == 15
         assert facts["overlap_by_chance"] == pytest.approx(5 / 12)
         notes = json.loads((out / "headroles.json").read_text("utf-8"))

@@ -32,6 +32,7 @@ from headroles.studies.removal import PruneOptions
 from headroles.studies.removal.orders import choose_heads, choose_layers, rises_of
 from headroles.tasks import TaskOptions, TaskRun, open_run
 from headroles.tasks.batches import Batch
+from tests.rounding import assert_same_outputs, near
 from tests.tasks.conftest import make_task_model, save
 
 HEADS = [(layer, head) for layer in range(6) for head in range(4)]
@@ -145,8 +146,8 @@ class TestCommand:
             gates[0, layer, head] = 0
         small = open_run(out, labelled, TaskOptions())
         masked = full.outcomes(gates).losses
-        assert small.outcomes(torch.ones(1, 3, 4)).losses == pytest.approx(masked, abs=1e-5)
-        assert facts["after"]["loss"] == pytest.approx(masked.mean(), abs=1e-5)
+        assert small.outcomes(torch.ones(1, 3, 4)).losses == near(masked)
+        assert facts["after"]["loss"] == near(masked.mean())
         # It is a model like any other: it can be pruned again, by the old numbers.
         result = run("prune", out, "--order", "bottom", "--keep", 4, "--out", again)
         assert result.exit_code == 0, result.output
@@ -164,7 +165,7 @@ class TestCommand:
         with torch.no_grad():
             zeroed = AutoModelForSequenceClassification.from_pretrained(tmp_path / "zeroed")
             expected = load_model(tmp_path / "pruned")(**inputs).logits
-            torch.testing.assert_close(zeroed(**inputs).logits, expected, rtol=0, atol=1e-5)
+            assert_same_outputs(zeroed(**inputs).logits, expected)
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -23,6 +23,7 @@ from headroles.studies.removal.orders import without
 from headroles.studies.removal.pruning import write_without
 from headroles.studies.removal.tuning import fine_tune
 from headroles.tasks import TaskOptions, open_run
+from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
 
 GONE = [(0, 1), (0, 2), (2, 3), *[(1, head) for head in range(4)]]
@@ -58,7 +59,7 @@ def test_what_was_fine_tuned_is_what_is_written(
         opened.encoder, GONE, out, asked, order="own", before={}, measured=None, zeroed=zeroed
     )
     written = open_run(out, labelled, TaskOptions()).outcomes(ALL).losses
-    assert written == pytest.approx(masked, abs=1e-5)
+    assert written == near(masked)
 
 
 def test_masked_is_as_without_the_heads(labelled: Path, tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_masked_is_as_without_the_heads(labelled: Path, tmp_path: Path) -> None:
         rest = [head for head in heads_of(opened.encoder.model) if head in GONE]
         fine_tune(opened, None, rest, asked)
         losses.append(opened.outcomes(without(GONE, opened.shape)[None]).losses)
-    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+    assert losses[0] == near(losses[1])
 
 
 @pytest.mark.parametrize(("model", "task"), [("masked_lm", "plain"), ("regressor", "numbered")])
