@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,16 +21,23 @@ from headroles.studies import AttentionOptions, ExampleOptions
 if TYPE_CHECKING:
     from headroles.scoring import HeadScores
 
+_HEAD = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6})")
+_ROLE = "The role: its id, its words as in summaries, or a relation such as nsubj."
+
 
 @command(app)
 def examples(
     context: typer.Context,
     scored: ScoredArgument,
-    layer: Annotated[int, typer.Option("--layer", help="Layer, from 0.")],
-    head: Annotated[int, typer.Option("--head", help="Head, from 0.")],
-    role: Annotated[str, typer.Option("--role", help="Id of the role.")],
+    named: Annotated[
+        str, typer.Option("--head", metavar="<layer-head>", help="Layer and head, from 0: 4-0.")
+    ],
+    role: Annotated[str, typer.Option("--role", help=_ROLE)],
     options: AttentionOptions,
     output: FolderOptions,
+    layer: Annotated[
+        int | None, typer.Option("--layer", help="Layer, where --head names the head alone.")
+    ] = None,
     out: OptionalOut = None,
     figure: Annotated[
         Path | None,
@@ -46,6 +54,7 @@ def examples(
     With --figure also its attention between the words of the first one, read from the model again.
     """
     from headroles.report.saving import check_figure_file
+    from headroles.roles import find_role
     from headroles.scoring import HeadScores
     from headroles.studies import examples as examples_of
 
@@ -57,13 +66,29 @@ def examples(
             f"no model is read without a figure: leave out {', '.join(idle)}, or draw one with "
             "--figure FILE"
         )
+    head = read_head(named, layer)
     scores = HeadScores.load(scored)
-    found = examples_of(scores, (layer, head), role, options.part(ExampleOptions))
+    role = find_role(role, scores.role_ids)
+    found = examples_of(scores, head, role, options.part(ExampleOptions))
     keep_or_show(found, out, output)
     if figure is not None:
-        _draw(scores, (layer, head), role, options, figure)
+        _draw(scores, head, role, options, figure)
         if not output.json:
             console.say(f"figure: {figure}")
+
+
+def read_head(named: str, layer: int | None) -> tuple[int, int]:
+    """Return layer and head from ``4-0``, or from ``0`` with a layer beside it.
+
+    Raises UsageError for anything else.
+    """
+    found = _HEAD.fullmatch(named.strip())
+    if found is None or (found[1] is None) == (layer is None):
+        beside = "" if layer is None else f" with --layer {layer}"
+        raise UsageError(
+            f"--head {named}{beside} names no head; name layer and head, from 0, as in --head 4-0"
+        )
+    return (int(found[1]) if layer is None else layer, int(found[2]))
 
 
 def _draw(

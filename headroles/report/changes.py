@@ -9,6 +9,7 @@ import numpy as np
 from headroles.errors import UsageError
 from headroles.report.maps import draw_grid, grid_of, write_numbers
 from headroles.report.style import BRIGHT, DARK, THRESHOLD, new_axes, plain, score_label
+from headroles.roles import find_role
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ def _points_before(ax: Axes, rows: pd.DataFrame) -> None:
 
 
 def _rows(shifts: RoleShifts, role: str) -> pd.DataFrame:
-    if role not in shifts.roles:
-        raise UsageError(not_among("role", role, shifts.roles))
+    role = find_role(role, shifts.roles)
     rows = shifts.frame[(shifts.frame["role"] == role) & shifts.frame["difference"].notna()]
     if not len(rows):
         raise UsageError(f"no head has means of {role} before and after")

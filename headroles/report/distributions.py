@@ -8,8 +8,8 @@ import numpy as np
 
 from headroles.errors import UsageError
 from headroles.report.style import BRIGHT, DARK, THRESHOLD, new_axes, plain, score_label
+from headroles.roles import find_role
 from headroles.testing import NO, UNDECIDED, YES
-from headroles.wording import not_among
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,8 +99,7 @@ def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
 
     Raises UsageError for a role that the table does not have, or that has no intervals.
     """
-    if role not in table.roles:
-        raise UsageError(not_among("role", role, table.roles))
+    role = find_role(role, table.roles)
     rows = table.frame[table.frame["role"] == role]
     half = ((rows["ci_high"] - rows["ci_low"]) / 2).replace(np.inf, np.nan).dropna()
     if not len(half):

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.report.rows import without_contrasts
 from headroles.report.style import MISSING, SCALE, THRESHOLD, new_axes, plain, score_label
-from headroles.roles import is_contrast
+from headroles.roles import find_role, is_contrast
 from headroles.testing import UNDECIDED, UNTESTABLE, YES
-from headroles.wording import not_among
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,10 +175,7 @@ def _draw_small_map(table: RoleTable, role: str, ax: Axes) -> None:
 
 def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
     """What a map shows of a role. Raises UsageError for one that the table does not have."""
-    rows = table.frame.loc[table.frame["role"] == role, _SHOWN]
-    if not len(rows):
-        raise UsageError(not_among("role", role, table.roles))
-    return rows
+    return table.frame.loc[table.frame["role"] == find_role(role, table.roles), _SHOWN]
 
 
 def _draw_map(

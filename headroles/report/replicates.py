@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headroles.errors import UsageError
 from headroles.report.maps import draw_grid, grid_of, write_numbers
 from headroles.report.style import new_axes, plain
+from headroles.roles import find_role
 from headroles.studies.heads import roles_in
-from headroles.wording import not_among
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,7 @@ def draw_replication(
         found = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
         title, label = f"roles in all {sets} {replication.asked['over']}", "number of roles"
     else:
-        _check(role, replication.frame)
+        role = _role_in(role, replication.frame)
         found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
         title, label = plain(role), f"{replication.asked['over']} (of {sets})"
     from matplotlib.ticker import MaxNLocator
@@ -54,7 +53,7 @@ def draw_layer_counts(counts: LayerCounts, role: str, ax: Axes | None = None) ->
 
     Raises UsageError for a role that the table does not have.
     """
-    _check(role, counts.frame)
+    role = _role_in(role, counts.frame)
     summary = counts.summary()
     rows = summary[summary["role"] == role]
     ax = new_axes(ax, 6, 3.2)
@@ -65,6 +64,5 @@ def draw_layer_counts(counts: LayerCounts, role: str, ax: Axes | None = None) ->
     return ax
 
 
-def _check(role: str, frame: pd.DataFrame) -> None:
-    if role not in (known := [str(one) for one in roles_in(frame)]):
-        raise UsageError(not_among("role", role, known))
+def _role_in(role: str, frame: pd.DataFrame) -> str:
+    return find_role(role, [str(one) for one in roles_in(frame)])

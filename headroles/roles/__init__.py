@@ -9,7 +9,7 @@ from headroles.roles.candidates import EVERY, WORDS, Candidates
 from headroles.roles.choice import RoleOptions, choose_roles, is_own
 from headroles.roles.fixed_offsets import OFFSETS
 from headroles.roles.marking import marked_words, sieve_cells
-from headroles.roles.names import contrast_of, in_words, is_contrast
+from headroles.roles.names import contrast_of, find_role, in_words, is_contrast
 from headroles.roles.plan import Plan, bounds_of, plan_roles
 from headroles.roles.relations import absent_defaults, choose_relations
 from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
@@ -38,6 +38,7 @@ __all__ = [
     "choose_relations",
     "choose_roles",
     "contrast_of",
+    "find_role",
     "in_words",
     "is_contrast",
     "is_own",

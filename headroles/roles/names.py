@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from headroles.corpus import fold_subtype
+from headroles.errors import UsageError
+from headroles.wording import not_among
 
 _NAMES = {
     "local": "neighbouring words",
@@ -89,6 +92,25 @@ def in_words(role: str) -> str:
         return _NAMES.get(role, role)
     relation, _, direction = role.removeprefix("syntactic:").rpartition(":")
     return _arc_in_words(relation, direction)
+
+
+def find_role(name: str, known: Sequence[str]) -> str:
+    """Return the one of the ids ``known`` that a user names by id, in words, or by its relation.
+
+    A relation alone means the role from the dependent to its governor. Raises UsageError for
+    another name.
+
+    >>> find_role("amod", ["local", "syntactic:amod:to_governor", "syntactic:amod:to_dependent"])
+    'syntactic:amod:to_governor'
+    """
+    wanted = name.strip().lower()
+    for role in known:
+        if wanted in (role.lower(), in_words(role).lower()):
+            return role
+    by_relation = f"syntactic:{name}:to_governor"
+    if by_relation in known:
+        return by_relation
+    raise UsageError(not_among("role", name, known))
 
 
 def _offset_in_words(offset: int) -> str:

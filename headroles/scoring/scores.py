@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.results import Grid, Shown, Stored, Warned, as_html
-from headroles.roles import SCORES, Role, Score
+from headroles.roles import SCORES, Role, Score, find_role
 from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.forms import ScoresForm
 from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.tables import SCORES_FILE, ScoreWriter, long_table, read_block
-from headroles.wording import not_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,13 +154,12 @@ class HeadScores(Stored):
         )
 
     def column(self, role: str) -> NDArray[np.float32]:
-        """The scores (examples, layers * heads) of one role, by its id.
+        """The scores (examples, layers * heads) of one role, named as `find_role` allows.
 
         Raises UsageError for a role that was not scored.
         """
-        if role not in self.role_ids:
-            raise UsageError(not_among("role", role, self.role_ids))
-        return self.values[..., self.role_ids.index(role)].reshape(self.n_examples, -1)
+        place = self.role_ids.index(find_role(role, self.role_ids))
+        return self.values[..., place].reshape(self.n_examples, -1)
 
     def of_head(self, head: tuple[int, int], role: str) -> NDArray[np.float32]:
         """The scores (examples,) of one head, as (layer, head), for a role.

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from headroles import HeadScores, find_best_heads, measure_token_groups, read_conllu
+from headroles.cli.examples import read_head
+from headroles.errors import UsageError
 from tests.cli.test_cli import run, run_well
 
 
@@ -81,3 +83,18 @@ def test_roles_that_there_are_not(bert_folder: Path, sample: Path, tmp_path: Pat
     assert result.exit_code == 2
     assert "there is no role 'locl' to score" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("named", "layer", "head"), [("4-0", None, (4, 0)), ("0", 4, (4, 0)), (" 11-3 ", None, (11, 3))]
+)
+def test_heads_are_named_by_layer_and_head(
+    named: str, layer: int | None, head: tuple[int, int]
+) -> None:
+    assert read_head(named, layer) == head
+
+
+@pytest.mark.parametrize(("named", "layer"), [("4-0", 4), ("0", None), ("a-b", None), ("1-", None)])
+def test_what_names_no_head_is_refused(named: str, layer: int | None) -> None:
+    with pytest.raises(UsageError, match=r"names no head; .* --head 4-0"):
+        read_head(named, layer)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headroles.roles import in_words
+from headroles.errors import UsageError
+from headroles.roles import find_role, in_words
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,26 @@ from headroles.roles import in_words
 )
 def test_words(role: str, words: str) -> None:
     assert in_words(role) == words
+
+
+KNOWN = ("local", "syntactic:nsubj:to_governor", "syntactic:nsubj:to_dependent", "mine:f")
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("local", KNOWN[0]),
+        ("Neighbouring words", KNOWN[0]),
+        ("nsubj", KNOWN[1]),
+        ("subject -> its verb", KNOWN[1]),
+        ("verb -> its subject", KNOWN[2]),
+        ("mine:f", KNOWN[3]),
+    ],
+)
+def test_roles_are_found_by_id_words_and_relation(name: str, role: str) -> None:
+    assert find_role(name, KNOWN) == role
+
+
+def test_another_name_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"there is no role 'amod'; .*local"):
+        find_role("amod", KNOWN)
