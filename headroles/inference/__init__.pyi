@@ -39,12 +39,12 @@ from .corrections import CORRECTIONS as CORRECTIONS
 from .corrections import adjust_p_values as adjust_p_values
 from .crossed import crossed_sample as crossed_sample
 from .intervals import Intervals as Intervals
+from .intervals import t_interval as t_interval
 from .labels import Relabelled as Relabelled
 from .labels import shuffle_labels as shuffle_labels
 from .mcnemar import mcnemar_test as mcnemar_test
 from .moments import Moments as Moments
 from .one_sample import TTest as TTest
-from .one_sample import t_interval as t_interval
 from .one_sample import t_test as t_test
 from .partial_conjunction import partial_conjunction as partial_conjunction
 from .payoffs import Bounds as Bounds

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from headroles.inference._columns import DEGENERATE, FloatArray
+from headroles.inference._columns import DEGENERATE, OK, FloatArray, check_share
 from headroles.inference.sample import Sample
 
 
@@ -22,3 +23,31 @@ def open_intervals(sample: Sample) -> Intervals:
     """Intervals with the limits of testable columns still to be filled in."""
     low = np.where(sample.moments.status == DEGENERATE, sample.moments.mean, np.nan)
     return Intervals(low, low.copy())
+
+
+def t_interval(
+    values: ArrayLike | Sample,
+    *,
+    confidence: float = 0.95,
+    clusters: ArrayLike | None = None,
+    ddof: int = 1,
+) -> Intervals:
+    """Two-sided t intervals of the mean of every column, each for itself.
+
+    Untestable columns have NaN for limits, degenerate ones their mean. Raises StatisticsError for
+    what `Sample.of` refuses, and for a confidence outside (0, 1).
+    """
+    check_share(confidence, "confidence")
+    sample = Sample.of(values, clusters, ddof)
+    moments, result = sample.moments, open_intervals(sample)
+    ok = moments.status == OK
+    reach = reach_of_t(moments.standard_error[ok], moments.df[ok], confidence)
+    result.ci_low[ok], result.ci_high[ok] = moments.mean[ok] - reach, moments.mean[ok] + reach
+    return result
+
+
+def reach_of_t(standard_error: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
+    """Half the width of two-sided t intervals."""
+    from scipy import stats  # half a second to import
+
+    return np.asarray(stats.t.ppf((1 + confidence) / 2, df) * standard_error)

@@ -13,10 +13,8 @@ from headroles.inference._columns import (
     Alternative,
     FloatArray,
     check_alternative,
-    check_share,
     check_thresholds,
 )
-from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.moments import Moments
 from headroles.inference.sample import Sample
 
@@ -76,34 +74,6 @@ def t_test(
     statistic[ok] = distance[ok] / moments.standard_error[ok]
     p_value[ok] = p_of_t(statistic[ok], moments.df[ok], alternative)
     return TTest(moments, effect_size, statistic, p_value)
-
-
-def t_interval(
-    values: ArrayLike | Sample,
-    *,
-    confidence: float = 0.95,
-    clusters: ArrayLike | None = None,
-    ddof: int = 1,
-) -> Intervals:
-    """Two-sided t intervals of the mean of every column, each for itself.
-
-    Untestable columns have NaN for limits, degenerate ones their mean. Raises StatisticsError for
-    what `Sample.of` refuses, and for a confidence outside (0, 1).
-    """
-    check_share(confidence, "confidence")
-    sample = Sample.of(values, clusters, ddof)
-    moments, result = sample.moments, open_intervals(sample)
-    ok = moments.status == OK
-    reach = reach_of_t(moments.standard_error[ok], moments.df[ok], confidence)
-    result.ci_low[ok], result.ci_high[ok] = moments.mean[ok] - reach, moments.mean[ok] + reach
-    return result
-
-
-def reach_of_t(standard_error: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
-    """Half the width of two-sided t intervals."""
-    from scipy import stats  # half a second to import
-
-    return np.asarray(stats.t.ppf((1 + confidence) / 2, df) * standard_error)
 
 
 def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headroles.inference import Sample
+from headroles.inference.sample import Sample
 from headroles.options import takes
 from headroles.scoring import HeadScores, ScoresInBlocks, open_scores
 from headroles.studies.assignment_in_blocks import assign_in_blocks

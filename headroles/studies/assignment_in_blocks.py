@@ -10,7 +10,8 @@ import numpy as np
 
 from headroles.corpus import Places
 from headroles.errors import UsageError
-from headroles.inference import MeansInBlocks, MomentsInBlocks, RunningBets, Sample
+from headroles.inference.sample import Sample
+from headroles.inference.summing import MeansInBlocks, MomentsInBlocks
 from headroles.scoring import ScoreBlock, ScoresInBlocks
 from headroles.studies.heads import FloatArray, HeadColumns, are_units
 from headroles.studies.options import AssignOptions
@@ -25,6 +26,7 @@ from headroles.testing import (
     MAX_T,
     TESTS,
     Hypotheses,
+    RunningBets,
     T,
     TestOptions,
     size_of_scores,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import Sample, difference_interval, wilson_interval
+from headroles.inference.sample import Sample
+from headroles.inference.wilson import difference_interval, wilson_interval
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import OFFSETS

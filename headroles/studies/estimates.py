@@ -6,7 +6,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference import Sample, t_interval
+from headroles.inference.intervals import t_interval
+from headroles.inference.sample import Sample
 
 ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
 """Names of the columns."""

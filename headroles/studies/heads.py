@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
-from headroles.inference import Bounds, Sample
+from headroles.inference.payoffs import Bounds
+from headroles.inference.sample import Sample
 from headroles.roles import Role, Score
 from headroles.scoring import HeadScores, ScoreBlock
 from headroles.studies.offsets import rival_of

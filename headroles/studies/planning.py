@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from headroles.inference import design_effect, smallest_n
+from headroles.inference.power import design_effect, smallest_n
 from headroles.options import takes
 from headroles.scoring import HeadScores
 from headroles.studies.heads import (

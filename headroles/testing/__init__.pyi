@@ -25,6 +25,7 @@ from .evidence import find_equivalence as find_equivalence
 from .evidence import find_p_values as find_p_values
 from .evidence import find_replicated as find_replicated
 from .hypotheses import Hypotheses as Hypotheses
+from .hypotheses import RunningBets as RunningBets
 from .hypotheses import size_of as size_of
 from .hypotheses import size_of_scores as size_of_scores
 from .intervals import find_intervals as find_intervals

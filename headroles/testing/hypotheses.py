@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from headroles import inference
 from headroles.errors import StatisticsError, UsageError
-from headroles.inference import DEGENERATE, OK, Bounds, Moments, RunningBets, Sample
+from headroles.inference import DEGENERATE, OK, Bounds, Moments, Sample
+from headroles.inference import RunningBets as RunningBets
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
 IntArray = NDArray[np.intp]

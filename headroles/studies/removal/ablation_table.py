@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import smallest_n
+from headroles.inference.power import smallest_n
 from headroles.studies.removal.ablation_options import AblateOptions
 from headroles.studies.removal.removals import Removal
 from headroles.tasks import Outcomes, TaskRun

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference import permute_within
+from headroles.inference.permutation import permute_within
 from headroles.models import Model
 from headroles.models.kept_heads import Head
 from headroles.options import takes

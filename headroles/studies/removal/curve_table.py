@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import crossed_sample
+from headroles.inference.crossed import crossed_sample
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import Points
 from headroles.studies.removal.measures import measured, unit_values, worse_by

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import Sample, contrast_sample
+from headroles.inference.contrast import contrast_sample
+from headroles.inference.sample import Sample
 from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
 from headroles.studies.removal.measures import LOSS, measured, unit_values, worse_by

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headroles.inference import crossed_sample
+from headroles.inference.crossed import crossed_sample
 from headroles.models.kept_heads import Head
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.orders import without_each
