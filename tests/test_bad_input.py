@@ -27,6 +27,8 @@ from transformers import (
     RobertaConfig,
     RobertaModel,
     T5Config,
+    WhisperConfig,
+    XmodConfig,
 )
 from typer.testing import CliRunner
 
@@ -202,8 +204,13 @@ MODELS: dict[str, tuple[Callable[[Path], object], str]] = {
     "slow tokenizer": (with_a_slow_tokenizer, "is a slow tokenizer"),
     "broken configuration": (with_broken_json, "the configuration of {} cannot be read"),
     "decoder": (GPT2Config().save_pretrained, "gpt2 is a decoder"),
-    "encoder-decoder T5": (T5Config().save_pretrained, "t5 is an encoder-decoder"),
-    "encoder-decoder BART": (BartConfig().save_pretrained, "bart is an encoder-decoder"),
+    "decoder of BART": (BartConfig(is_decoder=True).save_pretrained, "bart is a decoder"),
+    "T5 without weights": (
+        T5Config().save_pretrained,
+        "{} lacks weights of its encoder (encoder.block.0",
+    ),
+    "encoder of speech": (WhisperConfig().save_pretrained, "whisper is an encoder-decoder whose"),
+    "language not named": (XmodConfig().save_pretrained, "set default_language in config.json"),
 }
 
 

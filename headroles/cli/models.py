@@ -23,7 +23,10 @@ def models(output: OutputOptions) -> None:
     columns = ("family", "read through", "note")
     rows = tuple((family.name, family.read_through, family.note) for family in FAMILIES.values())
     console.print_shown(iter([Grid(columns, rows, left=frozenset(columns))]))
-    console.say("Other encoders work if they use transformers' attention interface. Refused:")
+    console.say(
+        "Other encoders, code from the hub included, are read through transformers' attention "
+        "interface or by the attentions that they return. Refused:"
+    )
     for kind, reason in REFUSED.items():
         console.say(f"  {kind}: {reason}")
-    console.say("  decoders and encoder-decoders: headroles scores encoders")
+    console.say("  decoders: headroles scores encoders, those of encoder-decoders included")

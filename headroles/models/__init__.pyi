@@ -5,6 +5,7 @@ from .devices import choose_device as choose_device
 from .families import FAMILIES as FAMILIES
 from .families import REFUSED as REFUSED
 from .families import Family as Family
+from .families import encoder_of as encoder_of
 from .loading import (
     LoadedEncoder as LoadedEncoder,
 )

@@ -6,17 +6,26 @@ layer, the pooler and a task head take no part in any attention weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import cast
+from functools import partial
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from headroles.errors import ModelError, ModelSupportError
-from headroles.models.families import Family, find_family, layer_reaches, longest_input
+from headroles.errors import HeadRolesError, ModelError, ModelSupportError
+from headroles.models.families import (
+    DROPOUT,
+    INTERFACE,
+    RETURNED,
+    RETURNED_AT_ONCE,
+    Family,
+    encoder_of,
+    find_family,
+    layer_reaches,
+)
 from headroles.models.kept_heads import Head, kept_heads, pruned_heads
 from headroles.models.measures import WEIGHTS
 from headroles.models.norms import NormReader
@@ -27,8 +36,11 @@ from headroles.models.reporting import (
     hooked_dropouts,
     replaced_interface,
     run_pass,
+    trial_inputs,
 )
+from headroles.models.returned import returned_attention
 from headroles.models.values import open_values
+from headroles.wording import in_one_line
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,10 @@ class AttentionReader:
     """Per layer, how far attention reaches to either side; None where it has no bounds."""
     kept: tuple[tuple[int, ...], ...]
     """Per layer, the heads that are there; others were removed from the model."""
+    run: Callable[[Mapping[str, Tensor], Pass], None]
+    """Run the encoder on a batch; its weights are reported to a pass."""
+    read_through: str
+    """How the weights are reached, in a word."""
     norms: NormReader | None = None
     """Where norms are read instead of weights."""
 
@@ -59,7 +75,7 @@ class AttentionReader:
             measured = weights if self.norms is None else self.norms.norms(layer, weights)
             on_layer(layer, self._at_their_numbers(layer, measured))
 
-        run_pass(self.model, inputs, Pass(put, self.n_layers))
+        self.run(inputs, Pass(put, self.n_layers))
 
     def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
         """Weights of all heads that there were, from those of the heads that are left."""
@@ -88,7 +104,8 @@ def open_reader(model: PreTrainedModel, measure: str = WEIGHTS) -> Iterator[Atte
     With the ``measure`` ``"norms"`` what is handed over is that of `headroles.models.norms`.
 
     Only the encoder below any task head is run. The layers and heads are counted in a trial run,
-    in which the weights of interface families are also compared with the family's own code.
+    in which the weights of interface families are also compared with the family's own code. An
+    encoder that cannot be read through the interface is read by the attentions that it returns.
 
     Raises:
         ModelError: the model is in training mode, where dropout falsifies attention.
@@ -99,19 +116,37 @@ def open_reader(model: PreTrainedModel, measure: str = WEIGHTS) -> Iterator[Atte
             "the model is in training mode, where attention weights have gone through dropout; "
             "call model.eval() first"
         )
-    family = find_family(model)
-    base = cast(PreTrainedModel, model.base_model)
-    install = replaced_interface if family.dropout is None else hooked_dropouts
-    with install(base, family), torch.inference_mode():
-        n_layers, n_heads = _count_layers_and_heads(base, family)
-        reaches = layer_reaches(base.config, n_layers)
-        kept = kept_heads(base.config, n_heads)
-        reader = AttentionReader(base, family, n_layers, n_heads, reaches, kept)
-        if measure == WEIGHTS:
-            yield reader
-            return
-        with open_norms(reader) as norms:
-            yield replace(reader, norms=norms)
+    family, base = find_family(model), encoder_of(model)
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode())
+        reader = _open(stack, base, family)
+        if measure != WEIGHTS:
+            reader = replace(reader, norms=stack.enter_context(open_norms(reader)))
+        yield reader
+
+
+def _open(stack: ExitStack, base: PreTrainedModel, family: Family) -> AttentionReader:
+    """A reader in the first way that works, which ``stack`` ends."""
+    if family.dropout is not None:
+        stack.enter_context(hooked_dropouts(base, family))
+        return _make_reader(base, family, partial(run_pass, base), DROPOUT)
+    unread = None
+    if not family.returns:
+        with ExitStack() as attempt:
+            attempt.enter_context(replaced_interface(base, family))
+            try:
+                reader = _make_reader(base, family, partial(run_pass, base), INTERFACE)
+            except ModelSupportError as error:
+                unread = error
+            else:
+                stack.push(attempt.pop_all())
+                return reader
+    try:
+        found = stack.enter_context(returned_attention(base, family))
+        way = RETURNED_AT_ONCE if found.is_at_once else RETURNED
+        return _make_reader(base, family, found.run, way)
+    except ModelSupportError as error:
+        raise error from unread
 
 
 @contextmanager
@@ -124,36 +159,58 @@ def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
         yield NormReader(values)
 
 
-def _count_layers_and_heads(base: PreTrainedModel, family: Family) -> tuple[int, int]:
+def _make_reader(
+    base: PreTrainedModel,
+    family: Family,
+    run: Callable[[Mapping[str, Tensor], Pass], None],
+    way: str,
+) -> AttentionReader:
+    """A reader of a model whose layers and heads are counted in a trial run."""
     heads: list[int] = []
 
     def note(layer: int, weights: Tensor) -> None:
-        if weights.shape[-1] != weights.shape[-2]:
-            raise ModelSupportError(f"{family.name}: its queries and keys are not the same tokens")
-        if not torch.isfinite(weights).all():
-            raise ModelError(
-                f"the attention of layer {layer} is not finite; its weights are broken"
-            )
-        if weights.numel() and weights.triu(1).abs().max() == 0:
-            raise ModelSupportError(
-                f"{family.name}: tokens see only what precedes them (layer {layer}); "
-                "headroles scores encoders"
-            )
+        _check(layer, weights, family)
         heads.append(weights.shape[1])
 
-    width = min(8, longest_input(base, base.config) or 8)
-    ids = torch.arange(8, 8 + width, device=base.device)[None] % base.config.vocab_size
-    trial = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    run_pass(base, trial, Pass(note, n_layers=None))
-    expected = base.config.num_hidden_layers
-    pruned = pruned_heads(base.config)
-    lost = [len(pruned.get(layer, ())) for layer in range(len(heads))]
-    heads = [left + gone for left, gone in zip(heads, lost, strict=True)]
-    if len(heads) != expected or len(set(heads)) > 1:
+    try:
+        run(trial_inputs(base, 1), Pass(note, n_layers=None))
+    except HeadRolesError:
+        raise
+    except Exception as error:  # of whatever code the model has
         raise ModelSupportError(
-            f"{family.name}: attention was seen {len(heads)} times through the "
-            f"{family.read_through} of a model of {expected} layers, with {sorted(set(heads))} "
-            "heads; it must be seen once in every layer, with as many heads in each. Run "
-            "`headroles models` for the families that can be scored"
+            f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
+        ) from error
+    pruned = pruned_heads(base.config)
+    heads = [left + len(pruned.get(layer, ())) for layer, left in enumerate(heads)]
+    expected = getattr(base.config, "num_hidden_layers", len(heads))
+    if len(heads) != expected or len(set(heads)) != 1:
+        raise ModelSupportError(
+            f"{family.name}: attention was seen {len(heads)} times through the {way} of a model of "
+            f"{expected} layers, with {sorted(set(heads))} heads; it must be seen once in every "
+            "layer, with as many heads in each. Run `headroles models` for the families that can "
+            "be scored"
         )
-    return len(heads), heads[0]
+    n_layers, n_heads = len(heads), heads[0]
+    return AttentionReader(
+        base,
+        family,
+        n_layers,
+        n_heads,
+        layer_reaches(base.config, n_layers),
+        kept_heads(base.config, n_heads, n_layers),
+        run,
+        way,
+    )
+
+
+def _check(layer: int, weights: Tensor, family: Family) -> None:
+    """Raise an error for weights that cannot be scored."""
+    if weights.shape[-1] != weights.shape[-2]:
+        raise ModelSupportError(f"{family.name}: its queries and keys are not the same tokens")
+    if not torch.isfinite(weights).all():
+        raise ModelError(f"the attention of layer {layer} is not finite; its weights are broken")
+    if weights.numel() and weights.triu(1).abs().max() == 0:
+        raise ModelSupportError(
+            f"{family.name}: tokens see only what precedes them (layer {layer}); "
+            "headroles scores encoders"
+        )

@@ -1,18 +1,20 @@
 """Encoder families: where each keeps its attention. The only place that knows such paths.
 
 Most families of transformers hand queries and keys to a function that can be replaced by name
-(its attention interface); those need no entry to be scored, only to be listed. A family that
-computes attention inside its own module needs the path of the dropout that its weights go
-through. The projections of queries, keys, values and outputs are read by `models.projections`.
+(its attention interface); those need no entry to be scored, only to be listed. Others are read by
+the attentions that they return. A family that computes attention inside its own module and does
+not return it needs the path of the dropout that its weights go through. The projections of
+queries, keys, values and outputs are read by `models.projections`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from headroles.errors import ModelSupportError
+from headroles.wording import listed
 
 if TYPE_CHECKING:
     from torch import nn
@@ -62,6 +64,14 @@ _BERT_PATHS = _inside(
     "encoder.layer.{}.attention", "self.query", "self.key", "self.value", "output.dense"
 )
 _LLAMA_PATHS = _inside("layers.{}.self_attn", "q_proj", "k_proj", "v_proj", "o_proj")
+_BART_PATHS = _inside("layers.{}.self_attn", "q_proj", "k_proj", "v_proj", "out_proj")
+_T5_PATHS = _inside("block.{}.layer.0.SelfAttention", "q", "k", "v", "o")
+_XLM_PATHS = _inside("attentions.{}", "q_lin", "k_lin", "v_lin", "out_lin")
+
+
+INTERFACE, DROPOUT = "attention interface", "attention dropout"
+RETURNED, RETURNED_AT_ONCE = "returned attentions", "returned attentions, all layers at once"
+"""How attention weights are reached."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +80,7 @@ class Family:
 
     name: str
     paths: Paths | None = _BERT_PATHS
-    """None for a family that is not listed."""
+    """None where they are no linear maps, or not known."""
     dropout: str | None = None
     """Path of the dropout that attention weights go through; None for the attention interface."""
     position_bias: str = ""
@@ -78,12 +88,38 @@ class Family:
     note: str = ""
     positions: str = ""
     """What its scores have of positions, beside the product of queries and keys."""
+    position_embedding: str = ""
+    """The embedding of its attention module that has a bias for every head and distance. Where
+    only the first layer has one, that layer hands its bias on to the others."""
+    has_own_forward: bool = False
+    """Whether its attention module cannot do without heads, nor with queries of low rank."""
+    returns: bool = False
+    """Whether it has no attention interface and is read by the attentions that it returns."""
 
     @property
     def read_through(self) -> str:
         """How its attention weights are reached, in a word."""
-        return "attention interface" if self.dropout is None else "attention dropout"
+        if self.dropout is not None:
+            return DROPOUT
+        return RETURNED if self.returns else INTERFACE
 
+
+def _t5(name: str, **others: Any) -> Family:
+    return Family(
+        name,
+        _T5_PATHS,
+        note=_HALF,
+        positions="a bias of relative positions",
+        position_embedding="relative_attention_bias",
+        **others,
+    )
+
+
+def _bart(name: str) -> Family:
+    return Family(name, _BART_PATHS, note=_HALF)
+
+
+_HALF = "the encoder of an encoder-decoder; its decoder is not loaded"
 
 FAMILIES = {
     "bert": Family("BERT"),
@@ -151,18 +187,40 @@ FAMILIES = {
     "roformer": Family("RoFormer", dropout=f"{_SELF}.dropout", positions="rotary positions"),
     "rembert": Family("RemBERT", dropout=f"{_SELF}.dropout"),
     "megatron-bert": Family("MegatronBERT", dropout=f"{_SELF}.dropout"),
+    "t5": _t5("T5"),
+    "mt5": _t5("mT5"),
+    "umt5": _t5("UMT5", has_own_forward=True),
+    "bart": _bart("BART"),
+    "mbart": _bart("mBART"),
+    "marian": _bart("Marian"),
+    "m2m_100": _bart("M2M100, NLLB"),
+    "pegasus": _bart("Pegasus"),
+    "blenderbot": _bart("Blenderbot"),
+    "blenderbot-small": _bart("Blenderbot-small"),
+    "plbart": _bart("PLBart"),
+    "xlm": Family("XLM", _XLM_PATHS, has_own_forward=True, returns=True),
+    "flaubert": Family("FlauBERT", _XLM_PATHS, has_own_forward=True, returns=True),
+    "ibert": Family("I-BERT", paths=None, returns=True),
+    "squeezebert": Family("SqueezeBERT", paths=None, dropout="encoder.layers.{}.attention.dropout"),
+    "luke": Family("LUKE", has_own_forward=True, dropout=f"{_SELF}.dropout"),
+    "xmod": Family("X-MOD", note="its language is default_language of its configuration"),
 }
 """Families that the tests check, by ``model_type``."""
 
 REFUSED = {
     "big_bird": "its block-sparse attention never forms the weights of a whole row",
     "longformer": "its windowed attention never forms the weights of a whole row",
+    "longt5": "its windowed attention never forms the weights of a whole row",
+    "pegasus_x": "its windowed attention never forms the weights of a whole row",
     "led": "its windowed attention never forms the weights of a whole row",
     "reformer": "its hashed attention never forms the weights of a whole row",
     "nystromformer": "its approximated attention never forms the weights of a whole row",
     "yoso": "its sampled attention never forms the weights of a whole row",
     "mra": "its approximated attention never forms the weights of a whole row",
     "convbert": "its convolutions mix padding into the words, so scores would depend on the batch",
+    "canine": "its deep layers attend between groups of four characters, not between word pieces",
+    "encoder-decoder": "it is put together from two models; save its encoder alone, with "
+    "model.encoder.save_pretrained, and give that",
     "fnet": "it mixes tokens by Fourier transforms and has no attention heads",
     "funnel": "it pools the sequence, so its queries and keys are not the tokens",
     "perceiver": "its queries are latent vectors, not tokens",
@@ -191,18 +249,54 @@ def refuse_unsupported(config: PreTrainedConfig) -> None:
             f"the {kind} model has no layers (num_hidden_layers is 0), and so no attention heads; "
             "check its config.json"
         )
-    if config.is_encoder_decoder:
+    if kind == "xmod" and not config.default_language:
         raise ModelSupportError(
-            f"{kind} is an encoder-decoder; headroles scores encoders, such as bert or roberta"
+            "the xmod model has weights of its own for each language: set default_language in "
+            f"config.json to one of its languages ({listed(config.languages)})"
         )
-    if getattr(config, "is_decoder", False) or _is_decoder_only(kind):
+    if is_encoder_decoder(config):
+        _refuse_inputs_beside_text(config)
+    if getattr(config, "is_decoder", False) or is_decoder_only(config):
         raise ModelSupportError(
             f"{kind} is a decoder, whose tokens see only what precedes them; "
             "headroles scores encoders, such as bert or roberta"
         )
 
 
-def _is_decoder_only(model_type: str) -> bool:
+def is_encoder_decoder(config: PreTrainedConfig) -> bool:
+    """Whether models of this configuration have a decoder beside their encoder.
+
+    Also true of the encoder of such a model, which has been taken out of it.
+    """
+    return bool(getattr(type(config), "is_encoder_decoder", False))
+
+
+def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
+    """The encoder of a model: below any task head, and without the decoder of an encoder-decoder.
+
+    Raises ModelSupportError for a decoder that was taken out of an encoder-decoder.
+    """
+    base = cast("PreTrainedModel", model.base_model)
+    return cast("PreTrainedModel", base.get_encoder()) if is_encoder_decoder(model.config) else base
+
+
+def _refuse_inputs_beside_text(config: PreTrainedConfig) -> None:
+    """Raise ModelSupportError for an encoder-decoder whose encoder does not read text."""
+    from transformers import MODEL_MAPPING
+
+    found: Any = MODEL_MAPPING.get(type(config), None)
+    if found is None and getattr(config, "auto_map", None):
+        return  # code that comes with the model
+    if found is None or found.main_input_name != "input_ids":
+        raise ModelSupportError(
+            f"{config.model_type} is an encoder-decoder whose encoder does not read text alone; "
+            "headroles scores encoders of text, such as bert, or those of t5 and bart"
+        )
+
+
+def is_decoder_only(config: PreTrainedConfig) -> bool:
+    """Whether a type has models that generate, and none that fill in masked words."""
+    model_type = config.model_type
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -210,6 +304,7 @@ def _is_decoder_only(model_type: str) -> bool:
 
     return (
         model_type not in FAMILIES
+        and not is_encoder_decoder(config)
         and model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
         and model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
     )

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
 from headroles.models.ablations import ABLATIONS, MEAN, UNIFORM, ZERO
-from headroles.models.families import Paths, find_at, find_family, layer_reaches
+from headroles.models.families import Paths, encoder_of, find_at, find_family, layer_reaches
 from headroles.models.projections import LayerProjections, find_projections
 from headroles.models.values import ValueReader, open_values
 
@@ -42,7 +42,7 @@ class HeadSites:
 
         Raises ModelSupportError for others.
         """
-        base, family = cast(PreTrainedModel, model.base_model), find_family(model)
+        base, family = encoder_of(model), find_family(model)
         layers = find_projections(base, family, base.config.num_attention_heads)
         return cls(model, layers, layer_reaches(base.config, len(layers)))
 
@@ -54,7 +54,7 @@ class HeadSites:
     @property
     def n_heads(self) -> int:
         """Number of heads that each layer has, or had before some were removed."""
-        return int(self.model.config.num_attention_heads)
+        return int(encoder_of(self.model).config.num_attention_heads)
 
     @property
     def layers_are_shared(self) -> bool:
@@ -228,7 +228,7 @@ class LayerOutputs:
 
     def __init__(self, sites: HeadSites) -> None:
         """Without effect where layers share modules."""
-        base, family = cast(PreTrainedModel, sites.model.base_model), find_family(sites.model)
+        base, family = encoder_of(sites.model), find_family(sites.model)
         path = cast(Paths, family.paths).output
         shared = sites.layers_are_shared
         stem = path[: path.index("{}") + 2] if not shared else ""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.models.factorisation import Moments
+from headroles.models.families import encoder_of
 from headroles.models.sites import Site
 
 ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], "list[tuple[int, Sums]]"]
@@ -45,7 +46,7 @@ def collect_moments(
         mask = batch["attention_mask"].bool()
         found.clear()
         with suppress(_AllRead):
-            model.base_model(**batch)
+            encoder_of(model)(**batch)
         return list(found)
 
     with ExitStack() as stack:

@@ -30,6 +30,8 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
             f"pruned_heads of the configuration is {given!r}; it must name heads by layer, "
             'as in {"0": [1, 2]}'
         ) from error
+    if not found:
+        return {}
     n_layers, n_heads = config.num_hidden_layers, config.num_attention_heads
     for layer, heads in found.items():
         if not 0 <= layer < n_layers or any(not 0 <= head < n_heads for head in heads):
@@ -40,12 +42,15 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
     return {layer: heads for layer, heads in sorted(found.items()) if heads}
 
 
-def kept_heads(config: Any, n_heads: int) -> tuple[tuple[int, ...], ...]:
+def kept_heads(
+    config: Any, n_heads: int, n_layers: int | None = None
+) -> tuple[tuple[int, ...], ...]:
     """For each layer the numbers of the heads that are left of ``n_heads``."""
     pruned = pruned_heads(config)
+    n_layers = config.num_hidden_layers if n_layers is None else n_layers
     return tuple(
         tuple(head for head in range(n_heads) if head not in pruned.get(layer, ()))
-        for layer in range(config.num_hidden_layers)
+        for layer in range(n_layers)
     )
 
 

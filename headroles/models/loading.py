@@ -14,7 +14,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from headroles.errors import ModelError
 from headroles.models.devices import choose_device
-from headroles.models.families import longest_input, refuse_unsupported
+from headroles.models.families import encoder_of, longest_input, refuse_unsupported
 from headroles.models.options import ModelOptions
 from headroles.models.tokenizers import (
     doubts_about,
@@ -103,7 +103,8 @@ def load_encoder(
     _refuse_broken_weights(network, name)
     tokenizer = load_tokenizer(options.tokenizer or source, options)
     refuse_other_vocabulary(tokenizer, network, name)
-    limits = (longest_input(network.base_model, network.config), limit_of(tokenizer))
+    encoder = encoder_of(network)
+    limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
     return LoadedEncoder(
         model=network,
         tokenizer=tokenizer if head else fit_to_words(tokenizer),
@@ -115,8 +116,8 @@ def load_encoder(
             "class": type(network).__name__,
             "model_type": network.config.model_type,
             "dtype": str(network.dtype).removeprefix("torch."),
-            "weights_sha256": weight_digest(network if head else network.base_model),
-            "config_sha256": config_digest(network.config),
+            "weights_sha256": weight_digest(network if head else encoder),
+            "config_sha256": config_digest(network.config if head else encoder.config),
             "tokenizer": tokenizer.name_or_path,
             "tokenizer_class": type(tokenizer).__name__,
             "warnings": [*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
@@ -175,7 +176,7 @@ def config_digest(config: PreTrainedConfig) -> str:
 
 
 def _refuse_broken_weights(network: PreTrainedModel, name: str) -> None:
-    for parameter, values in network.base_model.named_parameters():
+    for parameter, values in encoder_of(network).named_parameters():
         # A finite sum has finite terms, and costs no memory; an infinite one may be an overflow.
         total = values.detach().sum(dtype=torch.float32)
         if not torch.isfinite(total) and not torch.isfinite(values).all():

@@ -17,7 +17,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
 from headroles.models.factorisation import SHARED, Factors
-from headroles.models.families import find_family
+from headroles.models.families import encoder_of, find_family
 from headroles.models.linears import take, unset
 
 
@@ -155,12 +155,16 @@ class _LowRankAttention(nn.Module):
         return torch.matmul(weights, value).transpose(1, 2).flatten(2), weights
 
 
-class _DistilBertAttention(_LowRankAttention):
+class _WithOutput(_LowRankAttention):
+    """For families whose attention module has the output projection in it."""
+
+    output_name: str
+
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
     ) -> tuple[Tensor, Tensor | None]:
         heads, weights = super().forward(hidden_states, attention_mask, **options)
-        return cast(nn.Linear, self.out_lin)(heads), weights
+        return getattr(self, self.output_name)(heads), weights
 
 
 class _AlbertAttention(_LowRankAttention):
@@ -185,7 +189,6 @@ class _MobileBertAttention(_LowRankAttention):
 
 
 _SHELLS: dict[str, type[_LowRankAttention]] = {
-    "distilbert": _DistilBertAttention,
     "albert": _AlbertAttention,
     "mobilebert": _MobileBertAttention,
 }
@@ -198,7 +201,7 @@ def is_low_rank(module: nn.Module) -> TypeGuard[_LowRankAttention]:
 
 def low_rank_modules(model: PreTrainedModel) -> Iterator[tuple[str, _LowRankAttention]]:
     """Such modules and their paths below the base model."""
-    for path, module in model.base_model.named_modules():
+    for path, module in encoder_of(model).named_modules():
         if is_low_rank(module):
             yield path, module
 
@@ -210,16 +213,20 @@ def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
     """
     family = find_family(model)
     assert family.paths is not None
-    module: Any = model.base_model.get_submodule(path)
+    module: Any = encoder_of(model).get_submodule(path)
     names = [at.rpartition(".")[2] for at in (family.paths.query, family.paths.key)]
     reference = getattr(module, names[0]).weight
     for name in names:
         delattr(module, name)
-    shell = _SHELLS.get(model.config.model_type, _LowRankAttention)
+    above, _, output_name = family.paths.output.rpartition(".")
+    usual = _WithOutput if above == family.paths.attention else _LowRankAttention
+    shell = _SHELLS.get(model.config.model_type, usual)
     original = type(module)
     module.__class__ = type(original.__name__, (shell, original), {"__module__": __name__})
-    module.value_name = family.paths.value.rpartition(".")[2]
+    module.value_name, module.output_name = family.paths.value.rpartition(".")[2], output_name
     module.through_interface = family.dropout is None
+    if not hasattr(module, "attention_head_size"):
+        module.attention_head_size = module.head_dim
     module.scaling = module.attention_head_size**-0.5
     module.scores = scores.to(reference.device, reference.dtype)
 

@@ -92,8 +92,8 @@ def find_projections(
     """
     if family.paths is None:
         raise ModelSupportError(
-            f"where {family.name} keeps its queries, keys and values is not known; "
-            "run `headroles models` for the families whose projections are"
+            f"{family.name} keeps its queries, keys and values in no linear maps, or in places "
+            "that are not known; run `headroles models` for families whose places are"
         )
     kept = kept_heads(base_model.config, n_heads)
     return tuple(_of_layer(base_model, family, layer, heads) for layer, heads in enumerate(kept))

@@ -7,15 +7,18 @@ read one, the model is made whole, loses these heads, and then takes the weights
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import transformers
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import MODEL_MAPPING, AutoModel, PreTrainedConfig, PreTrainedModel
 
 from headroles import storage
 from headroles.errors import ModelError, ModelSupportError
+from headroles.models.families import is_encoder_decoder
 from headroles.models.kept_heads import Head, pruned_heads
 from headroles.models.quiet import quiet_transformers
 from headroles.models.surgery import remove_those_of, removed_from, zero_heads
@@ -24,10 +27,42 @@ from headroles.models.surgery import remove_those_of, removed_from, zero_heads
 def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
     """What reads weights by ``from_pretrained``: ``auto``, or a class that lacks the same heads.
 
+    Of an encoder-decoder AutoModel is to read the encoder alone: the class has no decoder.
+
     Raises ModelSupportError for a model without some heads that transformers has no class for.
     """
     pruned = pruned_heads(config)
-    return _without_heads(one_of(auto, config), pruned) if pruned else auto
+    if auto is AutoModel and is_encoder_decoder(config) and type(config) in auto._model_mapping:
+        kind = _without_decoder(one_of(auto, config), config)
+    elif pruned:
+        kind = one_of(auto, config)
+    else:
+        return auto
+    return _without_heads(kind, pruned) if pruned else kind
+
+
+def _without_decoder(
+    kind: type[PreTrainedModel], config: PreTrainedConfig
+) -> type[PreTrainedModel]:
+    """The class that wrote an encoder alone, or ``kind``, whose models lose their decoder."""
+    named = getattr(sys.modules[kind.__module__], (config.architectures or ["none"])[0], None)
+    if isinstance(named, type) and not _takes_decoder_inputs(named):
+        return named
+
+    def make(self: Any, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
+        kind.__init__(self, config, *given, **named)
+        del self.decoder
+        for name in ("_tied_weights_keys", "all_tied_weights_keys"):
+            tied = getattr(self, name, None) or {}
+            own = {one: other for one, other in tied.items() if not one.startswith("decoder.")}
+            setattr(self, name, own)
+
+    own = {"__init__": make, "__module__": kind.__module__}
+    return type(kind.__name__, (kind,), own)
+
+
+def _takes_decoder_inputs(kind: Any) -> bool:
+    return "decoder_input_ids" in inspect.signature(kind.forward).parameters
 
 
 def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
@@ -54,7 +89,8 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
     Raises ModelSupportError for one that transformers does not have.
     """
     named = (config.architectures or ["none"])[0]
-    found = getattr(transformers, named, None)
+    beside = sys.modules.get(getattr(MODEL_MAPPING.get(type(config), None), "__module__", ""))
+    found = getattr(transformers, named, None) or getattr(beside, named, None)
     if not (isinstance(found, type) and issubclass(found, PreTrainedModel)):
         raise ModelSupportError(
             f"the configuration was written by {named}, which is no model class that "

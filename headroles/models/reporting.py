@@ -1,7 +1,7 @@
 """Where attention weights are seen: what a forward pass reports them to, and how it comes to.
 
 Families with an attention interface get one that reports; of others the input of the dropout that
-weights go through is reported.
+weights go through is reported, or what they return (`models.returned`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedM
 from transformers.masking_utils import eager_mask
 
 from headroles.errors import ModelSupportError
-from headroles.models.families import Family, dropout_sites
+from headroles.models.families import Family, dropout_sites, longest_input
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
 # A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
@@ -30,7 +30,7 @@ OnLayer = Callable[[int, Tensor], None]
 queries sum to 1 over real keys. Rows of padding mean nothing."""
 
 
-class _LastLayerRead(Exception):
+class LastLayerRead(Exception):
     """Ends a forward pass that has nothing more to give."""
 
 
@@ -52,7 +52,7 @@ class Pass:
         self.on_layer(self.layers_read, weights)
         self.layers_read += 1
         if self.layers_read == self.n_layers:
-            raise _LastLayerRead
+            raise LastLayerRead
 
 
 _current: ContextVar[Pass | None] = ContextVar("headroles_pass", default=None)
@@ -63,7 +63,7 @@ def run_pass(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: Pa
     token = _current.set(this_pass)
     try:
         model(**inputs)
-    except _LastLayerRead:
+    except LastLayerRead:
         pass
     finally:
         _current.reset(token)
@@ -119,9 +119,23 @@ def _mask_of_padding(
 
 
 def _report_dropout_input(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    report_weights(inputs[0])
+
+
+def report_weights(weights: Tensor) -> bool:
+    """Hand the weights of the next layer to the pass in progress; False where there is none."""
     this_pass = _current.get()
     if this_pass is not None:
-        this_pass.take(inputs[0])
+        this_pass.take(weights)
+    return this_pass is not None
+
+
+def trial_inputs(base: PreTrainedModel, n: int) -> dict[str, Tensor]:
+    """``n`` short sequences of the pieces that a model has embeddings for."""
+    width = min(8, longest_input(base, base.config) or 8)
+    size = cast(nn.Embedding, base.get_input_embeddings()).weight.shape[0]
+    ids = torch.arange(8, 8 + n * width, device=base.device).view(n, width) % size
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
 def _attend_and_report(
@@ -142,6 +156,8 @@ def _attend_and_report(
         scaling = query.shape[-1] ** -0.5
     groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
     weights = torch.matmul(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
+    if kwargs.get("position_bias") is not None:
+        weights.add_(kwargs["position_bias"])
     if attention_mask is not None:
         weights.add_(attention_mask)
     weights = torch.softmax(weights, dim=-1, dtype=torch.float32)
@@ -149,7 +165,7 @@ def _attend_and_report(
     if this_pass is not None:
         if this_pass.is_trial:
             _refuse_unknown_window(module, kwargs.get("sliding_window"))
-            own = _own_weights(module, query, key, value, attention_mask, scaling)
+            own = _own_weights(module, query, key, value, attention_mask, scaling, kwargs)
             _refuse_difference(module, weights, own)
         this_pass.take(weights)
     mixed = torch.matmul(weights.to(value.dtype), _repeat_heads(value, groups))
@@ -168,12 +184,14 @@ def _own_weights(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float,
+    others: dict[str, Any],
 ) -> Tensor | None:
     """The weights by the eager attention of the module's own source file, None without one."""
     eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
     if eager is None:
         return None
-    weights = eager(module, query, key, value, attention_mask, scaling=scaling, dropout=0.0)[1]
+    given = {**others, "scaling": scaling, "dropout": 0.0}
+    weights = eager(module, query, key, value, attention_mask, **given)[1]
     return weights if isinstance(weights, Tensor) else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import nn
@@ -12,7 +11,7 @@ from transformers import PreTrainedModel
 from headroles.errors import ModelSupportError
 from headroles.models.collaborative import saved_whole
 from headroles.models.factorisation import Factors, ScoreMaps
-from headroles.models.families import Family, find_family
+from headroles.models.families import Family, encoder_of, find_family
 from headroles.models.low_rank import is_low_rank, make_scores, replace_scores
 from headroles.models.projections import LayerProjections, find_projections
 
@@ -38,7 +37,7 @@ def find_sites(model: PreTrainedModel, n_heads: int) -> tuple[Site, ...]:
     Raises ModelSupportError for families with position terms in their scores, for models whose
     queries and keys are of low rank already, and as `find_projections`.
     """
-    base, family = cast(PreTrainedModel, model.base_model), find_family(model)
+    base, family = encoder_of(model), find_family(model)
     refuse_positions(family)
     if any(map(is_low_rank, base.modules())):
         raise ModelSupportError(
@@ -67,6 +66,11 @@ def _site(paths: dict[nn.Module, str], layers: list[int], found: LayerProjection
 
 def refuse_positions(family: Family) -> None:
     """Raise ModelSupportError for a family whose scores are not of queries and keys alone."""
+    if family.has_own_forward:
+        raise ModelSupportError(
+            f"the attention of {family.name} cannot be run with shared queries and keys; families "
+            "whose attention can are BERT, RoBERTa, DistilBERT or BART"
+        )
     if family.positions:
         raise ModelSupportError(
             f"the attention scores of {family.name} have {family.positions}, so they are not of "

@@ -6,6 +6,7 @@ the output projection stays), and is smaller. Layers may lose all their heads.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError, UsageError
-from headroles.models.families import Family, Paths, find_family
+from headroles.models.families import Family, Paths, encoder_of, find_family
 from headroles.models.kept_heads import (
     Head,
     by_layer,
@@ -27,6 +28,7 @@ from headroles.models.kept_heads import (
 from headroles.models.linears import take
 from headroles.models.low_rank import is_low_rank
 from headroles.models.projections import LayerProjections, PathFinder, find_projections
+from headroles.models.reporting import report_weights
 
 _COUNTS = ("num_attention_heads", "n_heads", "num_heads")
 """What attention modules call the number of their heads, where they know it."""
@@ -42,19 +44,26 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
             without the same head of the other layers.
         ModelSupportError: a family whose projections are not known, or heads that the model mixes.
     """
-    family, config = find_family(model), model.config
+    family, base = find_family(model), encoder_of(model)
+    config = base.config
     n_heads = config.num_attention_heads
     wanted = list(heads)
     check_heads(wanted, config.num_hidden_layers, n_heads)
     gone = pruned_heads(config)
     wanted += [(layer, head) for layer, own in gone.items() for head in own]
-    _cut(cast(PreTrainedModel, model.base_model), family, wanted, n_heads)
-    config.pruned_heads = to_record(by_layer(wanted))
+    _cut(base, family, wanted, n_heads)
+    _record(model, to_record(by_layer(wanted)))
+
+
+def _record(model: PreTrainedModel, pruned: dict[str, list[int]]) -> None:
+    """Name the heads that are gone in the configuration, and in the copy that an encoder has."""
+    for config in (model.config, encoder_of(model).config):
+        config.pruned_heads = pruned
 
 
 def remove_those_of(model: PreTrainedModel, pruned: dict[int, tuple[int, ...]]) -> None:
     """Take out of a model with all its heads those that a configuration names."""
-    model.config.pruned_heads = {}
+    _record(model, {})
     remove_heads(model, [(layer, head) for layer, own in pruned.items() for head in own])
 
 
@@ -63,8 +72,8 @@ def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
 
     Any program can read such a model. Raises as `remove_heads` does.
     """
-    base = cast(PreTrainedModel, model.base_model)
-    family, config = find_family(model), model.config
+    family, base = find_family(model), encoder_of(model)
+    config = base.config
     wanted = list(heads)
     check_heads(wanted, config.num_hidden_layers, config.num_attention_heads)
     projections = find_projections(base, family, config.num_attention_heads)
@@ -81,6 +90,10 @@ def _cut(base: PreTrainedModel, family: Family, wanted: list[Head], n_heads: int
     _refuse_part_of_shared(projections, wanted)
     removed = by_layer(wanted)
     done: set[int] = set()
+    if family.position_embedding and removed:
+        _give_all_layers_a_bias(
+            family, [PathFinder(base, family, k) for k in range(len(projections))]
+        )
     for layer, found in enumerate(projections):
         kept = [
             place for place, head in enumerate(found.heads) if head not in removed.get(layer, ())
@@ -124,6 +137,8 @@ def _cut_layer(find: PathFinder, found: LayerProjections, kept: list[int]) -> No
         attention.scores.keep(kept)
     for path, numbers in rows.items():
         _replace(find, path, take(find.linear(path), numbers, dim=0))
+    if find.family.position_embedding:
+        _cut_position_embedding(attention, find.family.position_embedding, kept)
     for path in filter(None, (paths.query_bias, paths.value_bias)):
         values = cast(nn.Parameter, find.parameter(path)).data[found.columns[kept].flatten()]
         _replace(find, path, nn.Parameter(values))
@@ -187,8 +202,33 @@ def _tell(
         attention.register_forward_pre_hook(
             partial(_take_position_bias, family.position_bias, tuple(kept)), with_kwargs=True
         )
-    if not kept and family.dropout is not None:
+    if not kept and (family.dropout is not None or family.has_own_forward):
         attention.forward = partial(_attend_to_nothing, attention, family)
+
+
+def _give_all_layers_a_bias(family: Family, finders: Sequence[PathFinder]) -> None:
+    """Let every layer make the bias of its own heads, where the first made that of all layers."""
+    attentions: list[Any] = [find.module(cast(Paths, family.paths).attention) for find in finders]
+    for attention in attentions[1:]:
+        if not getattr(attention, family.position_embedding, None):
+            own = copy.deepcopy(getattr(attentions[0], family.position_embedding))
+            setattr(attention, family.position_embedding, own)
+            attention.has_relative_attention_bias = True
+            attention.register_forward_pre_hook(_make_own_bias, with_kwargs=True)
+
+
+def _make_own_bias(
+    module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return given, {**named, "position_bias": None}
+
+
+def _cut_position_embedding(attention: nn.Module, name: str, kept: list[int]) -> None:
+    embedding: nn.Embedding = getattr(attention, name)
+    embedding.weight = nn.Parameter(
+        embedding.weight.detach()[:, kept], embedding.weight.requires_grad
+    )
+    embedding.embedding_dim = len(kept)
 
 
 def _take_position_bias(
@@ -211,17 +251,26 @@ _PLACE_OF_POSITION_BIAS = 2
 
 
 def _attend_to_nothing(
-    attention: Any, family: Family, hidden_states: Tensor, *_: Any, **__: Any
-) -> tuple[Tensor, ...]:
+    attention: Any,
+    family: Family,
+    hidden_states: Tensor,
+    *_: Any,
+    output_attentions: bool = False,
+    **__: Any,
+) -> tuple[Tensor | None, ...]:
     """The forward of a module without heads, of families whose own cannot do without one."""
     batch, width = hidden_states.shape[:2]
-    attention.dropout(hidden_states.new_zeros(batch, 0, width, width))
+    weights = hidden_states.new_zeros(batch, 0, width, width)
+    if family.dropout is not None:
+        attention.dropout(weights)
+    elif not family.returns:
+        report_weights(weights)
     nothing = hidden_states.new_zeros(batch, width, 0)
-    inside = cast(Paths, family.paths).output.startswith(cast(Paths, family.paths).attention + ".")
-    if inside:
-        output = getattr(attention, cast(Paths, family.paths).output.rpartition(".")[2])
-        return (output(nothing),)
-    return nothing, None  # type: ignore[return-value]
+    above, _dot, name = cast(Paths, family.paths).output.rpartition(".")
+    if above != cast(Paths, family.paths).attention:
+        return nothing, None
+    output = getattr(attention, name)(nothing)
+    return (output, weights) if output_attentions else (output, None)
 
 
 def removed_from(model: PreTrainedModel) -> list[Head]:
@@ -231,5 +280,6 @@ def removed_from(model: PreTrainedModel) -> list[Head]:
 
 def heads_of(model: PreTrainedModel) -> list[Head]:
     """The heads that ``model`` has, as (layer, head)."""
-    kept = kept_heads(model.config, model.config.num_attention_heads)
+    config = encoder_of(model).config
+    kept = kept_heads(config, config.num_attention_heads)
     return [(layer, head) for layer, own in enumerate(kept) for head in own]

@@ -20,7 +20,7 @@ from transformers import (
 
 from headroles.errors import ModelError
 from headroles.models.collaborative import is_collaborative, load_collaborative
-from headroles.models.families import refuse_unsupported
+from headroles.models.families import encoder_of, is_encoder_decoder, refuse_unsupported
 from headroles.models.folders import cure_of_config, cure_of_weights, refuse_absurd_sizes
 from headroles.models.hub import where_to_look
 from headroles.models.options import ModelOptions
@@ -42,6 +42,7 @@ _UNUSED_PARTS = {
     MASKED_LM: ("pooler.", "position_ids"),
 }
 _OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")
+_OF_A_DECODER = re.compile(r"\bdecoder\.")
 _HUB_ID_PARTS = 2  # owner/name
 
 
@@ -64,6 +65,8 @@ def read_model(
     _refuse_lacking(network, name, report, head)
     model = as_published(network)
     cast(nn.Module, model).eval()
+    if head == ENCODER and is_encoder_decoder(config):
+        model = encoder_of(model)
     return model, _unused_layers(report["unexpected_keys"])
 
 
@@ -98,7 +101,7 @@ def _refuse_lacking(
     """Raise ModelError for weights that would be random, and are not among the unused parts."""
     missing = sorted(report["missing_keys"])
     missing += sorted(f"{key} of another shape" for key, *_ in report["mismatched_keys"])
-    lacking = [key for key in missing if not is_unused(key, head)]
+    lacking = [key for key in missing if not (is_unused(key, head) or _is_computed(key, network))]
     if head and lacking and not any(_is_of_encoder(key, network) for key in lacking):
         raise headless(name, head, f"{', '.join(lacking[:3])} would be random")
     if lacking:
@@ -109,12 +112,18 @@ def _refuse_lacking(
         )
 
 
+def _is_computed(key: str, network: PreTrainedModel) -> bool:
+    """Whether a weight is made by a formula: positions as waves, which checkpoints may lack."""
+    module = network.get_submodule(key.rpartition(".")[0]) if key.endswith(".weight") else None
+    return "Sinusoidal" in type(module).__name__
+
+
 def _with_head(model: PreTrainedModel, name: str, head: str | None) -> PreTrainedModel:
     """A whole model as it was asked for. Raises ModelError if it lacks what is to be on top."""
     if head is None:
         return model
     if head == ENCODER:
-        return cast(PreTrainedModel, model.base_model)
+        return encoder_of(model)
     if not isinstance(model, one_of(_CLASSES[head], model.config)):
         raise headless(name, head, f"it is a {type(model).__name__}")
     return model
@@ -135,7 +144,9 @@ def _is_of_encoder(key: str, network: PreTrainedModel) -> bool:
 
 def _unused_layers(unexpected: Iterable[str]) -> list[str]:
     """What to know of layers that the checkpoint has and the configuration does not ask for."""
-    unused = sorted(key for key in unexpected if _OF_A_LAYER.search(key))
+    unused = sorted(
+        key for key in unexpected if _OF_A_LAYER.search(key) and not _OF_A_DECODER.search(key)
+    )
     if not unused:
         return []
     return [

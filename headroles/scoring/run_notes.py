@@ -162,6 +162,7 @@ def describe_run(provenance: dict[str, Any]) -> str:
     lines = [
         f"model   {model['model']} ({model['family']}, {provenance['layers']} layers x "
         f"{provenance['heads']} heads)",
+        *_describe_reading(provenance),
         f"corpus  {listed(corpus['files']) or 'sentences in memory'}",
         *(f"        {line}" for line in describe_folders(corpus)),
         f"        {corpus['sentences']} sentences, {corpus['documents']} documents, "
@@ -182,6 +183,18 @@ def describe_run(provenance: dict[str, Any]) -> str:
         lines.append(f"scores  rounded to {rounded}, each by at most one part in 2,048")
     lines.append(f"skipped {', '.join(skipped) if skipped else 'nothing'}\n")
     return "\n".join(lines)
+
+
+def _describe_reading(provenance: dict[str, Any]) -> Iterator[str]:
+    """Say how attention was read where it was by what the model returns."""
+    way = provenance["model"].get("read_through", "")
+    if "returned" not in way:
+        return
+    line = "        read by the attentions that the model returns"
+    if "at once" in way:
+        mib = provenance["layers"] * provenance["heads"] * 4 * 128**2 / 2**20
+        line += f", all layers at once: {mib:.1f} MiB of memory for a text of 128 tokens"
+    yield line
 
 
 def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:

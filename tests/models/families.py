@@ -8,6 +8,8 @@ import torch
 import transformers as hf
 from transformers import PreTrainedModel
 
+from headroles.models.families import FAMILIES, encoder_of
+
 LAYERS, HEADS = 3, 4
 
 _COMMON: dict[str, Any] = {
@@ -21,7 +23,31 @@ _COMMON: dict[str, Any] = {
     "initializer_range": 0.4,
 }
 
-_ONLY_EAGER = ("mpnet", "deberta", "deberta-v2", "roformer", "rembert", "megatron-bert", "splinter")
+_ONLY_EAGER = (
+    *("mpnet", "deberta", "deberta-v2", "roformer", "rembert", "megatron-bert", "splinter"),
+    *("xlm", "flaubert", "luke", "ibert", "squeezebert"),
+)
+
+_T5 = {
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": LAYERS,
+    "num_heads": HEADS,
+    "feed_forward_proj": "gated-gelu",
+}
+_BART = {
+    "d_model": 32,
+    "init_std": 0.4,
+    "encoder_layers": LAYERS,
+    "encoder_attention_heads": HEADS,
+    "encoder_ffn_dim": 48,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 2,
+    "decoder_ffn_dim": 16,
+    "decoder_start_token_id": 2,
+}
+_XLM = {"emb_dim": 32, "n_layers": LAYERS, "n_heads": HEADS, "pad_index": 0, "embed_init_std": 0.4}
 
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": ("Bert", {}),
@@ -46,13 +72,47 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "roformer": ("RoFormer", {"embedding_size": 16}),
     "rembert": ("RemBert", {"input_embedding_size": 16, "output_embedding_size": 16}),
     "megatron-bert": ("MegatronBert", {}),
+    "t5": ("T5", _T5),
+    "mt5": ("MT5", _T5),
+    "umt5": ("UMT5", _T5),
+    "bart": ("Bart", _BART),
+    "mbart": ("MBart", _BART),
+    "marian": ("Marian", _BART),
+    "m2m_100": ("M2M100", _BART),
+    "pegasus": ("Pegasus", _BART),
+    "blenderbot": ("Blenderbot", _BART),
+    "blenderbot-small": ("BlenderbotSmall", _BART),
+    "plbart": ("PLBart", _BART),
+    "xlm": ("XLM", _XLM),
+    "flaubert": ("Flaubert", _XLM),
+    "ibert": ("IBert", {}),
+    "squeezebert": ("SqueezeBert", {"embedding_size": 32}),
+    "luke": ("Luke", {"entity_vocab_size": 10, "entity_emb_size": 8}),
+    "xmod": ("Xmod", {"languages": ["en_XX", "de_DE"], "default_language": "en_XX"}),
 }
+HALVES = tuple(kind for kind, (_, options) in CONFIGS.items() if options in (_T5, _BART))
+"""Encoders of encoder-decoders."""
+PROJECTED = tuple(kind for kind in CONFIGS if FAMILIES[kind].paths is not None)
+"""Families whose projections are known."""
+
+
+def make_whole(kind: str, task: str = "Model", attention: str = "eager") -> PreTrainedModel:
+    """A model of ``kind`` with random weights, an encoder-decoder with its decoder."""
+    return _make(kind, task, attention, 0)
 
 
 def make_model(
     kind: str, task: str = "Model", attention: str = "eager", seed: int = 0
 ) -> PreTrainedModel:
-    """A model of ``kind`` with random weights, ready to be read."""
+    """A model of ``kind`` with random weights, ready to be read; of some the encoder alone."""
+    return (
+        encoder_of(_make(kind, task, attention, seed))
+        if kind in HALVES
+        else (_make(kind, task, attention, seed))
+    )
+
+
+def _make(kind: str, task: str, attention: str, seed: int) -> PreTrainedModel:
     name, options = CONFIGS[kind]
     config = getattr(hf, f"{name}Config")(**{**_COMMON, **options})
     if kind in _ONLY_EAGER:

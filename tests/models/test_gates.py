@@ -18,7 +18,7 @@ from headroles.models.gates import (
 )
 from headroles.models.surgery import remove_heads, zero_heads
 from headroles.models.values import ValueReader
-from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
+from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.models.test_surgery import (
     A_LAYER,
     IN_FLOAT32,
@@ -33,7 +33,7 @@ from tests.rounding import DOUBLE, assert_same_outputs
 
 MASK = INPUTS["attention_mask"]
 # Attention is not equal where queries are 0, as positions have a say of their own.
-WITH_POSITION_BIAS = ("mpnet", "deberta", "deberta-v2")
+WITH_POSITION_BIAS = ("mpnet", "deberta", "deberta-v2", "t5", "mt5", "umt5")
 
 
 def closed(heads: list[tuple[int, int]]) -> Tensor:
@@ -49,7 +49,7 @@ def loss_of(model: PreTrainedModel) -> Tensor:
     return (torch.tanh(states).sum(-1) * MASK).sum(-1)
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", PROJECTED)
 class TestEveryFamily:
     def test_open_gates_change_nothing(self, kind: str) -> None:
         model = make_rich(kind)

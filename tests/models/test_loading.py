@@ -21,21 +21,26 @@ from transformers import (
     BertForSequenceClassification,
     BertModel,
     BigBirdConfig,
+    CanineConfig,
     GPT2Config,
+    LEDConfig,
     LlamaConfig,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
-    T5Config,
+    WhisperConfig,
+    XmodConfig,
 )
 
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
-from headroles.models import hub
+from headroles.models import encoder_of, hub, open_reader
 from headroles.models.loading import choose_device, load_encoder, weight_digest
 from headroles.models.options import ModelOptions
+from headroles.models.weights import ENCODER, read_model
 from tests.conftest import make_bert, make_tokenizer
+from tests.models.families import make_whole
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
 
@@ -203,8 +208,11 @@ class TestConfiguration:
             (GPT2Config(), "gpt2 is a decoder"),
             (LlamaConfig(), "llama is a decoder"),
             (BertConfig(is_decoder=True), "bert is a decoder"),
-            (T5Config(), "t5 is an encoder-decoder"),
-            (BartConfig(), "bart is an encoder-decoder"),
+            (BartConfig(is_decoder=True), "bart is a decoder"),
+            (WhisperConfig(), "whisper is an encoder-decoder whose encoder does not read text"),
+            (LEDConfig(), "led models cannot be scored: its windowed attention"),
+            (CanineConfig(), "canine models cannot be scored: its deep layers attend between"),
+            (XmodConfig(), r"xmod .* language: set default_language .* \(en_XX\)"),
             (BigBirdConfig(), "big_bird models cannot be scored: its block-sparse attention"),
         ],
         ids=lambda value: value.model_type if isinstance(value, PreTrainedConfig) else "",
@@ -483,3 +491,61 @@ class TestHub:
     ) -> None:
         monkeypatch.setattr("headroles.models.hub.getproxies", lambda: {"https": "http://p:1"})
         assert hub.hub_answers()
+
+
+class TestEncodersOfEncoderDecoders:
+    """Loaded alone, from a folder of the whole model, with a task on top, or of the encoder."""
+
+    @pytest.mark.parametrize(
+        ("kind", "task"),
+        [
+            ("t5", "Model"),
+            ("t5", "ForConditionalGeneration"),
+            ("t5", "EncoderModel"),
+            ("t5", "ForTokenClassification"),
+            ("umt5", "ForSequenceClassification"),
+            ("bart", "Model"),
+            ("bart", "ForConditionalGeneration"),
+            ("bart", "ForSequenceClassification"),
+            ("marian", "MTModel"),
+            ("m2m_100", "ForConditionalGeneration"),
+        ],
+    )
+    def test_the_decoder_is_not_loaded(self, tmp_path: Path, kind: str, task: str) -> None:
+        whole = make_whole(kind, task)
+        whole.save_pretrained(tmp_path / "whole")
+        encoder_of(whole).save_pretrained(tmp_path / "alone")
+        inputs = {"input_ids": torch.arange(5, 17)[None]}
+        expected = encoder_of(whole)(**inputs)[0]
+        for name in ("whole", "alone"):
+            loaded, notes = read_model(str(tmp_path / name), ModelOptions(), ENCODER)
+            assert notes == []
+            assert type(loaded) is type(encoder_of(whole))
+            torch.testing.assert_close(loaded(**inputs)[0], expected, rtol=0, atol=1e-5)
+            assert weight_digest(loaded) == weight_digest(encoder_of(whole))
+
+    def test_a_loaded_model_is_the_same_model_as_its_folder(self, tmp_path: Path) -> None:
+        whole = make_whole("bart", "ForConditionalGeneration")
+        whole.resize_token_embeddings(128)
+        whole.save_pretrained(tmp_path)
+        loaded, folder = (
+            load_encoder(model, ModelOptions(tokenizer=make_tokenizer()))
+            for model in (whole, str(tmp_path))
+        )
+        for what in ("weights_sha256", "config_sha256"):
+            assert loaded.description[what] == folder.description[what]
+
+    def test_its_own_weights_must_be_there(self, tmp_path: Path) -> None:
+        whole = make_whole("bart")
+        state = {name: one for name, one in whole.state_dict().items() if "fc1" not in name}
+        whole.save_pretrained(tmp_path, state_dict=state)
+        with pytest.raises(
+            ModelError, match=r"lacks weights of its encoder \(encoder.layers.0.fc1"
+        ):
+            read_model(str(tmp_path), ModelOptions(), ENCODER)
+
+    def test_decoders_that_were_taken_out_are_refused(self) -> None:
+        bart, t5 = make_whole("bart"), make_whole("t5")
+        for decoder, found in ((bart.decoder, "see only what precedes"), (t5.decoder, "decoder")):
+            with pytest.raises(ModelSupportError, match=found), open_reader(decoder):
+                pass

@@ -16,13 +16,14 @@ from headroles.models.factorisation import METHODS, Moments, factorise
 from headroles.models.inputs import collect_moments
 from headroles.models.sites import find_sites, install
 from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
-from tests.models.families import CONFIGS, HEADS, LAYERS, make_model
+from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.models.test_attention import LENGTHS, make_inputs
 from tests.models.test_surgery import A_LAYER, SOME, of_family
 from tests.rounding import DOUBLE, SUMS, assert_same_outputs
 
-PLAIN = [kind for kind in CONFIGS if not FAMILIES[kind].positions]
-OTHERS = [kind for kind in CONFIGS if FAMILIES[kind].positions]
+OF_ITS_OWN = [kind for kind in PROJECTED if FAMILIES[kind].has_own_forward]
+PLAIN = [kind for kind in PROJECTED if not (FAMILIES[kind].positions or kind in OF_ITS_OWN)]
+OTHERS = [kind for kind in PROJECTED if FAMILIES[kind].positions and kind not in OF_ITS_OWN]
 
 
 def with_biases(kind: str, task: str = "Model", attention: str = "sdpa") -> PreTrainedModel:
@@ -68,7 +69,7 @@ def weights_of(model: PreTrainedModel) -> list[Tensor]:
 
 def test_families_with_position_terms_are_known() -> None:
     rotary = ["modernbert", "nomic_bert", "eurobert", "roformer"]
-    assert sorted(OTHERS) == sorted([*rotary, "mpnet", "deberta", "deberta-v2"])
+    assert sorted(OTHERS) == sorted([*rotary, "mpnet", "deberta", "deberta-v2", "t5", "mt5"])
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -168,6 +169,12 @@ def test_a_model_without_any_head_is_refused() -> None:
 @pytest.mark.parametrize("kind", OTHERS)
 def test_position_terms_are_refused_by_name(kind: str) -> None:
     with pytest.raises(ModelSupportError, match=f"{FAMILIES[kind].name} have .*position"):
+        find_sites(make_model(kind), HEADS)
+
+
+@pytest.mark.parametrize("kind", OF_ITS_OWN)
+def test_attention_that_cannot_be_rebuilt_is_refused_by_name(kind: str) -> None:
+    with pytest.raises(ModelSupportError, match=f"{FAMILIES[kind].name} cannot be run with shared"):
         find_sites(make_model(kind), HEADS)
 
 

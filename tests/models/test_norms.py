@@ -11,7 +11,7 @@ from headroles.models.norms import NormReader
 from headroles.models.projections import LayerProjections, Projection
 from headroles.models.surgery import remove_heads
 from headroles.models.values import ValueReader
-from tests.models.families import CONFIGS, HEADS, make_model
+from tests.models.families import HEADS, PROJECTED, make_model
 from tests.models.test_projections import INPUTS, LAYER, inputs_of, projections_of, weights_of
 from tests.rounding import SUMS, assert_same_outputs
 
@@ -37,7 +37,7 @@ def layer_norms_of(kind: str, model: nn.Module) -> Tensor:
     return layers[LAYER[kind]][0]
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", PROJECTED)
 def test_every_family(kind: str) -> None:
     """The vectors of all heads and keys add up to the output; norms are their lengths."""
     model = make_model(kind)

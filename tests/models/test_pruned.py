@@ -21,7 +21,7 @@ from headroles.models.loading import load_encoder
 from headroles.models.pruned import save_model
 from headroles.models.surgery import remove_heads, removed_from
 from tests.conftest import make_bert, make_tokenizer
-from tests.models.families import CONFIGS, make_model
+from tests.models.families import PROJECTED, make_model
 from tests.models.test_surgery import INPUTS, SOME, of_family, outputs
 from tests.rounding import SUMS, assert_same_outputs, assert_same_sums, sizes_of_scores
 from tests.tasks.conftest import make_task_model
@@ -38,7 +38,7 @@ def pruned_folder(tmp_path: Path) -> Path:
     return save_model(model, make_tokenizer(), tmp_path / "pruned")
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", PROJECTED)
 class TestEveryFamily:
     def test_is_read_as_it_was(self, kind: str, tmp_path: Path) -> None:
         model = make_model(kind, attention="sdpa")

@@ -16,7 +16,7 @@ from headroles.errors import ModelError
 from headroles.models.gates import HeadSites
 from headroles.models.surgery import heads_of, remove_heads
 from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights, weights_of_heads
-from tests.models.families import CONFIGS, HEADS
+from tests.models.families import HEADS, PROJECTED
 from tests.models.test_surgery import SOME, make_rich, of_family
 from tests.tasks.conftest import make_task_model
 
@@ -95,7 +95,7 @@ def test_weights_that_are_not_finite() -> None:
         trained(TuningRecipe(epochs=3, learning_rate=1e30, seed=0))
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", PROJECTED)
 def test_heads_that_stay_keep_their_weights(kind: str) -> None:
     model = make_rich(kind)
     gone = of_family(kind, [*SOME, *[(1, head) for head in range(HEADS)]])

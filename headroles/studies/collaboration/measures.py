@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.models import open_reader
+from headroles.models import encoder_of, open_reader
 from headroles.passes import Budget, ExampleBatch, Passes
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
 
 def count_parameters(model: PreTrainedModel) -> int:
     """Numbers that make up the encoder."""
-    return sum(one.numel() for one in model.base_model.parameters())
+    return sum(one.numel() for one in encoder_of(model).parameters())
 
 
 def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:
@@ -122,7 +122,7 @@ def _seconds(model: PreTrainedModel, passes: Passes[_MadeUp]) -> float:
     batches = passes.batches()
     start = clock()
     with torch.inference_mode():
-        for _ in passes.run(batches, lambda batch: model.base_model(**batch.inputs)):
+        for _ in passes.run(batches, lambda batch: encoder_of(model)(**batch.inputs)):
             pass
         if model.device.type == "cuda":
             torch.cuda.synchronize()

@@ -1,0 +1,202 @@
+"""Which text encoders of the installed transformers can be read, and how exactly.
+
+python -m benchmarks.encoders [--types bert t5 ...] [--markdown]
+
+For each type of model that the mappings of transformers name, and that reads text without being a
+decoder, a small model with random weights is made and scored on the sample treebank. Its row:
+
+read through   how its attention weights are reached
+difference     the largest difference of a weight from what the model returns with
+               ``output_attentions=True`` under its own eager attention, over real tokens
+scored         examples of the sample that have a score
+why not        the reason, where the model is not read
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers.models.auto import modeling_auto
+
+import headroles as hr
+from headroles.errors import HeadRolesError
+from headroles.models import encoder_of, open_reader
+from headroles.models.families import is_decoder_only
+
+_MAPPINGS = (
+    "MASKED_LM",
+    "SEQ_TO_SEQ_CAUSAL_LM",
+    "TEXT_ENCODING",
+    "SEQUENCE_CLASSIFICATION",
+    "TOKEN_CLASSIFICATION",
+    "QUESTION_ANSWERING",
+)
+"""Tasks of which each has encoders of text."""
+_SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+_WIDTH, _LAYERS, _HEADS, _LONGEST = 32, 3, 4, 512
+_SIZES: dict[str, Any] = {
+    **dict.fromkeys(("hidden_size", "d_model", "dim", "emb_dim", "embedding_size"), _WIDTH),
+    **dict.fromkeys(("input_embedding_size", "output_embedding_size", "entity_emb_size"), _WIDTH),
+    **dict.fromkeys(("intermediate_size", "d_ff", "hidden_dim", "encoder_ffn_dim"), 48),
+    **dict.fromkeys(("decoder_ffn_dim",), 48),
+    **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layers", "encoder_layers"), _LAYERS),
+    **dict.fromkeys(("decoder_layers", "num_decoder_layers", "num_encoder_layers"), _LAYERS),
+    **dict.fromkeys(("num_attention_heads", "num_heads", "n_heads"), _HEADS),
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), _HEADS),
+    **dict.fromkeys(("num_encoder_attention_heads", "num_decoder_attention_heads"), _HEADS),
+    **dict.fromkeys(("d_kv", "head_dim"), _WIDTH // _HEADS),
+    "num_key_value_heads": _HEADS,
+    "intra_bottleneck_size": _WIDTH,
+    "max_position_embeddings": _LONGEST,
+    "pad_token_id": 0,
+    "entity_vocab_size": 10,
+    "num_local_experts": 4,
+    "num_experts": 4,
+    "default_language": "en_XX",
+}
+"""What small models have, by the names of their configurations."""
+_SPREAD = ("initializer_range", "init_std", "embed_init_std")
+_PART = ("vision", "image", "audio", "speech")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one type."""
+
+    type: str
+    read_through: str = ""
+    difference: float | None = None
+    scored: int | None = None
+    why_not: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        """The row as text."""
+        difference = "" if self.difference is None else f"{self.difference:.0e}"
+        scored = "" if self.scored is None else str(self.scored)
+        return self.type, self.read_through, difference, scored, self.why_not
+
+
+def text_encoders(types: list[str]) -> Iterator[tuple[str, type[Any]]]:
+    """Types that read text without being decoders, and the classes of their configurations."""
+    names: set[str] = set()
+    for task in _MAPPINGS:
+        names |= set(getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES"))
+    for name in sorted(types or names):
+        if name not in transformers.CONFIG_MAPPING:
+            continue
+        kind = transformers.CONFIG_MAPPING[name]
+        model = transformers.MODEL_MAPPING.get(kind, None)
+        parts = " ".join(getattr(kind, "sub_configs", {}))
+        if getattr(model, "main_input_name", "") != "input_ids" or any(map(parts.count, _PART)):
+            continue
+        yield name, kind
+
+
+def make_config(kind: type[Any], n_pieces: int) -> Any:
+    """A small configuration with the settings that ``kind`` knows."""
+    default = kind()
+    known = set(vars(default))
+    sizes = {**_SIZES, "vocab_size": n_pieces, "n_words": n_pieces}
+    sizes |= dict.fromkeys(_SPREAD, 0.2)
+    config = kind(**{name: value for name, value in sizes.items() if name in known})
+    for part in getattr(kind, "sub_configs", {}):
+        own = getattr(config, part, None)
+        if own is not None:
+            setattr(config, part, make_config(type(own), n_pieces))
+    return config
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """A tokenizer that spells words out."""
+    letters = sorted(set(hr.sample_treebank().read_text(encoding="utf-8").lower()))
+    entries = [*_SPECIALS, *letters, *(f"##{letter}" for letter in letters)]
+    vocabulary = {entry: number for number, entry in enumerate(dict.fromkeys(entries))}
+    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]", model_max_length=_LONGEST
+    )
+
+
+def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> Row | None:
+    """What becomes of a model of one type; None for a decoder."""
+    try:
+        config = make_config(kind, len(tokenizer))
+        if is_decoder_only(config):
+            return None
+        torch.manual_seed(0)
+        model = transformers.AutoModel.from_config(config, attn_implementation="eager").eval()
+    except Exception as error:
+        return Row(name, why_not=f"no small model: {_short(error)}")
+    try:
+        with open_reader(model) as reader:
+            way = reader.read_through
+            difference = _largest_difference(model, reader)
+        scores = hr.score_heads(model, hr.sample_treebank(), tokenizer=tokenizer)
+        return Row(name, way, difference, scores.values.shape[0])
+    except HeadRolesError as error:
+        return Row(name, why_not=_short(error))
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:160]
+
+
+def _largest_difference(model: PreTrainedModel, reader: Any) -> float:
+    """Over the real tokens of a batch of two sequences, the second shorter."""
+    ids = torch.arange(5, 53).view(2, 24)
+    mask = torch.ones_like(ids)
+    mask[1, 15:] = 0
+    inputs = {"input_ids": ids * mask, "attention_mask": mask}
+    ours: list[Tensor] = []
+    reader.read(inputs, lambda layer, weights: ours.append(weights.clone()))
+    model.set_attn_implementation("eager")
+    encoder = encoder_of(model)
+    with torch.no_grad():
+        theirs = encoder(**inputs, output_attentions=True).attentions
+    if model.config.model_type == "squeezebert":  # it returns what goes into the softmax
+        theirs = [one.softmax(-1) for one in theirs]
+    real = mask[:, None, :, None].bool()
+    pairs = zip(ours, theirs, strict=True)
+    return max(float(((one - other) * real).abs().max()) for one, other in pairs)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--types", nargs="*", default=[])
+    parser.add_argument("--markdown", action="store_true")
+    asked = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    transformers.logging.set_verbosity_error()
+    tokenizer = make_tokenizer()
+    mark = "| {} | {} | {} | {} | {} |" if asked.markdown else "{:<22} {:<21} {:<11} {:<7} {}"
+    print(f"transformers {transformers.__version__}, torch {torch.__version__}")
+    print(mark.format("type", "read through", "difference", "scored", "why not"))
+    if asked.markdown:
+        print(mark.format(*(["---"] * 5)))
+    found = (try_type(name, kind, tokenizer) for name, kind in text_encoders(asked.types))
+    rows = [row for row in found if row is not None]
+    for row in sorted(rows, key=lambda row: (not row.read_through, row.type)):
+        print(mark.format(*row.cells()).rstrip())
+    n_read = sum(bool(row.read_through) for row in rows)
+    print(f"\n{n_read} of {len(rows)} types are read")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Attention weights that a model returns when it is asked for them: for encoders without hooks.
+
+The modules that put the weights out are found in a trial run. From then on each hands its weights
+on as soon as it has them, and an empty tensor takes their place, so that one layer at a time is in
+memory. Where the weights cannot be seen so, those of all layers are taken from what the model
+returns, a batch at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles.errors import ModelSupportError
+from headroles.models.families import Family
+from headroles.models.reporting import LastLayerRead, Pass, report_weights, run_pass, trial_inputs
+from headroles.wording import in_one_line
+
+Inputs: TypeAlias = Mapping[str, Tensor]
+_ASKED = {"output_attentions": True}
+_TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
+_COARSE = 2e-2
+"""How far sums of rows may be from 1, and weights from those without padding, else."""
+_MATRICES = 4  # (batch, heads, query, key)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A module whose output has attention weights, at ``index`` where it is a tuple."""
+
+    module: nn.Module
+    index: int | None
+
+
+@dataclass
+class ReturnedAttention:
+    """Runs a model that returns its attention weights, and reports them."""
+
+    model: PreTrainedModel
+    places: tuple[_Place, ...]
+    asked: dict[str, bool]
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether the weights of all layers of a batch are in memory together."""
+        return not self.places
+
+    def run(self, inputs: Inputs, this_pass: Pass) -> None:
+        """Run the model on one batch, up to its last attention weights."""
+        if not self.is_at_once:
+            given: dict[str, Any] = {**inputs, **self.asked}
+            run_pass(self.model, given, this_pass)
+            return
+        try:
+            for weights in _returned(self.model, inputs):
+                this_pass.take(weights.float())
+        except LastLayerRead:
+            pass
+
+
+@contextmanager
+def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[ReturnedAttention]:
+    """A way to read what ``base`` returns; leaves the model as it was found.
+
+    Raises ModelSupportError for a model that returns no attention weights, rows that do not sum to
+    1 over real tokens, or weights that depend on the padding of a batch.
+    """
+    before = base.config._attn_implementation
+    with ExitStack() as stack:
+        if before != "eager":
+            base.set_attn_implementation("eager")
+            stack.callback(base.set_attn_implementation, before)
+        trial = _trial_inputs(base)
+        expected, places = _try_out(base, trial, family)
+        _refuse_other_rows(expected, trial["attention_mask"], family)
+        _refuse_dependence_on_padding(base, expected, trial, family)
+        hooks = stack.enter_context(ExitStack())
+        for place in dict.fromkeys(places):
+            hooks.callback(place.module.register_forward_hook(_reporting(place.index)).remove)
+        found = _first_that_reads(base, places, trial, expected)
+        if found.is_at_once:
+            hooks.close()
+        yield found
+
+
+def _first_that_reads(
+    base: PreTrainedModel, places: tuple[_Place, ...], trial: Inputs, expected: list[Tensor]
+) -> ReturnedAttention:
+    """Layer by layer where that gives what the model returns, best without keeping anything."""
+    for asked in ({}, _ASKED) if places else ():
+        found = ReturnedAttention(base, places, asked)
+        layers: list[Tensor] = []
+
+        def keep(layer: int, weights: Tensor, layers: list[Tensor] = layers) -> None:
+            layers.append(weights)
+
+        try:
+            found.run(trial, Pass(keep, len(expected)))
+        except Exception:  # noqa: S112  # whatever the model does with an empty tensor
+            continue
+        if len(layers) == len(expected) and all(map(torch.equal, layers, expected)):
+            return found
+    return ReturnedAttention(base, (), _ASKED)
+
+
+def _trial_inputs(base: PreTrainedModel) -> dict[str, Tensor]:
+    """Two sequences of which the second has padding."""
+    trial = trial_inputs(base, 2)
+    ids, mask = trial["input_ids"], trial["attention_mask"]
+    mask[1, ids.shape[1] // 2 + 1 :] = 0
+    ids[mask == 0] = getattr(base.config, "pad_token_id", None) or 0
+    return trial
+
+
+def _returned(base: PreTrainedModel, inputs: Inputs) -> list[Tensor]:
+    outputs = base(**inputs, **_ASKED)
+    found: Any = getattr(outputs, "attentions", None)
+    return list(found) if isinstance(found, tuple | list) else []
+
+
+def _try_out(
+    base: PreTrainedModel, trial: Inputs, family: Family
+) -> tuple[list[Tensor], tuple[_Place, ...]]:
+    """What the model returns, and the modules that put it out; none where they are not known."""
+    seen: dict[int, _Place] = {}
+    alive: list[Any] = []  # so that no other tensor gets the number of one that is gone
+
+    def note(module: nn.Module, inputs: Any, output: Any) -> None:
+        alive.append(output)
+        parts = enumerate(output) if isinstance(output, tuple | list) else [(None, output)]
+        for index, part in parts:
+            if isinstance(part, Tensor) and part.dim() == _MATRICES:
+                seen.setdefault(id(part), _Place(module, index))
+
+    handles = [
+        module.register_forward_hook(note) for module in base.modules() if module is not base
+    ]
+    try:
+        weights = _returned(base, trial)
+    except Exception as error:
+        raise ModelSupportError(
+            f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
+        ) from error
+    finally:
+        for handle in handles:
+            handle.remove()
+    if not weights or not all(isinstance(one, Tensor) for one in weights):
+        raise ModelSupportError(
+            f"{family.name} has no attention interface that can be read, and returns no attentions "
+            "with output_attentions=True; run `headroles models` for what can be scored"
+        )
+    found = [seen.get(id(one)) for one in weights]
+    places = () if None in found else tuple(place for place in found if place is not None)
+    return [one.detach().float() for one in weights], places
+
+
+def _reporting(index: int | None) -> Any:
+    def report(module: nn.Module, inputs: Any, output: Any) -> Any:
+        weights = output if index is None else output[index]
+        if not isinstance(weights, Tensor) or not report_weights(weights.float()):
+            return None
+        nothing = weights.new_empty(0)
+        if index is None:
+            return nothing
+        return type(output)([*output[:index], nothing, *output[index + 1 :]])
+
+    return report
+
+
+def _refuse_other_rows(layers: list[Tensor], mask: Tensor, family: Family) -> None:
+    """Raise ModelSupportError unless rows of real tokens sum to 1 over real tokens."""
+    real = mask.bool()
+    for layer, weights in enumerate(layers):
+        if weights.dim() != _MATRICES or weights.shape[0::3] != mask.shape:
+            raise ModelSupportError(
+                f"{family.name} returns attentions of shape {tuple(weights.shape)} in layer "
+                f"{layer} for {mask.shape[0]} sequences of {mask.shape[1]} tokens; "
+                "(batch, heads, query, key) can be read"
+            )
+        sums = (weights * real[:, None, None]).sum(-1).movedim(1, -1)[real]
+        least, most = float(sums.min()), float(sums.max())
+        tolerance = _COARSE
+        if least < 0 or most > 1 + tolerance or least < 1 - tolerance or float(weights.min()) < 0:
+            raise ModelSupportError(
+                f"{family.name}: rows of attention in layer {layer} sum to {least:.3g} to "
+                f"{most:.3g} over the tokens, not to 1{_cure(least, most)}"
+            )
+
+
+def _cure(least: float, most: float) -> str:
+    if least < 0 or most > 1 + _COARSE:
+        return "; what the model returns are no attention weights"
+    return (
+        ", as where part of the attention goes to a sink that is no token. To read it, compute "
+        "the weights yourself and either divide rows by their sums, or count the sink as a key"
+    )
+
+
+def _refuse_dependence_on_padding(
+    base: PreTrainedModel, layers: list[Tensor], trial: Inputs, family: Family
+) -> None:
+    """Raise ModelSupportError where a sequence has other weights beside a longer one."""
+    length = int(trial["attention_mask"][1].sum())
+    alone = _returned(base, {name: values[1:, :length] for name, values in trial.items()})
+    for layer, (weights, own) in enumerate(zip(layers, alone, strict=True)):
+        together = weights[1:, :, :length, :length]
+        tolerance = _TOLERANCE.get(base.dtype, _COARSE)
+        if not torch.allclose(together, own.float(), rtol=0, atol=tolerance):
+            raise ModelSupportError(
+                f"{family.name}: the attention of layer {layer} depends on the padding of a "
+                "batch, so scores would depend on the neighbours of a sentence"
+            )
