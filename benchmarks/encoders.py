@@ -154,7 +154,7 @@ def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> 
 
 
 def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:160]
+    return " ".join(str(error).split())[:240]
 
 
 def _largest_difference(model: PreTrainedModel, reader: Any) -> float:
