@@ -73,6 +73,7 @@ from .resampling import (
     step_down_max_t as step_down_max_t,
 )
 from .sample import Sample as Sample
+from .skewed import skewed_interval as skewed_interval
 from .summing import MeansInBlocks as MeansInBlocks
 from .summing import MomentsInBlocks as MomentsInBlocks
 from .summing import SummedSample as SummedSample

@@ -96,11 +96,12 @@ def role_importance_page(folder: Path) -> Page:
     less = int((is_found & (frame["removed_difference"] < 0)).sum())
     answer = (
         f"For {more} of {len(frame)} roles the loss without their heads was shown to be larger "
-        f"than without as many other heads of the same layers, for {less} to be smaller.",
+        f"than without random sets of as many heads of each layer, for {less} to be smaller.",
     )
     caption = (
-        "Loss without heads with a role, less the loss without as many others of their layers, "
-        "with intervals; in brackets the number of heads with the role."
+        "Loss without all heads with a role, less the mean loss without random sets of as many "
+        f"heads of each layer; lines hold {1 - alpha:.0%} of the random sets. In brackets the "
+        "number of heads with the role."
     )
     pictures = (Picture((figure_of(draw_role_importance(result)),), caption),)
     return plain_page(result, "Do attention heads with a role matter more?", answer, pictures)

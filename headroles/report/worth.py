@@ -73,15 +73,17 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
 
 
 def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes:
-    """For each role the loss without all heads that have it, less that without as many others.
+    """For each role the loss without its heads, less the mean without random sets as large.
 
-    Means with their intervals; full points are those of roles whose difference is significant.
+    Lines hold the middle of the random sets; full points are those of roles whose p-value, after
+    correction, is at most alpha.
     """
     frame = result.frame
     ax = new_axes(ax, 7, 1.3 + 0.26 * len(frame))
     places = np.arange(len(frame))
     is_found = (frame["p_removed_adjusted"] <= result.provenance["compared"]["alpha"]).to_numpy()
-    ax.hlines(places, frame["ci_low"], frame["ci_high"], color="0.5")
+    low, high = (frame[name] - frame["drawn_loss"] for name in ("drawn_low", "drawn_high"))
+    ax.hlines(places, low, high, color="0.5", label="random sets of heads")
     for chosen, color, label in (
         (is_found, DARK, "significant"),
         (~is_found, "white", "not significant"),
@@ -97,7 +99,7 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
             ax.plot(own["removed_difference"], places[chosen], label=label, **look)
     ax.axvline(0, color=THRESHOLD, linestyle="dotted")
     ax.set_yticks(places, [f"{plain(row.role)} ({row.heads})" for row in frame.itertuples()])
-    ax.set(ylim=(len(frame) - 0.5, -0.5), xlabel="loss without its heads, less without others")
+    ax.set(ylim=(len(frame) - 0.5, -0.5), xlabel="loss without its heads, less without random ones")
     ax.legend(fontsize="small")
     return ax
 

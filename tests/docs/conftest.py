@@ -48,7 +48,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pairs.tsv").write_text("sentence1\tsentence2\n" + "A dog runs.\tIt sleeps.\n" * 4)
     rows = [f"{sentence}\t{label}\n" for sentence, label in SENTENCES]
     for name in TASKS:
-        (folder / name).write_text("sentence\tlabel\n" + "".join(rows))
+        (folder / name).write_text("sentence\tlabel\n" + "".join(rows * 2))
     (folder / "my_roles.py").write_text(OWN_ROLE)
     (folder / "data").symlink_to(REPOSITORY / "data")
     result = hr.classify_heads(model, hr.read_conllu(folder / "treebank.conllu"), threshold=1.0)

@@ -161,7 +161,7 @@ def test_importance_of_roles(role_importance: RoleImportance, tmp_path: Path) ->
     assert (found.get_label(), len(found.get_xdata())) == ("significant", 1)
     assert (others.get_label(), len(others.get_xdata())) == ("not significant", len(frame) - 1)
     bars = [bar for bar in ax.collections[0].get_segments() if bar.ndim == 2]
-    limits = frame[["ci_low", "ci_high"]].dropna().to_numpy()
+    limits = frame[["drawn_low", "drawn_high"]].sub(frame["drawn_loss"], axis=0).dropna().to_numpy()
     assert np.array([bar[:, 0] for bar in bars]) == pytest.approx(limits)
     assert len(limits) > 1
     page = make_report(role_importance.save(tmp_path / "by-role"))

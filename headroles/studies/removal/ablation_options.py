@@ -136,8 +136,7 @@ class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
         Sequence[str] | None,
         Option(
             "Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.",
-            more="Every role takes as many passes as the draws have sets of heads, and counts in "
-            "the correction.",
+            more="Every role takes as many passes as it has draws, and counts in the correction.",
             convert=split_names,
         ),
     ] = None
@@ -148,8 +147,15 @@ class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
         int, Option("Permutations of heads within layers, for each role.", least=99)
     ] = 9999
     draws: Annotated[
-        int, Option("Draws of as many other heads of the same layers, for each role.", least=1)
-    ] = 20
+        int,
+        Option(
+            "Most random sets of as many heads of each layer that a role is ranked among.",
+            more="Fewer are drawn once a role is seen not to matter. One role alone of R can be "
+            "shown at alpha after correction with 2 R / alpha draws or more.",
+            words="the number of draws",
+            least=1,
+        ),
+    ] = 999
     seed: Annotated[int, Option("Seed of permutations and draws.", words="the seed", least=0)] = 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,9 +28,10 @@ from headroles.studies.removal.orders import (
     rises_of,
 )
 from headroles.studies.removal.resuming import keep_parts
-from headroles.studies.removal.role_removals import compare_removed
+from headroles.studies.removal.role_removals import compare_removed, n_sets_like
 from headroles.tasks import open_run
 from headroles.testing import RANK, Hypotheses, find_p_values
+from headroles.wording import listed
 
 FloatArray = NDArray[np.float64]
 COLUMNS = (
@@ -43,12 +45,12 @@ COLUMNS = (
     "loss_difference",
     "p_loss",
     "p_loss_adjusted",
-    "drawn_heads",
+    "draws",
     "removed_loss",
     "drawn_loss",
+    "drawn_low",
+    "drawn_high",
     "removed_difference",
-    "ci_low",
-    "ci_high",
     "p_removed",
     "p_removed_adjusted",
 )
@@ -61,10 +63,11 @@ class RoleImportance(Result):
     ``frame`` has the columns of ``COLUMNS``, a row for each role that some heads have.
     ``importance_difference`` and ``loss_difference`` are means over the heads with the role, of
     their importance and of the rise of the loss without each, less the means of their layers; both
-    are tested by permuting heads within layers. ``removed_difference`` is the loss of the model
-    without ``drawn_heads`` of these heads less that without as many others of the same layers,
-    tested over examples and draws, with its interval. These are all heads with the role, but of
-    layers where fewer lack it as many as those, drawn anew each time; NaN where none lacks it.
+    are tested by permuting heads within layers. ``removed_loss`` is the loss without all heads with
+    the role, ``drawn_loss`` the mean of the losses without random sets of as many heads of each
+    layer, drawn from all heads of these layers, and ``removed_difference`` the one less the other.
+    ``p_removed`` is from the rank of ``removed_loss`` among those of the ``draws``; 1 - alpha of
+    them lie between ``drawn_low`` and ``drawn_high``. NaN where only whole layers have the role.
     ``shared_with`` is the role that most of these heads have too, and ``overlap`` the share of
     heads with either role that have both: what is found of one may be the doing of the other.
     """
@@ -80,8 +83,8 @@ class RoleImportance(Result):
         yield (
             f"heads with a role less others of their layers, {task['examples']} examples of "
             f"{self.provenance['corpus']['file']}\n"
-            f"importance: {asked['estimator']}; {asked['correction']} over roles; removed: so many "
-            "heads with the role, against as many others\n"
+            f"importance: {asked['estimator']}; {asked['correction']} over roles; draws: random "
+            "sets of as many heads of each layer\n"
         )
         rows = [
             (
@@ -91,7 +94,7 @@ class RoleImportance(Result):
                 f"{row.p_importance_adjusted:.2g}",
                 f"{row.loss_difference:+.4f}",
                 f"{row.p_loss_adjusted:.2g}",
-                str(row.drawn_heads),
+                str(row.draws),
                 f"{row.removed_difference:+.3f}",
                 f"{row.p_removed_adjusted:.2g}",
                 f"{row.shared_with!s} {row.overlap:.2f}" if row.shared_with else "",
@@ -103,8 +106,8 @@ class RoleImportance(Result):
             "p",
             "loss without each",
             "p ",
-            "removed",
-            "loss less others'",
+            "draws",
+            "loss less draws'",
             "p  ",
         )
         yield Grid(("role", "heads", *names, "shares heads with"), tuple(rows))
@@ -114,6 +117,7 @@ class RoleImportance(Result):
                 f"more than half of the heads of {len(alike)} roles have another role too "
                 "(column shared_with): which of both matters cannot be told"
             )
+        yield from map(Warned, asked["warnings"])
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
@@ -127,7 +131,8 @@ def compare_roles_in_task(
     """Test whether heads with a role matter more to a task than other heads of their layers.
 
     Three answers: by importance (derivatives), by the loss without each head, and by the loss
-    without heads of a role against draws of as many others of the same layers.
+    without all heads of a role, ranked among losses without random sets of as many heads of each
+    layer. All three are about heads: would any heads of these layers do as the role's do?
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
@@ -165,8 +170,35 @@ def role_importance(
             **removed,
         }
     )
-    provenance = {**run.provenance(options), "compared": options.record()}
+    compared = {**options.record(), "warnings": _warnings(having, heads, options)}
+    provenance = {**run.provenance(options), "compared": compared}
     return RoleImportance(frame[list(COLUMNS)], provenance)
+
+
+def _warnings(
+    having: Mapping[str, Sequence[Head]], heads: Sequence[Head], options: RoleImportanceOptions
+) -> list[str]:
+    """Which roles cannot be shown to matter by the loss without their heads, and why."""
+    found = []
+    enough = ceil(2 / options.alpha) - 1
+    enough_for_one = ceil(2 * len(having) / options.alpha) - 1
+    if options.draws < enough:
+        found.append(
+            f"{options.draws} draws give no p-value below {2 / (1 + options.draws):.2g}: nothing "
+            f"can be shown by the loss without a role; take {enough} or more (--draws)"
+        )
+    elif options.draws < enough_for_one:
+        found.append(
+            f"{options.draws} draws cannot show one role alone among {len(having)} after "
+            f"correction; take {enough_for_one} (--draws), or fewer roles (--roles)"
+        )
+    few = [role for role, own in having.items() if n_sets_like(own, heads) < enough]
+    if few:
+        found.append(
+            f"of {listed(few, 3)} so few sets of as many heads are possible that the loss without "
+            f"them cannot have a p-value of {options.alpha:g}"
+        )
+    return found
 
 
 def _overlaps(having: Mapping[str, Sequence[Head]]) -> dict[str, list[Any]]:

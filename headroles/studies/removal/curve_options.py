@@ -55,7 +55,23 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
         Sequence[float],
         Option("Shares of the heads that are removed, separated by commas.", convert=_shares),
     ] = "0.1,0.3,0.5,0.7,0.9"  # type: ignore[assignment]
-    draws: Annotated[int, Option("Draws of every order with something random in it.", least=1)] = 5
+    examples: Annotated[
+        int | None,
+        Option(
+            "Most examples of TASK that each draw finds its orders with.",
+            more="No two draws have an example in common; left out: TASK is dealt to the draws.",
+            words="the number of examples",
+            least=2,
+        ),
+    ] = None
+    draws: Annotated[
+        int,
+        Option(
+            "Draws of what is random in orders: heads, and the examples that they are found with.",
+            more="With one draw, answers are about the very orders that are found.",
+            least=1,
+        ),
+    ] = 5
     against: Annotated[
         str, Option("The order that all others are compared with.", words="the order to compare")
     ] = "random"

@@ -40,8 +40,10 @@ class Points:
         return next(len(one.removed) for one in self.points if one.share == share)
 
 
-def find_points(tested: TaskRun, run: TaskRun | None, options: CurveOptions) -> Points:
+def find_points(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> Points:
     """The points of all orders; heads that several of them remove are run once.
+
+    ``runs`` are over the examples that each draw finds orders with, none if no order needs any.
 
     Raises UsageError for an order that lacks what it needs, and where so many heads cannot go.
     """
@@ -50,7 +52,7 @@ def find_points(tested: TaskRun, run: TaskRun | None, options: CurveOptions) -> 
     places: dict[frozenset[Head], int] = {frozenset(): 0}
     points = []
     for order in options.orders:
-        for seed, removed in _draws(order, counts, heads, options, run):
+        for seed, removed in _draws(order, counts, heads, options, runs):
             for share, own in zip(options.shares, removed, strict=True):
                 setting = places.setdefault(frozenset(own), len(places))
                 points.append(Point(order, share, seed, tuple(own), setting))
@@ -73,12 +75,12 @@ def _draws(
     counts: Sequence[int],
     heads: Sequence[Head],
     options: CurveOptions,
-    run: TaskRun | None,
+    runs: Sequence[TaskRun],
 ) -> Iterator[tuple[int, list[list[Head]]]]:
     """The seed of each draw, and the heads that are removed at each of ``counts``."""
     name, own = options.of_order(order)
-    for draw in range(1 if name in BY_TASK else options.draws):
-        seed = options.seed + draw
+    for draw in range(options.draws):
+        seed, run = options.seed + draw, runs[draw] if name in BY_TASK else None
         drawn = replace(own, seed=seed)
         if name in BY_LAYER:  # the middle of a model is another one for other numbers of layers
             yield seed, [choose_heads(name, count, heads, drawn) for count in counts]

@@ -104,7 +104,7 @@ def _compared(
     for order in options.orders:
         if order == options.against:
             continue
-        # Both orders have one draw, or as many with the same seeds.
+        # Draws of both orders have the same seeds, and the same examples to find orders with.
         own = _settings(order, points, options)
         pair = _with_mean(values[:, own]), _with_mean(values[:, base])
         crossed = crossed_sample(pair[0] - pair[1])

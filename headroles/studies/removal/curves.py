@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
+from headroles.inference.crossed import ENOUGH_DRAWS
 from headroles.models import Model
 from headroles.options import takes
 from headroles.results import Grid, Shown, Warned, widened
@@ -23,9 +24,11 @@ from headroles.studies.removal.measures import LOSS, measured
 from headroles.studies.removal.options import BY_TASK
 from headroles.studies.removal.orders import without_each
 from headroles.studies.removal.resuming import keep_parts
-from headroles.tasks import TaskRun, open_run
+from headroles.tasks import TaskRun, open_run, read_task
+from headroles.tasks.options import MASKED_LM
 
-_FEW_DRAWS = 5
+_FEWEST = 2
+"""Examples that an order can be found with."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -36,7 +39,9 @@ class PruningCurves(OutcomesResult):
     measure (the loss and the metrics of the task); the share NaN is the mean over all
     shares, where there are several.
     ``value`` is the mean over ``draws``, ``sd_draws`` their standard deviation; ``ci_low`` and
-    ``ci_high`` are its interval over other examples and, where there are several, other draws.
+    ``ci_high`` are its interval over other examples and, where there are several, other draws: of
+    heads at random, and of the examples that orders of importance are found with. With one draw it
+    is about the very orders that were found.
     ``difference`` is the value less that of the order ``against`` which all were compared, with its
     interval and p-value (paired by example, both over examples and over draws); p-values are
     corrected over orders and shares, each measure by itself. ``answer`` is better, worse or
@@ -98,11 +103,12 @@ class PruningCurves(OutcomesResult):
             title = f"loss, less {asked['against']} (p)"
             yield self._grid(LOSS, title, _difference, left_out=asked["against"])
         means = "; all: the mean over the shares" if len(asked["shares"]) > 1 else ""
-        draws = f" and other draws ({asked['draws']} of what is random)"
+        found = asked["task"]
+        phrases = f" and of {found['examples']} examples of {found['file']}" if found else ""
+        draws = f" and other draws ({asked['draws']}, of heads at random{phrases})"
         yield (
             f"intervals of {1 - asked['alpha']:.0%} and p-values over other examples"
-            f"{draws if self.frame['draws'].max() > 1 else ''}; {asked['correction']} over orders "
-            f"and shares{means}"
+            f"{draws * (asked['draws'] > 1)}; {asked['correction']} over orders and shares{means}"
         )
         yield from map(Warned, asked["warnings"])
 
@@ -144,8 +150,9 @@ def find_pruning_curves(
     """What a model loses as more and more heads go, in several orders that are compared.
 
     Every order is one sequence of heads, of which longer and longer parts are removed (the groups
-    of layers are found anew for each share). Orders with something random in them are drawn several
-    times. Nothing is trained after heads were removed.
+    of layers are found anew for each share). Each of several draws finds all orders anew: orders of
+    importance with other examples of ``task``, random ones with other heads. Nothing is trained
+    after heads were removed.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
@@ -164,52 +171,78 @@ def pruning_curves(
     model: Model, test: str | Path, task: str | Path | None, options: CurveOptions
 ) -> PruningCurves:
     """`find_pruning_curves` for callers that have their options together."""
-    asked = options.of_test()
-    run = _opened(model, task, options)
-    tested = open_run(model, test, asked) if run is None else run.over(test, asked)
-    keep_parts("pruning curves", options, tested.encoder, tested, run)
-    found = find_points(tested, run, options)
+    tested = open_run(model, test, options.of_test())
+    runs = _deal(tested, task, options)
+    keep_parts("pruning curves", options, tested.encoder, tested, *runs)
+    found = find_points(tested, runs, options)
     outcomes = tested.outcomes(without_each(found.sets, tested.shape))
     frame = make_table(found, outcomes, tested.targets, tested.metrics, options)
     whole = measured(outcomes, tested.targets, tested.metrics)
     curves = {
         **options.record(),
         "whole": {name: float(values[0]) for name, values in whole.items()},
-        "task": None if run is None else run.task.describe(),
+        "task": {**runs[0].task.describe(), "draws": len(runs)} if runs else None,
         "points": [
             {**asdict(one), "removed": [list(head) for head in one.removed]} for one in found.points
         ],
-        "warnings": _warnings(tested, run, options),
+        "warnings": _warnings(tested, runs, options),
     }
     provenance = {**tested.provenance(options), "curves": curves}
     return PruningCurves(frame, provenance, outcomes, tested.targets)
 
 
-def _opened(model: Model, task: str | Path | None, options: CurveOptions) -> TaskRun | None:
-    """The examples that orders are found with. Raises UsageError if some order lacks them."""
-    if task is not None:
-        return open_run(model, task, options)
-    lacking = [order for order in options.orders if options.of_order(order)[0] in BY_TASK]
-    if lacking:
+def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> list[TaskRun]:
+    """For each draw a run over the examples that it finds orders with, none without a file.
+
+    No two draws have an example in common, and each has its share of every label.
+
+    Raises UsageError where an order needs examples, and for fewer than two of each draw.
+    """
+    if file is None:
+        lacking = [order for order in options.orders if options.of_order(order)[0] in BY_TASK]
+        if lacking:
+            raise UsageError(
+                f"the order {lacking[0]} needs a task; name its file after the model, or other "
+                "orders (--orders)"
+            )
+        return []
+    n_asked = None if options.examples is None else options.examples * options.draws
+    labelled = tested.objective != MASKED_LM
+    task = read_task(file, replace(options, examples=n_asked), labelled)
+    size = len(task) // options.draws
+    if size < _FEWEST:
         raise UsageError(
-            f"the order {lacking[0]} needs a task; name its file after the model, or other orders "
-            "(--orders)"
+            f"{file} has {len(task)} examples for {options.draws} draws, each of which needs "
+            f"{_FEWEST} of its own; give more examples, or ask for fewer draws (--draws)"
         )
-    return None
+    order = np.random.default_rng(options.seed).permutation(len(task))[: size * options.draws]
+    dealt = sorted(order.tolist(), key=lambda at: task.labels[at] if labelled else "")
+    parts = [sorted(dealt[draw :: options.draws]) for draw in range(options.draws)]
+    return [TaskRun(tested.encoder, task.take(part), options) for part in parts]
 
 
-def _warnings(tested: TaskRun, run: TaskRun | None, options: CurveOptions) -> list[str]:
+def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> list[str]:
     """What to know before relying on the curves."""
     found = []
-    if run is not None and run.task.digest == tested.task.digest:
+    if runs and runs[0].task.digest == tested.task.digest:
         found.append(
             f"orders were found and measured in one file, {tested.task.file}: heads that were "
             "chosen by examples do better on these than on others; take others for the test"
         )
-    at_random = [one for one in options.orders if options.of_order(one)[0] not in BY_TASK]
-    if at_random and options.draws < _FEW_DRAWS:
+    size = len(runs[0].task) if runs else 0
+    if options.examples is not None and 0 < size < options.examples:
         found.append(
-            f"{options.draws} draws tell little of what other random ones would give; take "
-            f"{_FEW_DRAWS} or more (--draws)"
+            f"{runs[0].task.file} has {size} examples for each of {options.draws} draws, not "
+            f"{options.examples}; orders were found with {size}"
+        )
+    if options.draws == 1:
+        found.append(
+            "with one draw, answers are about these very orders of heads, not about the ways to "
+            f"find them; for those take {ENOUGH_DRAWS} draws or more (--draws)"
+        )
+    elif options.draws < ENOUGH_DRAWS:
+        found.append(
+            f"with {options.draws} draws intervals are wide and little can be shown; take "
+            f"{ENOUGH_DRAWS} or more (--draws)"
         )
     return found

@@ -1,19 +1,25 @@
-"""Losses without heads of a role, and without as many others of the same layers."""
+"""Losses without the heads of a role, and without random sets of as many heads of each layer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import comb, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headroles.inference.crossed import crossed_sample
 from headroles.models.kept_heads import Head
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.orders import without_each
 from headroles.tasks import TaskRun
 from headroles.tasks.outcomes import FloatArray
-from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values, size_of
+from headroles.testing import RANK, Hypotheses, find_p_values, size_of
+
+ENOUGH = 10
+"""A role is drawn for no longer once so many draws lost more, and so many less, than its heads."""
+_ROUND = 25
 
 
 def compare_removed(
@@ -22,67 +28,94 @@ def compare_removed(
     having: Mapping[str, Sequence[Head]],
     options: RoleImportanceOptions,
 ) -> dict[str, Any]:
-    """For each role the losses without its heads and without others, and the tests of both."""
-    rng = np.random.default_rng(options.seed)
-    pairs = [[draw_pair(own, heads, rng) for _ in range(options.draws)] for own in having.values()]
-    n_removed = np.array([len(own[0][0]) for own in pairs])
-    losses = _losses(run, pairs, options)
-    differences = losses[..., 0] - losses[..., 1]
-    is_tested = n_removed > 0  # else whole layers have the role
-    sizes = size_of(losses[..., 0], losses[..., 1])
-    values = differences[:, :, is_tested]
-    tested = Hypotheses.of(crossed_sample(values), 0.0, size=sizes[is_tested])
-    asked = TestOptions(alpha=options.alpha, correction=options.correction, clusters="none")
-    p_values = find_p_values(tested, asked, "two-sided")
-    intervals = find_intervals(tested, asked)
-    found = {
-        "removed_difference": tested.moments.mean,
-        "ci_low": intervals.ci_low,
-        "ci_high": intervals.ci_high,
+    """Rank the loss without the heads of each role among losses without random sets of heads.
+
+    Under H0 the heads of a role are any heads of their layers. Draws are therefore of all heads of
+    these layers, those of the role included, as many of each layer as have the role.
+    """
+    sets = [tuple(own) for own in having.values()]
+    losses = run.outcomes(without_each(sets, run.shape)).losses
+    observed = losses.mean(0)
+    drawn = _draw(run, heads, sets, observed, options)
+    ranks = Hypotheses.of_draws(observed, drawn, size=size_of(losses))
+    p_values = find_p_values(ranks, options, "two-sided", RANK)
+    n_draws = (~np.isnan(drawn)).sum(0)
+    low, middle, high = np.full((3, len(sets)), np.nan)
+    some = n_draws > 0
+    if some.any():
+        limits = [options.alpha / 2, 1 - options.alpha / 2]
+        low[some], high[some] = np.nanquantile(drawn[:, some], limits, axis=0)
+        middle[some] = np.nanmean(drawn[:, some], axis=0)
+    return {
+        "draws": n_draws,
+        "removed_loss": observed,
+        "drawn_loss": middle,
+        "drawn_low": low,
+        "drawn_high": high,
+        "removed_difference": observed - middle,
         "p_removed": p_values.single,
         "p_removed_adjusted": p_values.adjusted,
     }
-    columns = {name: np.full(len(pairs), np.nan) for name in found}
-    for name, values in found.items():
-        columns[name][is_tested] = values
-    removed, drawn = np.moveaxis(losses.mean((0, 1)), -1, 0)
-    return {
-        "drawn_heads": n_removed,
-        "removed_loss": removed,
-        "drawn_loss": drawn,
-        **columns,
-    }
 
 
-def _losses(
+def n_sets_like(own: Iterable[Head], heads: Iterable[Head]) -> int:
+    """How many sets have as many heads of each layer as ``own``."""
+    all_of = Counter(layer for layer, _ in heads)
+    return prod(comb(all_of[layer], n) for layer, n in Counter(at for at, _ in own).items())
+
+
+def draw_like(own: Iterable[Head], order: Iterable[Head]) -> tuple[Head, ...]:
+    """The first heads of an order, as many of each layer as ``own`` has."""
+    left = Counter(layer for layer, _ in own)
+    chosen = []
+    for head in order:
+        if left[head[0]]:
+            left[head[0]] -= 1
+            chosen.append(head)
+    return tuple(sorted(chosen))
+
+
+def _draw(
     run: TaskRun,
-    pairs: Sequence[Sequence[tuple[list[Head], list[Head]]]],
+    heads: Sequence[Head],
+    sets: Sequence[tuple[Head, ...]],
+    observed: FloatArray,
     options: RoleImportanceOptions,
 ) -> FloatArray:
-    """Losses (examples, draws, roles, 2) without the heads of each pair; no set is run twice."""
-    sets = [tuple(removed) for own in pairs for pair in own for removed in pair]
-    places = {removed: place for place, removed in enumerate(dict.fromkeys(sets))}
-    gates = without_each(places, run.shape)
-    losses = run.outcomes(gates).losses
-    every = losses[:, [places[removed] for removed in sets]]
-    by_role = every.reshape(len(losses), len(pairs), -1, 2)
-    return np.asarray(by_role.swapaxes(1, 2), dtype=np.float64)
+    """Mean losses (draws, roles) without random sets; NaN after a role's last draw.
+
+    One order of all heads serves all roles in each draw: roles with equal numbers of heads in the
+    lower layers share what is computed there. Draws of a role end where both of its tails have
+    ``ENOUGH``, with p-values that are valid all the same (Besag and Clifford 1991).
+    """
+    rng = np.random.default_rng(options.seed)
+    drawn = np.full((options.draws, len(sets)), np.nan)
+    is_open = np.array([n_sets_like(own, heads) > 1 for own in sets])
+    for start in range(0, options.draws, _ROUND):
+        if not is_open.any():
+            break
+        open_roles: list[int] = np.flatnonzero(is_open).tolist()
+        part = slice(start, min(start + _ROUND, options.draws))
+        orders = [
+            [heads[place] for place in rng.permutation(len(heads))]
+            for _ in range(part.start, part.stop)
+        ]
+        asked = [draw_like(sets[role], order) for order in orders for role in open_roles]
+        drawn[part, open_roles] = _mean_losses(run, asked).reshape(len(orders), -1)
+        is_open[open_roles] = ~_end_decided(drawn, observed)[open_roles]
+    return drawn
 
 
-def draw_pair(
-    own: Sequence[Head], heads: Sequence[Head], rng: np.random.Generator
-) -> tuple[list[Head], list[Head]]:
-    """As many heads of ``own`` as others, of the same layers: as many as there are of the fewer."""
-    chosen: list[Head] = []
-    drawn: list[Head] = []
-    for layer in sorted({layer for layer, _ in own}):
-        having = [head for head in own if head[0] == layer]
-        others = [head for head in heads if head[0] == layer and head not in own]
-        n = min(len(having), len(others))
-        drawn += [others[place] for place in rng.permutation(len(others))[:n]]
-        chosen += having if n == len(having) else _some(having, n, rng)
-    return sorted(chosen), sorted(drawn)
+def _mean_losses(run: TaskRun, sets: Sequence[tuple[Head, ...]]) -> FloatArray:
+    """The mean loss (sets,) without the heads of each set; no set is run twice."""
+    places = {own: place for place, own in enumerate(sorted(set(sets)))}
+    losses = run.outcomes(without_each(places, run.shape)).losses.mean(0)
+    return np.asarray(losses[[places[own] for own in sets]], dtype=np.float64)
 
 
-def _some(heads: Sequence[Head], n: int, rng: np.random.Generator) -> list[Head]:
-    return [heads[place] for place in rng.permutation(len(heads))[:n]]
+def _end_decided(drawn: FloatArray, observed: FloatArray) -> NDArray[np.bool_]:
+    """Discard draws after the one with which both tails have ``ENOUGH``; whether there is one."""
+    above, below = ((side).cumsum(0) for side in (drawn >= observed, drawn <= observed))
+    is_decided = np.minimum(above, below) >= ENOUGH
+    drawn[is_decided.cumsum(0) > 1] = np.nan
+    return np.asarray(is_decided.any(0))

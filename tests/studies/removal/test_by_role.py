@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,11 @@ from typer.testing import CliRunner
 from headroles import RoleTable, classify_heads, read_conllu
 from headroles.cli import app
 from headroles.errors import UsageError
+from headroles.models.kept_heads import Head
 from headroles.studies.removal import RoleImportance, compare_roles_in_task
-from headroles.studies.removal.role_removals import draw_pair
-from headroles.tasks import TaskOptions, open_run
-from tests.inference.conftest import crossed_t
+from headroles.studies.removal.ablation_options import RoleImportanceOptions
+from headroles.studies.removal.role_removals import compare_removed, draw_like, n_sets_like
+from headroles.tasks import Outcomes, TaskOptions, open_run
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +39,31 @@ def test_every_role_that_heads_have(found: RoleImportance, roles: Path) -> None:
     assert found.frame["overlap"].between(0, 1).all()
 
 
-def test_losses_without_a_role(
+def test_ranks_the_loss_without_a_role_among_those_of_its_draws(
     found: RoleImportance, classifier: Path, labelled: Path, roles: Path
 ) -> None:
-    row = found.frame.iloc[0]
     run = open_run(classifier, labelled, TaskOptions())
     heads = [(layer, head) for layer in range(3) for head in range(4)]
-    own = RoleTable.load(roles).heads_with(row["role"])
     rng = np.random.default_rng(0)
-    pairs = [draw_pair(own, heads, rng) for _ in range(3)]
-    gates = torch.ones(3, 2, 3, 4)
-    for draw, pair in enumerate(pairs):
-        for side, removed in enumerate(pair):
+    orders = [[heads[place] for place in rng.permutation(12)] for _ in range(3)]
+    for row in found.frame.itertuples():
+        own = RoleTable.load(roles).heads_with(row.role)
+        if n_sets_like(own, heads) == 1:  # whole layers have the role
+            assert row.draws == 0
+            assert np.isnan(row.p_removed)
+            continue
+        sets = [own, *(draw_like(own, order) for order in orders)]
+        gates = torch.ones(4, 3, 4)
+        for place, removed in enumerate(sets):
             for head in removed:
-                gates[draw, side][head] = 0
-    losses = run.outcomes(gates.flatten(0, 1)).losses.reshape(-1, 3, 2)
-    assert row["drawn_heads"] == len(pairs[0][0]) == len(pairs[0][1])
-    assert row["removed_loss"] == pytest.approx(losses[..., 0].mean())
-    assert row["drawn_loss"] == pytest.approx(losses[..., 1].mean())
-    difference = losses[..., 0] - losses[..., 1]
-    assert row["removed_difference"] == pytest.approx(difference.mean())
-    by_example = stats.ttest_1samp(difference.mean(1), 0)
-    crossed = crossed_t(difference[:, :, None])
-    assert row["p_removed"] == pytest.approx(crossed.p_value[0])
-    assert row["p_removed"] > by_example.pvalue  # draws are random, too
+                gates[place][head] = 0
+        observed, *drawn = run.outcomes(gates).losses.mean(0)
+        assert row.removed_loss == pytest.approx(observed)
+        assert row.drawn_loss == pytest.approx(np.mean(drawn))
+        assert row.removed_difference == pytest.approx(observed - np.mean(drawn))
+        reach = 1e-5 * observed  # what is closer ties
+        above, below = (sum(side * (one - observed) >= -reach for one in drawn) for side in (1, -1))
+        assert row.p_removed == pytest.approx(min(1, 2 * (1 + min(above, below)) / 4))
 
 
 def test_some_of_the_roles(
@@ -76,18 +80,81 @@ def test_some_of_the_roles(
         compare_roles_in_task(classifier, labelled, roles="delimitr", **asked)
 
 
-def test_as_many_with_the_role_as_without_it() -> None:
-    heads = [(layer, head) for layer in range(3) for head in range(4)]
-    own = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3), (2, 3)]
-    chosen = set()
-    for seed in range(9):
-        having, others = draw_pair(own, heads, np.random.default_rng(seed))
-        # Layer 0 has one other head only, and layer 1 none.
-        assert [layer for layer, _ in having] == [layer for layer, _ in others] == [0, 2]
-        assert set(having) <= set(own)
-        assert not set(others) & set(own)
-        chosen.add(having[0])
-    assert len(chosen) > 1
+HEADS = [(layer, head) for layer in range(3) for head in range(6)]
+
+
+def test_draws_are_of_all_heads_of_the_layers() -> None:
+    own = [(0, 0), (0, 1), (2, 3)]
+    assert n_sets_like(own, HEADS) == 15 * 6
+    rng = np.random.default_rng(0)
+    drawn = Counter(
+        draw_like(own, [HEADS[place] for place in rng.permutation(18)]) for _ in range(9000)
+    )
+    assert len(drawn) == 90  # the role's own heads among them
+    assert all([layer for layer, _ in one] == [0, 0, 2] for one in drawn)
+    assert stats.chisquare(list(drawn.values())).pvalue > 0.001
+
+
+@dataclass
+class AddedLosses:
+    """Stands for a run whose losses add up; counts the sets of heads that were run."""
+
+    worth: np.ndarray
+    shape: tuple[int, int] = (3, 6)
+    n_run: int = 0
+
+    def outcomes(self, gates: torch.Tensor) -> Outcomes:
+        self.n_run += len(gates)
+        losses = 1 + self.worth @ (1 - gates.reshape(len(gates), -1).double().numpy()).T
+        return Outcomes(losses, np.full_like(losses, np.nan))
+
+
+def removed(
+    worth: np.ndarray, having: dict[str, list[Head]], draws: int
+) -> tuple[dict[str, np.ndarray], AddedLosses]:
+    run = AddedLosses(worth)
+    options = RoleImportanceOptions(roles_from="-", draws=draws)
+    return compare_removed(run, HEADS, having, options), run  # type: ignore[arg-type]
+
+
+def test_random_roles_are_shown_as_often_as_said() -> None:
+    """Draws of the other heads alone would show two in three of them."""
+    rng = np.random.default_rng(1)
+    worth = rng.exponential(size=18) ** 2 + 0.1 * rng.normal(size=(50, 18))
+    sizes = rng.integers(2, 9, 400)
+    having = {
+        str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:size])]
+        for at, size in enumerate(sizes)
+    }
+    found, run = removed(worth, having, 199)
+    assert (found["p_removed"] <= 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+    assert (found["p_removed"] <= 0.2).mean() == pytest.approx(0.2, abs=0.07)
+    assert (found["draws"] == 199).sum() < 150  # most are decided before
+    assert run.n_run < 60 * 400
+
+
+def test_heads_of_worth_are_shown() -> None:
+    worth = np.tile(np.arange(18) % 6, (20, 1)) * np.linspace(0.5, 1, 20)[:, None]
+    most, least = HEADS[9:12] + HEADS[15:], HEADS[6:9] + HEADS[12:15]
+    found, _ = removed(worth, {"most": most, "least": least, "all": HEADS[:6]}, 399)
+    assert (found["p_removed"][:2] <= 0.05).all()
+    assert found["removed_difference"][0] > 0 > found["removed_difference"][1]
+    assert (found["drawn_high"] < found["removed_loss"])[0]
+    assert (found["drawn_low"] > found["removed_loss"])[1]
+    assert found["draws"].tolist() == [399, 399, 0]
+    assert np.isnan(found["p_removed"][2])
+
+
+def test_says_how_many_draws_are_needed(
+    found: RoleImportance, classifier: Path, labelled: Path, roles: Path
+) -> None:
+    assert "3 draws give no p-value below 0.5: nothing can be shown" in repr(found)
+    n_roles = len(found)
+    more = compare_roles_in_task(
+        classifier, labelled, roles_from=str(roles), draws=40, permutations=99
+    )
+    assert f"one role alone among {n_roles}" in repr(more)
+    assert f"take {40 * n_roles - 1} (--draws)" in repr(more)
 
 
 def test_saves_loads_and_shows(found: RoleImportance, tmp_path: Path) -> None:

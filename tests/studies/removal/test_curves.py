@@ -18,17 +18,24 @@ from headroles.studies.removal import PruneOptions, PruningCurves, find_pruning_
 from headroles.studies.removal.measures import measured, unit_values
 from headroles.studies.removal.orders import choose_heads, present_heads, without
 from headroles.studies.stored import load_table
-from headroles.tasks import Outcomes, TaskOptions, open_run
+from headroles.tasks import Derivatives, Outcomes, TaskOptions, TaskRun, open_run
 from headroles.tasks.metrics import METRICS
 from tests.rounding import near
+from tests.tasks.conftest import SENTENCES, write_labelled
 
 ORDERS = "importance,importance:signed:l2,reestimated,ablation,middle,random_per_layer,random"
 
 
 @pytest.fixture(scope="module")
-def found(classifier: Path, labelled: Path) -> PruningCurves:
+def phrases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many examples as three draws of eight take."""
+    return write_labelled(tmp_path_factory.mktemp("task") / "phrases.tsv", SENTENCES * 3)
+
+
+@pytest.fixture(scope="module")
+def found(classifier: Path, labelled: Path, phrases: Path) -> PruningCurves:
     return find_pruning_curves(
-        classifier, labelled, labelled, orders=ORDERS, shares="0.25,0.5", draws=3, correction="holm"
+        classifier, labelled, phrases, orders=ORDERS, shares="0.25,0.5", draws=3, correction="holm"
     )
 
 
@@ -36,27 +43,69 @@ def test_every_order_share_and_measure(found: PruningCurves) -> None:
     assert len(found) == 7 * 3 * 4  # with the mean over shares
     one = found.frame[found.frame["measure"] == "loss"]
     assert one[one["share"] == 0.25]["n_removed"].tolist() == [3] * 7
-    assert dict(zip(one["order"], one["draws"], strict=True))["random"] == 3
-    assert dict(zip(one["order"], one["draws"], strict=True))["ablation"] == 1
+    assert (one["draws"] == 3).all()
 
 
-def test_heads_are_those_of_prune(found: PruningCurves, classifier: Path, labelled: Path) -> None:
+def test_one_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -> None:
+    found = find_pruning_curves(
+        classifier, labelled, labelled, orders=ORDERS, shares="0.25", draws=1, seed=2
+    )
     run = open_run(classifier, labelled, TaskOptions())
     heads = present_heads(run)
+    removed = {one["order"]: [tuple(head) for head in one["removed"]] for one in found.points}
     for order, asked in (
         ("importance", {}),
         ("importance:signed:l2", {"estimator": "signed", "normalisation": "l2"}),
-        ("random", {"seed": 2}),
-        ("middle", {"seed": 1}),
+        ("ablation", {}),
+        ("random", {}),
+        ("middle", {}),
     ):
-        name = order.partition(":")[0]
-        expected = choose_heads(name, 3, heads, PruneOptions(keep=1, **asked), run)
-        points = [
-            one
-            for one in found.points
-            if (one["order"], one["share"], one["seed"]) == (order, 0.25, asked.get("seed", 0))
-        ]
-        assert [tuple(head) for head in points[0]["removed"]] == expected
+        options = PruneOptions(keep=1, seed=2, **asked)
+        expected = choose_heads(order.partition(":")[0], 3, heads, options, run)
+        assert removed[order] == expected
+    assert "found and measured in one file" in found.warnings[0]
+    assert "about these very orders of heads" in found.warnings[1]
+
+
+def test_every_draw_finds_orders_with_examples_of_its_own(
+    found: PruningCurves, classifier: Path, phrases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    derivatives = TaskRun.derivatives
+
+    def note(run: TaskRun, *args: object, **named: object) -> Derivatives:
+        seen.append(run.task)
+        return derivatives(run, *args, **named)
+
+    monkeypatch.setattr(TaskRun, "derivatives", note)
+    again = find_pruning_curves(
+        classifier,
+        phrases,
+        phrases,
+        orders="importance,random",
+        shares="0.25",
+        draws=3,
+        examples=7,
+        seed=1,
+    )
+    assert [len(task) for task in seen] == [7, 7, 7]
+    lines = [line for task in seen for line in task.lines]
+    assert len(set(lines)) == 21
+    assert all(set(task.labels) == {"good", "bad"} for task in seen)
+    assert again.curves["task"]["examples"] == 7
+    # Other examples find another order, or the orders of these draws would be one.
+    removed = {str(one["removed"]) for one in again.points if one["order"] == "importance"}
+    assert len(removed) > 1
+
+
+def test_fewer_examples_than_the_draws_need(
+    classifier: Path, labelled: Path, phrases: Path
+) -> None:
+    asked = {"orders": "importance,random", "shares": "0.25"}
+    few = find_pruning_curves(classifier, labelled, phrases, examples=9, draws=3, **asked)
+    assert any("8 examples for each of 3 draws, not 9" in one for one in few.warnings)
+    with pytest.raises(UsageError, match="has 8 examples for 5 draws, each of which needs 2"):
+        find_pruning_curves(classifier, labelled, labelled, draws=5, **asked)
 
 
 def test_one_order_is_one_sequence(found: PruningCurves) -> None:
@@ -155,7 +204,7 @@ def test_role_orders(classifier: Path, labelled: Path, sample: Path, tmp_path: P
     assert len(first) == 2
     for removed in first:
         assert sum(tuple(head) in having for head in removed) == min(3, len(having))
-    assert "2 draws tell little" in found.warnings[-1]
+    assert "with 2 draws intervals are wide" in found.warnings[-1]
 
 
 def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:
@@ -166,7 +215,6 @@ def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:
     assert np.array_equal(loaded.targets, found.targets)
     assert repr(loaded) == repr(found) == repr(load_table(tmp_path / "out"))
     assert loaded.wide().columns.tolist() == ["order", 0.25, 0.5]
-    assert "found and measured in one file" in found.warnings[0]
 
 
 @pytest.mark.parametrize("value", ["value", "sd_draws", "p_value", "answer"])
@@ -235,4 +283,5 @@ def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     assert "measured on 6 examples" in result.stdout
     loaded = PruningCurves.load(out)
     assert loaded.curves["task"]["examples"] == 4
+    assert loaded.curves["task"]["draws"] == 2
     assert torch.tensor(loaded.outcomes.losses).shape[0] == 6

@@ -274,16 +274,15 @@ def test_progress_is_told_by_every_pass_of_every_round(
     monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
     layers, heads, batches = 3, 12, 4
     rounds = {
-        "importance": [1],
-        "ablate": [1 + 2 * layers],  # of three layers each third is one
-        "by-role": [1, 1 + heads],
-        "pruning-curves": [1],
+        "importance": [batches],
+        "ablate": [(1 + 2 * layers) * batches],  # of three layers each third is one
+        "by-role": [batches, (1 + heads) * batches],
+        "pruning-curves": [batches // 2],  # half of the examples for each of two draws
     }
-    for name, passes in rounds.items():
+    for name, totals in rounds.items():
         result = run(*commands[name], "--out", tmp_path / name)
         assert "sentences" not in result.stderr
-        for one in passes:
-            total = one * batches
+        for total in totals:
             for done in range(1, total + 1):
                 assert f" {done} of {total} passes" in result.stderr, (name, result.stderr)
 
