@@ -32,7 +32,7 @@ def main() -> None:
     given = parser.parse_args()
     table = RoleTable.load(given.roles_from)
     for folder in given.models:
-        notes = json.loads((folder / "headroles.json").read_text("utf-8"))
+        notes = json.loads((folder / "run.json").read_text("utf-8"))
         removed = {(layer, head) for layer, head in notes["removed"]}
         print(f"{folder}: {len(removed)} heads removed\n")
         made = survivors(table, removed, given.permutations)

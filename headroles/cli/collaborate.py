@@ -101,11 +101,13 @@ def collaborate(
         _refuse_idle_task(context)
     if out is None:
         raise UsageError("name a folder for the model with --out")
-    from headroles.results import new_folder, write_together
+    from headroles.models.stored import model_folder
+    from headroles.results import write_together
     from headroles.studies import Collaboration, CollaborativeModel
     from headroles.studies import collaborate as make
 
-    with new_folder(out, [CollaborativeModel, Collaboration], output.overwrite) as folder:
+    kinds = (CollaborativeModel, Collaboration)
+    with model_folder(out, model, kinds, output.overwrite) as folder:
         made, table = make(model, _open(sample, read), options, task)
         write_together(folder, [made, table])
     console.finish(out, output, table)

@@ -34,9 +34,12 @@ def gate(
     for; what is left is written, a model for every command. Gates are learnt with several seeds,
     which may come to other heads.
     """
+    from headroles.models.stored import PrunedModel
     from headroles.studies.removal import gate as learn
 
-    with resumable_folder(out, [], output, resuming, options, "gates", "steps") as opened:
-        folder, asked = opened
+    opened = resumable_folder(
+        out, [PrunedModel], output, resuming, options, "gates", "steps", changed=model
+    )
+    with opened as (folder, asked):
         result = learn(model, task, folder, asked, test)
     console.finish(out, output, result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -68,18 +68,25 @@ def resumable_folder(
     options: Asked,
     what: str,
     unit: str = "passes",
+    changed: str | None = None,
 ) -> Iterator[tuple[Path, Asked]]:
     """A folder to be filled by a study of a task, and the options for that.
 
-    With them its parts stay in the folder if it is interrupted, and its progress is shown.
+    With them its parts stay in the folder if it is interrupted, and its progress is shown. The
+    folder is to hold a model that is made from the one ``changed``, if that is named.
     """
     from headroles.results import new_folder
     from headroles.storage import parts_beside
 
-    with (
-        new_folder(out, kinds, output.overwrite, resuming.resume) as folder,
-        console.progress_bar(what, unit) as on_progress,
-    ):
+    asked = (kinds, output.overwrite, resuming.resume)
+    with ExitStack() as stack:
+        if changed is None:
+            folder = stack.enter_context(new_folder(out, *asked))
+        else:
+            from headroles.models.stored import model_folder
+
+            folder = stack.enter_context(model_folder(out, changed, *asked))
+        on_progress = stack.enter_context(console.progress_bar(what, unit))
         yield folder, replace(options, parts=parts_beside(folder), on_progress=on_progress)
 
 

@@ -33,9 +33,12 @@ def prune(
     What is left may be fine-tuned before. The folder is a model for every command, in which heads
     keep their numbers.
     """
+    from headroles.models.stored import PrunedModel
     from headroles.studies.removal import prune as prune_heads
 
-    with resumable_folder(out, [], output, resuming, options, "pruning", "steps") as opened:
-        folder, asked = opened
+    opened = resumable_folder(
+        out, [PrunedModel], output, resuming, options, "pruning", "steps", changed=model
+    )
+    with opened as (folder, asked):
         result = prune_heads(model, folder, asked, task, test)
     console.finish(out, output, result)

@@ -7,11 +7,13 @@ folders by its own ``save_pretrained``, so that what trains or changes it can ke
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+import msgspec
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model, save_model
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -20,6 +22,7 @@ from headroles import storage
 from headroles.errors import HeadRolesError, ModelError
 from headroles.models.low_rank import low_rank_modules, make_scores, replace_scores
 from headroles.models.pruned import as_published, class_of
+from headroles.storage import Count
 from headroles.wording import in_one_line
 
 RECORD_FILE = "low_rank.json"
@@ -72,7 +75,7 @@ def _write(model: PreTrainedModel, folder: Path) -> None:
     model.config.architectures = [type(model).__name__]
     model.config.save_pretrained(folder)
     save_model(model, str(folder / WEIGHTS_FILE))
-    (folder / WEIGHTS_FILE).chmod(0o644)
+    (folder / WEIGHTS_FILE).chmod((folder / "config.json").stat().st_mode)
     modules = {
         path: {
             "method": module.scores.method,
@@ -83,6 +86,42 @@ def _write(model: PreTrainedModel, folder: Path) -> None:
         for path, module in low_rank_modules(model)
     }
     storage.write_json(folder / RECORD_FILE, {"modules": modules})
+
+
+class _Scores(msgspec.Struct):
+    """Queries and keys of a module, as `make_scores` takes them."""
+
+    method: Literal["shared", "per-head"]
+    width: Count
+    heads: Count
+    rank: Count
+
+
+class _Record(msgspec.Struct):
+    """What ``low_rank.json`` says."""
+
+    modules: dict[str, _Scores]
+
+
+def _made(config: PreTrainedConfig, modules: dict[str, _Scores]) -> PreTrainedModel:
+    """A model of these shapes, whose weights are still to come."""
+    model = as_published(class_of(config)(copy.deepcopy(config)))
+    for path, shape in modules.items():
+        replace_scores(model, path, make_scores(**msgspec.structs.asdict(shape)))
+    return model
+
+
+def _compare_shapes(model: PreTrainedModel, file: Path) -> None:
+    """Raise ValueError for weights that are not of the shapes that a model needs."""
+    with safe_open(file, framework="pt") as stored:
+        shapes = {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+    needed = {name: tuple(values.shape) for name, values in model.state_dict().items()}
+    for name, shape in shapes.items():
+        if needed.get(name) != shape:
+            raise ValueError(
+                f"{name} is of shape {shape} in {WEIGHTS_FILE}, and {needed.get(name)} by "
+                f"{RECORD_FILE} and config.json"
+            )
 
 
 def load_collaborative(
@@ -97,10 +136,10 @@ def load_collaborative(
     """
     folder = Path(folder)
     try:
-        record = storage.read_json(folder / RECORD_FILE)
-        model = as_published(class_of(config)(config))
-        for path, shape in record["modules"].items():
-            replace_scores(model, path, make_scores(**shape))
+        modules = msgspec.convert(storage.read_json(folder / RECORD_FILE), _Record).modules
+        with torch.device("meta"):  # shapes are compared before memory is asked for
+            _compare_shapes(_made(config, modules), folder / WEIGHTS_FILE)
+        model = _made(config, modules)
         load_model(model, str(folder / WEIGHTS_FILE), strict=True)
     except HeadRolesError:
         raise

@@ -7,14 +7,16 @@ trained. Heads keep those numbers in every table.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from headroles.errors import ModelError, UsageError
-from headroles.wording import listed
+from headroles.wording import listed, shortened
 
 Head: TypeAlias = tuple[int, int]
 """(layer, head), both counted from 0."""
+_MOST_DIGITS = 9
 
 
 def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
@@ -24,11 +26,11 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
     """
     given: Any = getattr(config, "pruned_heads", None) or {}
     try:
-        found = {int(layer): tuple(sorted(map(int, heads))) for layer, heads in given.items()}
+        found = {_number(layer): _numbers(heads) for layer, heads in given.items()}
     except (AttributeError, TypeError, ValueError) as error:
         raise ModelError(
-            f"pruned_heads of the configuration is {given!r}; it must name heads by layer, "
-            'as in {"0": [1, 2]}'
+            f"pruned_heads of the configuration is {shortened(given)}; it must name heads by "
+            'layer, as in {"0": [1, 2]}'
         ) from error
     if not found:
         return {}
@@ -40,6 +42,20 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
                 f"the model has {n_layers} layers of {n_heads} heads, counted from 0"
             )
     return {layer: heads for layer, heads in sorted(found.items()) if heads}
+
+
+def _number(layer: Any) -> int:
+    """The number of a layer, which JSON has as text."""
+    if isinstance(layer, str) and layer.isdecimal() and len(layer) <= _MOST_DIGITS:
+        return int(layer)
+    return operator.index(layer)
+
+
+def _numbers(heads: Any) -> tuple[int, ...]:
+    found = tuple(sorted(map(operator.index, heads)))
+    if len(set(found)) < len(found) or any(isinstance(head, bool) for head in heads):
+        raise ValueError("heads that are named twice, or are no numbers")
+    return found
 
 
 def kept_heads(

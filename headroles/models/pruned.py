@@ -10,17 +10,14 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import transformers
 from transformers import MODEL_MAPPING, AutoModel, PreTrainedConfig, PreTrainedModel
 
-from headroles import storage
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.families import is_encoder_decoder
 from headroles.models.kept_heads import Head, pruned_heads
-from headroles.models.quiet import quiet_transformers
 from headroles.models.surgery import remove_those_of, removed_from, zero_heads
 
 
@@ -121,49 +118,15 @@ def as_published(network: PreTrainedModel) -> PreTrainedModel:
     return network
 
 
-def save_model(
-    model: PreTrainedModel,
-    tokenizer: Any,
-    folder: str | Path,
-    *,
-    zeroed: Iterable[Head] = (),
-    notes: dict[str, Any] | None = None,
-    overwrite: bool = False,
-) -> Path:
-    """`write_model` into a folder that appears whole or not at all.
+def put_to_zero(model: PreTrainedModel, heads: Iterable[Head]) -> None:
+    """Put zeros in the weights of the outputs of heads, for folders that any program can read.
 
-    Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+    Raises ModelError for a model that lacks heads already.
     """
-    with storage.result_folder(folder, overwrite) as staging:
-        write_model(model, tokenizer, staging, zeroed=zeroed, notes=notes)
-    return Path(folder)
-
-
-def write_model(
-    model: PreTrainedModel,
-    tokenizer: Any,
-    folder: Path,
-    *,
-    zeroed: Iterable[Head] = (),
-    notes: dict[str, Any] | None = None,
-) -> None:
-    """Write a model and its tokenizer into ``folder``.
-
-    The heads of ``zeroed`` get zeros in the weights of their outputs, in ``model`` too; use it with
-    a model that has all of its heads for a folder that any program can read. ``notes`` are kept in
-    ``headroles.json``.
-
-    Raises ModelError for heads to put to zero in a model that lacks some.
-    """
-    given = list(zeroed)
+    given = list(heads)
     if given and removed_from(model):
         raise ModelError(
             "heads can only be put to zero in a model that has all of its heads; this one lacks "
             f"{len(removed_from(model))}"
         )
     zero_heads(model, given)
-    with quiet_transformers():
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-    if notes is not None:
-        storage.write_json(folder / "headroles.json", notes)

@@ -15,6 +15,7 @@ from tokenizers.pre_tokenizers import ByteLevel, Sequence
 from torch import nn
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from headroles import storage
 from headroles.errors import TokenizerError
 from headroles.models.folders import TOKENIZER_FILES, says_no_casing
 from headroles.models.hub import where_to_look
@@ -39,6 +40,8 @@ def load_tokenizer(
     if not source:
         raise TokenizerError("the model does not know its tokenizer; pass tokenizer=... with it")
     folder = Path(source)
+    if folder.is_dir():
+        storage.finish_swap(folder)
     if folder.is_dir() and not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise TokenizerError(
             f"{source} holds no tokenizer; give one with --tokenizer, or save it there with "

@@ -18,6 +18,7 @@ from transformers import (
     PreTrainedModel,
 )
 
+from headroles import storage
 from headroles.errors import ModelError
 from headroles.models.collaborative import is_collaborative, load_collaborative
 from headroles.models.families import encoder_of, is_encoder_decoder, refuse_unsupported
@@ -26,6 +27,7 @@ from headroles.models.hub import where_to_look
 from headroles.models.options import ModelOptions
 from headroles.models.pruned import as_published, class_of, class_to_load, one_of
 from headroles.models.quiet import quiet_transformers
+from headroles.models.stored import check_folder
 from headroles.wording import in_one_line, listed
 
 ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
@@ -54,20 +56,22 @@ def read_model(
     With ``head``, one of ``HEADS``, it has that on top of its encoder; with None it is of the
     class that wrote the weights.
 
-    Raises ModelError for weights that are not there, that do not fit or that would be random.
+    Raises ModelError for weights that are not there, that do not fit or that would be random, and
+    StorageError for a folder that headroles wrote and that was changed.
     """
+    doubts = check_folder(Path(name)) if Path(name).is_dir() else []
     config = load_config(name, options)
     refuse_unsupported(config)
     if is_collaborative(name):
         model = load_collaborative(name, config, getattr(torch, options.dtype))
-        return _with_head(model, name, head), []
+        return _with_head(model, name, head), doubts
     network, report = _from_pretrained(name, config, options, head)
     _refuse_lacking(network, name, report, head)
     model = as_published(network)
     cast(nn.Module, model).eval()
     if head == ENCODER and is_encoder_decoder(config):
         model = encoder_of(model)
-    return model, _unused_layers(report["unexpected_keys"])
+    return model, [*doubts, *_unused_layers(report["unexpected_keys"])]
 
 
 def _from_pretrained(
@@ -163,6 +167,8 @@ def is_unused(key: str, head: str | None = ENCODER) -> bool:
 def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     """The configuration of a folder or hub id. Raises ModelError where there is none."""
     folder = Path(name)
+    if folder.is_dir():
+        storage.finish_swap(folder)
     if folder.is_dir() and not (folder / "config.json").is_file():
         raise ModelError(
             f"{name} holds no config.json; give a folder written by save_pretrained, or a hub id"

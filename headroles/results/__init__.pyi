@@ -8,6 +8,7 @@ from .shown import Warned as Warned
 from .shown import as_html as as_html
 from .shown import as_text as as_text
 from .shown import print_on as print_on
+from .stored import MODEL_KINDS as MODEL_KINDS
 from .stored import Stored as Stored
 from .stored import new_folder as new_folder
 from .stored import put_into as put_into

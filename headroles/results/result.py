@@ -17,7 +17,7 @@ from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.formats import export_frame
 from headroles.results.shown import Summary, Warned, as_html, as_text
-from headroles.results.stored import Stored
+from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.wording import not_among
 
 
@@ -32,7 +32,7 @@ class Result(Stored, Summary):
     frame: pd.DataFrame
     provenance: dict[str, Any] = field(default_factory=dict)
 
-    spares: ClassVar[tuple[str, ...]] = ("scores",)
+    spares: ClassVar[tuple[str, ...]] = ("scores", *MODEL_KINDS)
     stem: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
     views: ClassVar[tuple[str, ...]] = ("long",)

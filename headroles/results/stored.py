@@ -13,6 +13,9 @@ import msgspec
 from headroles import storage
 from headroles.errors import StorageError
 
+MODEL_KINDS = ("pruned model", "collaborative model")
+"""Kinds of results that are models, which cost more than a table about them."""
+
 
 class Stored(ABC):
     """What a result folder can hold.
@@ -24,7 +27,7 @@ class Stored(ABC):
 
     kind: ClassVar[str]
     cure: ClassVar[str]
-    spares: ClassVar[tuple[str, ...]] = ()
+    spares: ClassVar[tuple[str, ...]] = MODEL_KINDS
     form: ClassVar[type[msgspec.Struct]] = msgspec.Struct
     provenance: dict[str, Any]
 

@@ -14,8 +14,8 @@ _TABLE = re.compile(r"[a-z][a-z_-]*\.(csv|parquet)")
 _WEIGHTS = re.compile(r"(model|low_rank)(-\d{5}-of-\d{5})?\.safetensors")
 _CODE = re.compile(r"(configuration|modeling|tokenization)_\w+\.py")
 _OTHERS = frozenset(
-    "run.json sentences-words.json config.json generation_config.json low_rank.json "
-    "headroles.json model.safetensors.index.json "
+    "run.json headroles.json sentences-words.json config.json generation_config.json "
+    "low_rank.json model.safetensors.index.json "
     "tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json "
     "chat_template.jinja vocab.txt vocab.json merges.txt bpe.codes byte_maps.json dict.txt "
     "emoji.json entity_vocab.json normalizer.json prophetnet.tokenizer sentencepiece.bpe.model "

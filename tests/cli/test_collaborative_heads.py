@@ -105,7 +105,7 @@ class TestHeadsOfACollaborativeModel:
         with torch.no_grad():
             expected = masked(**make_inputs()).logits
         assert_same_outputs(logits(out), expected)
-        assert {"low_rank.json", "low_rank.safetensors", "headroles.json"} <= names(out)
+        assert {"low_rank.json", "low_rank.safetensors", "run.json"} <= names(out)
         assert len(removed_from(load_model(out))) == 5
 
     def test_again_it_can_be_pruned_and_measured(

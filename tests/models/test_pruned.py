@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +19,19 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from headroles import HeadScores, assign_roles, load_model, read_conllu, score_heads
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.loading import load_encoder
-from headroles.models.pruned import save_model
+from headroles.models.pruned import put_to_zero
+from headroles.models.stored import PrunedModel
 from headroles.models.surgery import remove_heads, removed_from
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import PROJECTED, make_model
 from tests.models.test_surgery import INPUTS, SOME, of_family, outputs
 from tests.rounding import SUMS, assert_same_outputs, assert_same_sums, sizes_of_scores
 from tests.tasks.conftest import make_task_model
+
+
+def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path, zeroed: Any = ()) -> Path:
+    put_to_zero(model, zeroed)
+    return PrunedModel(model, tokenizer).save(folder)
 
 
 def make_classifier() -> PreTrainedModel:
@@ -113,6 +120,7 @@ def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None
 
 
 def test_a_broken_folder_is_refused(pruned_folder: Path, tmp_path: Path) -> None:
+    (pruned_folder / "run.json").unlink()
     file = pruned_folder / "model.safetensors"
     weights = load_file(file)
     left_out = {k: v for k, v in weights.items() if "layer.1.attention.self.query" not in k}
@@ -143,6 +151,7 @@ def test_zeros_need_the_whole_model(pruned_folder: Path, tmp_path: Path) -> None
 
 def test_a_class_that_nobody_knows(pruned_folder: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(pruned_folder, tmp_path / "copy")
+    (folder / "run.json").unlink()
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTea"]}))
     with pytest.raises(ModelSupportError, match="written by BertForTea"):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import msgspec
 
 from headroles.formats import to_records
-from headroles.results import Grid, Result, Shown, Stored, Warned
+from headroles.models.stored import StoredModel
+from headroles.results import MODEL_KINDS, Grid, Result, Shown, Warned
 from headroles.studies.forms import CollaborationForm
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 COLUMNS = (
     "layer",
@@ -38,35 +35,15 @@ _FEW_TOKENS = 8
 """Tokens of a sample for each dimension of the inputs, below which it says little of them."""
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class CollaborativeModel(Stored):
+class CollaborativeModel(StoredModel):
     """A model whose queries and keys are of low rank, with its tokenizer.
 
     Its folder can be given to every command in the place of a model. ``model`` is in evaluation
     mode and has the task head of the original.
     """
 
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    provenance: dict[str, Any] = field(default_factory=dict)
-
-    kind: ClassVar[str] = "collaborative model"
+    kind: ClassVar[str] = MODEL_KINDS[1]
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
-    spares: ClassVar[tuple[str, ...]] = ("scores",)
-
-    def write_files(self, folder: Path) -> list[str]:
-        """Write configuration, tokenizer and weights."""
-        before = set(folder.iterdir())
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-        return sorted(file.name for file in set(folder.iterdir()) - before)
-
-    @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
-        """The model and its tokenizer."""
-        from headroles.models import ModelOptions, load_whole
-
-        return cls(*load_whole(folder, ModelOptions()), provenance)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from headroles.errors import UsageError
+from headroles.models.stored import PrunedModel, model_folder
 from headroles.options import takes
 from headroles.results import Grid, Shown, Summary, Warned
-from headroles.storage import OpenParts, result_folder
+from headroles.storage import OpenParts
 from headroles.studies.removal.gate_options import TRAINED, GateOptions
 from headroles.studies.removal.gates import LearntGates, learn_gates
 from headroles.studies.removal.orders import present_heads
@@ -127,7 +128,7 @@ def gate_heads(
         ModelError: a loss that is not finite; else as `find_importance`.
         CorpusError, StorageError: as `find_importance` and `prune_heads`.
     """
-    with result_folder(out, overwrite) as folder:
+    with model_folder(out, model, [PrunedModel], overwrite) as folder:
         found = gate(model, task, folder, options, test)
         return replace(found, pruned=replace(found.pruned, folder=Path(out)))
 

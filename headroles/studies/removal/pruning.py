@@ -12,13 +12,14 @@ import torch
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
 from headroles.models.kept_heads import Head
-from headroles.models.pruned import write_model
+from headroles.models.pruned import put_to_zero
+from headroles.models.stored import PrunedModel, model_folder
 from headroles.models.surgery import heads_of, remove_heads
 from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
-from headroles.results import Grid, Shown, Summary
-from headroles.storage import result_folder
+from headroles.provenance import new_provenance
+from headroles.results import Grid, Shown, Summary, write_together
 from headroles.studies.removal.options import PruneOptions
 from headroles.studies.removal.orders import choose_heads
 from headroles.studies.removal.resuming import keep_parts
@@ -115,7 +116,7 @@ def prune_heads(
             accelerate.
         ModelError, CorpusError, StorageError: as `find_importance` and `load_model`.
     """
-    with result_folder(out, overwrite) as folder:
+    with model_folder(out, model, [PrunedModel], overwrite) as folder:
         return replace(prune(model, folder, options, task, test), folder=Path(out))
 
 
@@ -172,15 +173,14 @@ def write_without(
     if not zeroed:
         remove_heads(network, removed)
     record = {
-        "model": encoder.description,
-        "options": options.record(),
+        **new_provenance(model=encoder.description, corpus={}, options=options.record()),
         "removed": [list(head) for head in removed],
         **({"fine_tuning": tuning.facts()} if tuning else {}),
         **(notes or {}),
     }
-    put_to_zero = removed if zeroed else []
-    tokenizer = encoder.tokenizer
-    write_model(network, tokenizer, folder, zeroed=put_to_zero, notes=record)
+    if zeroed:
+        put_to_zero(network, removed)
+    write_together(folder, [PrunedModel(network, encoder.tokenizer, record)])
     return Pruned(
         folder,
         order,

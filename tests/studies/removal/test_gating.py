@@ -152,7 +152,7 @@ class TestCommand:
         assert facts["after"]["loss"] == near(best["loss"])
         assert sum(n for _, _, n in facts["kept_by"]) == 15
         assert facts["overlap_by_chance"] == pytest.approx(5 / 12)
-        notes = json.loads((out / "headroles.json").read_text("utf-8"))
+        notes = json.loads((out / "run.json").read_text("utf-8"))
         assert notes["seeds"] == facts["seeds"]
         # Gates can be learnt of what is left.
         again = tmp_path / "smaller"

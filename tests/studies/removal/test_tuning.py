@@ -154,7 +154,7 @@ class TestCommand:
         assert "fine-tuned on 6 examples with the heads masked, 1 updates of 32" in result.stdout
         for row in ("before, fine-tuned", "after, not fine-tuned", "weights differ by"):
             assert row in result.stdout
-        notes = json.loads((tmp_path / "out" / "headroles.json").read_text("utf-8"))
+        notes = json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))
         assert len(notes["fine_tuning"]["compensation"]) == 7
         assert notes["options"]["epochs"] == 1
         result = run("prune", classifier, *asked, *tuned, "--out", tmp_path / "2", "--json")

@@ -1,0 +1,168 @@
+"""Folders of models that headroles made: written with a run record, checked before they are read.
+
+The record has the digest of every file. Which heads a model lacks is known from its configuration
+alone, so a configuration that was changed would give heads the numbers of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from safetensors import SafetensorError, safe_open
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles import storage
+from headroles.errors import ModelError, StorageError
+from headroles.models.collaborative import is_collaborative
+from headroles.models.folders import read_settings
+from headroles.models.quiet import quiet_transformers
+from headroles.results import MODEL_KINDS, Stored, new_folder, write_together
+from headroles.wording import in_one_line, listed
+
+_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")
+_NUMBERS = ("F16", "BF16", "F32", "F64")
+_OF_PLACES = "_ids"
+"""How names of tensors end that hold places and no weights."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class StoredModel(Stored):
+    """A changed model with its tokenizer; its folder can be given wherever a model can."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    spares: ClassVar[tuple[str, ...]] = ("scores",)
+
+    def write_files(self, folder: Path) -> list[str]:
+        """Write configuration, tokenizer and weights."""
+        folder.mkdir(parents=True, exist_ok=True)
+        before = set(folder.iterdir())
+        with _full_disk_is_told(folder), quiet_transformers():
+            self.model.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
+        written = sorted(set(folder.iterdir()) - before)
+        for file in written:  # weights are written for their owner alone
+            file.chmod((folder / "config.json").stat().st_mode)
+        return [file.name for file in written]
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write the model into ``folder``, whole or not at all; errors as of `model_folder`."""
+        with model_folder(folder, None, [type(self)], overwrite) as staging:
+            write_together(staging, [self])
+        return Path(folder)
+
+    @classmethod
+    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+        """The model and its tokenizer."""
+        from headroles.models.loading import load_whole
+        from headroles.models.options import ModelOptions
+
+        return cls(*load_whole(folder, ModelOptions()), provenance)
+
+
+class PrunedModel(StoredModel):
+    """A model without some of its heads, or with zeros in their place."""
+
+    kind: ClassVar[str] = MODEL_KINDS[0]
+    cure: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"
+
+
+@contextmanager
+def _full_disk_is_told(folder: Path) -> Iterator[None]:
+    """Raise StorageError where weights cannot be written, as on a disk that is full."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise StorageError(f"{folder} cannot be written: {in_one_line(error)}") from error
+
+
+@contextmanager
+def model_folder(
+    out: str | Path,
+    model: Any,
+    kinds: Sequence[type[Stored]],
+    overwrite: bool = False,
+    resume: bool | None = None,
+) -> Iterator[Path]:
+    """`new_folder` for results of ``kinds`` with a model among them that is made from ``model``.
+
+    Raises StorageError as that does, for a folder that ``model`` is read from, and for one that
+    holds weights which headroles did not write.
+    """
+    folder = Path(out)
+    source = Path(model) if isinstance(model, str | Path) else None
+    if source is not None and source.exists() and folder.exists() and source.samefile(folder):
+        raise StorageError(
+            f"{folder} is the folder of the model itself, which would be replaced; name another "
+            "one with --out"
+        )
+    if foreign := _foreign_weights(folder):
+        raise StorageError(
+            f"{folder} holds {listed(foreign)}, which headroles did not write; the new model "
+            "would stand beside them. Name another folder"
+        )
+    with new_folder(folder, kinds, overwrite, resume) as staging:
+        yield staging
+
+
+def _foreign_weights(folder: Path) -> list[str]:
+    """Files of weights in a folder that its run record does not name."""
+    ours = storage.result_files(folder)
+    found = {file.name for pattern in _WEIGHTS for file in folder.glob(pattern)}
+    return sorted(found.difference(ours))
+
+
+def check_folder(folder: Path) -> list[str]:
+    """Check that a folder with a model is as it was written; what to know of it, for people.
+
+    Renames that were cut short are finished first. Raises StorageError for files that are not those
+    which the run record names, and ModelError for weights that are no floating-point numbers.
+    """
+    storage.finish_swap(folder)
+    _refuse_other_numbers(folder)
+    kinds = [kind for kind in storage.kinds_in(folder) if kind in MODEL_KINDS]
+    for kind in kinds:
+        storage.check_files(folder, storage.read_run(folder).files[kind])
+    if kinds:
+        if foreign := _foreign_weights(folder):
+            raise StorageError(
+                f"{folder} holds {listed(foreign)}, which {storage.RUN_FILE} does not name: they "
+                "are of another model; remove them"
+            )
+        return []
+    is_changed = is_collaborative(folder) or read_settings(folder / "config.json").get(
+        "pruned_heads"
+    )
+    if is_changed and (folder / "headroles.json").exists():
+        raise StorageError(
+            f"{folder} holds no {storage.RUN_FILE}: it is not whole, or was written by an older "
+            "version of headroles; make the model again"
+        )
+    if is_changed:
+        return [
+            f"{folder} has no run record, so that nobody knows whether its configuration was "
+            "changed: heads have the numbers that pruned_heads in config.json leaves them"
+        ]
+    return []
+
+
+def _refuse_other_numbers(folder: Path) -> None:
+    """Raise ModelError for weights that are integers: nothing says what they stand for."""
+    for file in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(file, framework="pt") as stored:
+                kinds = {name: stored.get_slice(name).get_dtype() for name in stored.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError):
+            continue  # told with a cure where the weights are read
+        for name, kind in kinds.items():
+            if kind not in _NUMBERS and not name.endswith(_OF_PLACES):
+                raise ModelError(
+                    f"{name} in {file} is of type {kind}; weights must be floating-point numbers. "
+                    "Convert the model to float32"
+                )

@@ -1,0 +1,183 @@
+"""Folders of models that headroles made, as hostile or damaged input."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from headroles.errors import HeadRolesError, ModelError, StorageError
+from headroles.models import load_encoder, load_model
+from headroles.models.stored import PrunedModel, model_folder
+from headroles.models.surgery import remove_heads
+from headroles.results import new_folder
+from headroles.storage import HIDDEN, read_run
+from headroles.studies import CollaborateOptions, CollaborativeModel
+from headroles.studies.collaboration.collaborate import collaborate
+from headroles.studies.removal import Importance
+from tests.conftest import make_bert, make_tokenizer
+
+
+@pytest.fixture
+def pruned(tmp_path: Path) -> Path:
+    model = make_bert()
+    remove_heads(model, [(0, 1), (1, 2)])
+    return PrunedModel(model, make_tokenizer()).save(tmp_path / "pruned")
+
+
+@pytest.fixture(scope="module")
+def low_rank(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path) -> Path:
+    folder = tmp_path_factory.mktemp("low") / "rank"
+    return collaborate(bert_folder, None, CollaborateOptions(rank=16))[0].save(folder)
+
+
+def change(file: Path, **changes: Any) -> None:
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, **changes}))
+
+
+def test_every_folder_has_its_record(pruned: Path, low_rank: Path) -> None:
+    for folder, kind in ((pruned, "pruned model"), (low_rank, "collaborative model")):
+        held = read_run(folder).files[kind]
+        names = {file.name for file in folder.iterdir()}
+        assert names == {"run.json", *held}
+        load_encoder(folder)
+
+
+def test_an_exchanged_head_is_found(pruned: Path) -> None:
+    change(pruned / "config.json", pruned_heads={"0": [2], "1": [2]})
+    with pytest.raises(StorageError, match=r"config\.json is not what headroles wrote"):
+        load_encoder(pruned)
+
+
+def test_without_a_record_it_is_said_that_nobody_knows(pruned: Path) -> None:
+    (pruned / "run.json").unlink()
+    told = load_encoder(pruned).description["warnings"]
+    assert any("has no run record" in one for one in told)
+    (pruned / "headroles.json").write_text("{}")
+    with pytest.raises(StorageError, match="written by an older version of headroles; make"):
+        load_encoder(pruned)
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [{"0": [1.5]}, {"0": [1, 1]}, {"0": [True]}, {"0": ["1"]}, {"0": "12"}, {"x": [1]}, [1]],
+)
+def test_heads_that_are_no_numbers(pruned: Path, heads: Any) -> None:
+    (pruned / "run.json").unlink()
+    change(pruned / "config.json", pruned_heads=heads)
+    with pytest.raises(ModelError, match="it must name heads by layer"):
+        load_encoder(pruned)
+
+
+def test_infinity_as_a_head(pruned: Path) -> None:
+    (pruned / "run.json").unlink()
+    change(pruned / "config.json", pruned_heads={"0": [float("inf")]})
+    with pytest.raises(HeadRolesError):
+        load_encoder(pruned)
+
+
+def test_integers_are_no_weights(pruned: Path) -> None:
+    (pruned / "run.json").unlink()
+    weights = load_file(pruned / "model.safetensors")
+    name = next(name for name in weights if "query.weight" in name)
+    weights[name] = weights[name].to(torch.int8)
+    save_file(weights, pruned / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"query\.weight in .* is of type I8; weights must be"):
+        load_encoder(pruned)
+
+
+def test_weights_of_another_model_beside(pruned: Path, low_rank: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(low_rank, tmp_path / "both")
+    shutil.copy(pruned / "model.safetensors", folder)
+    with pytest.raises(StorageError, match=r"holds model\.safetensors, which run\.json does not"):
+        load_encoder(folder)
+
+
+def test_overwriting_leaves_no_weights_of_another_kind(pruned: Path, low_rank: Path) -> None:
+    made = CollaborativeModel.load(low_rank)
+    made.save(pruned, overwrite=True)
+    names = {file.name for file in pruned.iterdir()}
+    assert "low_rank.safetensors" in names
+    assert "model.safetensors" not in names
+
+
+def test_weights_that_headroles_did_not_write_are_not_written_beside(
+    bert_folder: Path, low_rank: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(bert_folder, tmp_path / "theirs")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(StorageError, match=r"holds model\.safetensors, which headroles did not"):
+        CollaborativeModel.load(low_rank).save(folder, overwrite=True)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_a_model_is_not_written_over_itself(pruned: Path) -> None:
+    with (
+        pytest.raises(StorageError, match="is the folder of the model itself"),
+        model_folder(pruned, str(pruned), [PrunedModel], overwrite=True),
+    ):
+        pytest.fail("the block must not run")
+
+
+def test_a_table_does_not_replace_a_model(pruned: Path) -> None:
+    with (
+        pytest.raises(StorageError, match="holds pruned model, which a importance would replace"),
+        new_folder(pruned, [Importance], overwrite=True),
+    ):
+        pytest.fail("the block must not run")
+
+
+def test_renames_that_were_cut_short_are_finished(pruned: Path, tmp_path: Path) -> None:
+    expected = load_encoder(pruned).identity
+    names = sorted(file.name for file in pruned.iterdir())
+    for moved in range(len(names)):
+        folder = shutil.copytree(pruned, tmp_path / f"copy-{moved}")
+        (folder / HIDDEN / "new").mkdir(parents=True)
+        for name in names[moved:]:
+            (folder / name).rename(folder / HIDDEN / "new" / name)
+        journal = {"old": [], "new": names}
+        (folder / HIDDEN / "swap.json").write_text(json.dumps(journal))
+        assert load_encoder(folder).identity == expected
+        assert sorted(file.name for file in folder.iterdir()) == names
+
+
+def test_shapes_are_compared_before_memory_is_asked_for(low_rank: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(low_rank, tmp_path / "copy")
+    (folder / "run.json").unlink()
+    record = json.loads((folder / "low_rank.json").read_text())
+    path, own = next(iter(record["modules"].items()))
+    for rank in (50_000_000_000, 17, -1, 1.5, "x", None):
+        changed = {"modules": {**record["modules"], path: {**own, "rank": rank}}}
+        (folder / "low_rank.json").write_text(json.dumps(changed))
+        with pytest.raises(ModelError, match=r"cannot be loaded .*; make it again with"):
+            load_model(folder)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_told(low_rank: Path, tmp_path: Path) -> None:
+    models = (PrunedModel(make_bert(), make_tokenizer()), CollaborativeModel.load(low_rank))
+    for number, made in enumerate(models):
+        with (
+            files_of_at_most(20_000),
+            pytest.raises(StorageError, match=r"cannot be written: .*File too large"),
+        ):
+            made.save(tmp_path / str(number))
+        assert not (tmp_path / str(number)).exists()
