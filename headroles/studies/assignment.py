@@ -46,8 +46,8 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     and ``sd``, interval and effect size are those of the difference. A ``threshold`` asked for is
     that of all roles, and replaces the rule.
 
-    ``untestable`` are roles with fewer than two examples, or clusters. With zero variance, or
-    only that of rounding, the mean decides. Neither enters the correction. Contrasts
+    ``untestable`` are roles with fewer than two examples, or clusters. Where scores do not vary,
+    but for rounding, betting decides, or nothing. Neither enters the correction. Contrasts
     (``...:beyond_offset``) are tested against 0. ``block:evenness`` is no role: its mean is the
     column ``evenness`` of ``block``. A role that no example has (``block`` without pairs) is left
     out; the provenance names it.

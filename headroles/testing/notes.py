@@ -47,7 +47,9 @@ def find_notes(
     by_betting = TESTS[test].takes_bounds
     moments = hypotheses.moments
     untestable = moments.status == UNTESTABLE
-    by = "the bounds of scores" if hypotheses.has_bounds else "the number of " + hypotheses.units
+    by = f"the number of {hypotheses.units} decides"
+    if hypotheses.has_bounds:
+        by = "the bounds of the scores decide"
     own = np.full(hypotheses.n_tests, "", dtype=object) if own is None else own
     cases: list[tuple[NDArray[np.bool_], Any]] = [
         (untestable & (moments.n < 2), "untestable: fewer than two examples"),
@@ -55,7 +57,7 @@ def find_notes(
         (untestable, "untestable: the clusters cancel"),
         (
             hypotheses.is_alike & (not by_betting),
-            f"degenerate: no variance, decided by {by} alone",
+            f"degenerate: no variance, so only {by}",
         ),
         (own != "", own),
         (is_skewed(hypotheses) & (not by_betting), SKEWED),

@@ -387,7 +387,7 @@ class TestAnswers:
             assert found.answer[0] == expected
             units = "documents" if documents and not options else "examples"
             assert find_notes(asked.hypotheses).tolist() == [
-                f"degenerate: no variance, decided by the number of {units} alone",
+                f"degenerate: no variance, so only the number of {units} decides",
                 "",
             ]
             assert np.isnan([found.p_above, found.p_below]).tolist() == [[True, False]] * 2
@@ -438,7 +438,7 @@ def test_notes() -> None:
         "untestable: fewer than two examples",
         "untestable: fewer than two clusters",
         "untestable: the clusters cancel",
-        "degenerate: no variance, decided by the number of documents alone",
+        "degenerate: no variance, so only the number of documents decides",
     ]
     assert found.answer.tolist() == ["untestable"] * 3 + ["undecided"]
 
@@ -623,6 +623,22 @@ class TestEquivalence:
         assert np.isnan(equivalence.single).all()
         assert change.shows(0.05).tolist() == [False, False, enough, enough]
         assert equivalence.shows(0.05).tolist() == [enough] * 3 + [False]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 40])
+def test_hits_that_do_not_vary_are_seldom_answered_wrongly(n: int) -> None:
+    """Heads hit with probabilities near the threshold; few samples of few units are all alike."""
+    rng = np.random.Generator(np.random.PCG64DXSM(n))
+    true = rng.choice([0.1, 0.25, 0.35, 0.5, 0.97], 200)
+    wrong, decided = 0, 0
+    for _ in range(20):
+        hits = (rng.random((n, 200)) < true).astype(np.float32)
+        asked = question(hits[:, None, :, None], threshold=0.3, bound=1, family="role")
+        alike, answers = asked.hypotheses.is_alike, outcome_of(asked).answer
+        decided += int((alike & np.isin(answers, ["yes", "no"])).sum())
+        wrong += int((alike & (answers == np.where(true > 0.3, "no", "yes"))).sum())
+    assert wrong <= 1
+    assert (decided > 0) == (n > 8)
 
 
 def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> None:
