@@ -117,12 +117,12 @@ def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
     few = np.flatnonzero(worth < FEW)
     if not len(few):
         return ""
-    uneven = ", or from some so different in size that they are worth fewer"
+    is_uneven = bool((n_units[few] >= FEW).any())
+    uneven = f" Their sizes differ: they count as {worth[few].min():.0f} of one size." * is_uneven
     return (
         f"{hypotheses.called or f'the scores of {_named(hypotheses.names, few)}'} come from fewer "
-        f"than {FEW} "
-        f"{hypotheses.units}{uneven * bool((n_units[few] >= FEW).any())}: so few make tests "
-        f"unreliable; {_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
+        f"than {FEW} {hypotheses.units}: tests are unreliable.{uneven} "
+        f"{_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
     )
 
 
@@ -139,14 +139,14 @@ def _named(names: tuple[str, ...], few: IntArray) -> str:
 
 
 def _cure_of_few(hypotheses: Hypotheses, options: TestOptions, n_units: int) -> str:
-    more = f"more {hypotheses.units} are the cure"
+    more = f"Add {hypotheses.units}"
     if not hypotheses.is_clustered:
-        return more
+        return f"{more}."
     if hypotheses.n_clusters < FEWEST_TO_FLIP:
-        return f"{more}, or --clusters none if you can defend that examples are independent"
+        return f"{more}, or pass --clusters none if examples are independent of one another."
     if n_units < FEWEST_TO_FLIP or options.test == SIGN_FLIP:
-        return more
-    return f"{more}; --test sign_flip is safer unless scores are skewed"
+        return f"{more}."
+    return f"{more}, or pass --test sign_flip, which is safer unless scores are skewed."
 
 
 def _skewed(hypotheses: Hypotheses) -> str:
@@ -154,10 +154,9 @@ def _skewed(hypotheses: Hypotheses) -> str:
     if not n_skewed:
         return ""
     return (
-        f"{n_skewed} of {n_made} tests have few examples for how skewed their scores are (column "
-        "note): their p-values are rough, and show too easily that a mean is below what it is "
-        "compared with where the upper tail is long, above where the lower one is; more examples "
-        "help"
+        f"{n_skewed} of {n_made} tests have few examples for how skewed their scores are: p-values "
+        "are rough. With a long upper tail, means are found below the threshold too often, with a "
+        "long lower tail above it; column note names these tests. Add examples."
     )
 
 
@@ -182,5 +181,5 @@ def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: PValues,
     return (
         f"no hypothesis can be rejected: the smallest p-value that {options.test} can give here "
         f"is {smallest:.2g}, too large {'' if n_tests == 1 else f'for {n_tests} tests '}"
-        f"at alpha {options.alpha:g}; {' or '.join(cures)} may help"
+        f"at alpha {options.alpha:g}. Try {' or '.join(cures)}."
     )
