@@ -21,6 +21,7 @@ from rich.console import Console
 from headroles import storage
 from headroles.errors import HeadRolesError
 from headroles.interrupts import INTERRUPTED, TERMINATED, Terminated, tell, written_so_far
+from headroles.memory import lacks_memory
 from headroles.wording import json_lines, printable
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_LINES = 30.0
 READING = "reading"
+_NO_MEMORY = (
+    "memory ran out; use a device with more (--device cpu), a smaller model or less text, or close "
+    "other programs"
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -59,6 +64,11 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             tell(stop.args[0] if stop.args else written_so_far())
             was_asked = isinstance(stop, Terminated)
             raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
+        except (MemoryError, RuntimeError) as error:
+            if not lacks_memory(error):
+                raise
+            err.print(f"error: {_NO_MEMORY}", style="red", soft_wrap=True)
+            raise typer.Exit(1) from None
         except BrokenPipeError:  # who was to read it has gone
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None

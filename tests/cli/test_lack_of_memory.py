@@ -1,0 +1,179 @@
+"""Memory runs out in every command that runs a model: it comes to the same, or says what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from click.testing import Result
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+from typer.testing import CliRunner
+
+from headroles.cli import app
+from tests.studies.removal.conftest import classifier, labelled, roles
+from tests.tasks.conftest import make_task_model, save
+
+__all__ = ["classifier", "labelled", "roles"]
+
+CIRCUMSTANCES = ("out", "seconds", "time", "passes", "created", "digest", "command", "path")
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@contextmanager
+def memory_for(fits: Callable[[Tensor], bool]) -> Iterator[list[Tensor]]:
+    """Models have memory only for inputs that fit; those that did not are listed."""
+    refused: list[Tensor] = []
+
+    def look(module: nn.Module, given: tuple[Any, ...]) -> None:
+        if isinstance(module, nn.Embedding) and not fits(given[0]):
+            refused.append(given[0])
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    handle = register_module_forward_pre_hook(look)
+    try:
+        yield refused
+    finally:
+        handle.remove()
+
+
+def all_but_the_second() -> Callable[[Tensor], bool]:
+    """Memory lacks once: for the second batch of several examples."""
+    batches = 0
+
+    def fits(ids: Tensor) -> bool:
+        nonlocal batches
+        batches += len(ids) > 1
+        return batches != 2 or len(ids) == 1
+
+    return fits
+
+
+@pytest.fixture(scope="session")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model for the task without dropout, whose updates depend on no random numbers."""
+    model = make_task_model(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    return save(model, tmp_path_factory.mktemp("models") / "steady")
+
+
+@pytest.fixture
+def commands(
+    bert_folder: Path, sample: Path, steady: Path, labelled: Path, roles: Path
+) -> dict[str, list[object]]:
+    """Every command that runs a model over several examples."""
+    task = [steady, labelled, "--batch-tokens", 60]
+    prune = ["prune", *task, "--test", labelled, "--keep", 5]
+    gate = ["gate", *task, "--test", labelled, "--keep", 5, "--seeds", 1, "--updates", 4]
+    tuned = ["--fine-tune-on", labelled, "--epochs", 2, "--learning-rate", 0.01]
+    return {
+        "score": ["score", bert_folder, sample],
+        "score by norms": ["score", bert_folder, sample, "--measure", "norms"],
+        "classify": ["classify", bert_folder, sample],
+        "compare": ["compare", "--models", bert_folder, steady, "--corpus", sample],
+        "tokens": ["tokens", bert_folder, sample],
+        "importance": ["importance", *task],
+        "ablate": ["ablate", *task, "--sets", "layers"],
+        "ablate, mean": ["ablate", *task, "--sets", "layers", "--ablation", "mean"],
+        "by-role": ["by-role", *task, "--roles-from", roles, "--permutations", 99],
+        "pruning-curves": [
+            *("pruning-curves", *task, "--test", labelled, "--draws", 2),
+            *("--shares", "0.5", "--orders", "reestimated,ablation,random", "--steps", 2),
+        ],
+        "prune": [*prune, "--order", "reestimated", "--steps", 3],
+        "prune, fine-tuned": [*prune, "--order", "random", *tuned, "--compensation"],
+        "gate": gate,
+        "gate, trained": [*gate, "--weights", "trained", "--weight-rate", 0.01],
+        "collaborate": ["collaborate", steady, "--rank", 16, "--task", labelled],
+    }
+
+
+NAMES = (
+    *("score", "score by norms", "classify", "compare", "tokens", "importance", "ablate"),
+    *("ablate, mean", "by-role", "pruning-curves", "prune", "prune, fine-tuned", "gate"),
+    *("gate, trained", "collaborate"),
+)
+
+
+def assert_alike(found: Any, expected: Any, where: str = "") -> None:
+    """The same but for rounding, and for circumstances."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for name in expected:
+            if not any(part in name for part in CIRCUMSTANCES):
+                assert_alike(found[name], expected[name], f"{where}/{name}")
+    elif isinstance(expected, np.ndarray):
+        assert_alike(found.tolist(), expected.tolist(), where)
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            assert_alike(one, other, f"{where}/{place}")
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=2e-3, abs=1e-5, nan_ok=True), where
+    else:
+        assert found == expected, where
+
+
+def numbers_in(folder: Path) -> Iterator[tuple[str, Any]]:
+    """What every table and every model in a folder holds."""
+    for file in sorted(folder.rglob("*")):
+        name = str(file.relative_to(folder))
+        if file.suffix == ".parquet":
+            yield name, pd.read_parquet(file).to_dict("list")
+        elif file.suffix == ".safetensors":
+            yield name, {key: own.flatten().tolist() for key, own in load_file(file).items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_comes_to_the_same(name: str, commands: dict[str, list[object]], tmp_path: Path) -> None:
+    command = [*commands[name], "--json", "--out"]
+    whole = run(*command, tmp_path / "whole")
+    assert whole.exit_code == 0, whole.output
+    with memory_for(all_but_the_second()) as refused:
+        found = run(*command, tmp_path / "found")
+    assert found.exit_code == 0, found.output
+    assert len(refused) == 1
+    assert_alike(json.loads(found.stdout), json.loads(whole.stdout))
+    expected = dict(numbers_in(tmp_path / "whole"))
+    assert expected
+    assert_alike(dict(numbers_in(tmp_path / "found")), expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_example_that_does_not_fit_is_named(
+    name: str, commands: dict[str, list[object]], tmp_path: Path
+) -> None:
+    with memory_for(lambda ids: ids.shape[1] <= 8):  # what models are tried out with
+        result = run(*commands[name], "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    told = " ".join(result.stderr.split())
+    assert "error: memory ran out for " in told
+    assert "alone (" in told
+    assert "use a device with more memory (--device cpu)" in told
+
+
+def test_an_example_to_be_drawn(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    assert run("score", bert_folder, sample, "--out", tmp_path / "scores").exit_code == 0
+    asked = ("--layer", 0, "--head", 1, "--role", "local", "--figure", tmp_path / "a.svg")
+    with memory_for(lambda ids: ids.shape[1] <= 8):
+        result = run("examples", tmp_path / "scores", *asked)
+    assert result.exit_code == 1
+    assert "error: memory ran out for the example" in " ".join(result.stderr.split())
+
+
+def test_no_memory_for_the_model_itself(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    with memory_for(lambda ids: False):
+        result = run("score", bert_folder, sample, "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "error: memory ran out; use a device with more (--device cpu)" in result.stderr
+    assert "Traceback" not in result.output
