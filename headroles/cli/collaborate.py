@@ -15,7 +15,7 @@ from headroles.cli.flags import FolderOptions, command, given_flags
 from headroles.cli.keeping import fill, refuse_idle_overwrite, show
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
-from headroles.models import ModelOptions
+from headroles.passes import PassOptions
 from headroles.studies import CollaborateOptions, RedundancyOptions
 from headroles.tasks import TaskOptions
 
@@ -107,8 +107,12 @@ def collaborate(
     from headroles.studies import collaborate as make
 
     kinds = (CollaborativeModel, Collaboration)
-    with model_folder(out, model, kinds, output.overwrite) as folder:
-        made, table = make(model, _open(sample, read), options, task)
+    with (
+        model_folder(out, model, kinds, output.overwrite) as folder,
+        console.progress_bar("collaborating", "steps") as on_progress,
+    ):
+        watched = console.watched(_open(sample, read), on_progress)
+        made, table = make(model, watched, replace(options, on_progress=on_progress), task)
         write_together(folder, [made, table])
     console.finish(out, output, table)
 
@@ -140,7 +144,7 @@ def _of_sample(context: typer.Context, reading: CorpusOptions, task: Path | None
 
 def _refuse_idle_task(context: typer.Context) -> None:
     """Raise UsageError for options of a task without one."""
-    others = (*given_flags(context, ModelOptions), *given_flags(context, CorpusOptions))
+    others = (*given_flags(context, PassOptions), *given_flags(context, CorpusOptions))
     given = [flag for flag in given_flags(context, TaskOptions) if flag not in others]
     if given:
         raise UsageError(

@@ -16,6 +16,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError
+from headroles.memory import lacks_memory
 from headroles.models.families import (
     DROPOUT,
     INTERFACE,
@@ -177,6 +178,8 @@ def _make_reader(
     except HeadRolesError:
         raise
     except Exception as error:  # of whatever code the model has
+        if lacks_memory(error):
+            raise
         raise ModelSupportError(
             f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
         ) from error

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
+from headroles.memory import lacks_memory
 from headroles.models.families import Family
 from headroles.models.reporting import LastLayerRead, Pass, report_weights, run_pass, trial_inputs
 from headroles.wording import in_one_line
@@ -144,6 +145,8 @@ def _try_out(
     try:
         weights = _returned(base, trial)
     except Exception as error:
+        if lacks_memory(error):
+            raise
         raise ModelSupportError(
             f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
         ) from error

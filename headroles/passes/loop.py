@@ -11,6 +11,8 @@ import torch
 
 from headroles.errors import ModelError
 from headroles.memory import HeldMemory, lacks_memory
+from headroles.passes.options import OnProgress
+from headroles.passes.progress import Progress
 
 _LINEAR_WIDTH = 64
 _TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
@@ -88,6 +90,16 @@ class Passes(Generic[B]):
     def batches(self) -> list[B]:
         """All examples, the longest first."""
         return [self.make(rows) for rows in self.budget.batches(self.lengths)]
+
+    def over_all(
+        self, read: Callable[[B], R], on_progress: OnProgress | None = None
+    ) -> Iterator[tuple[B, R]]:
+        """`run` over all examples; ``on_progress`` is told how many of them are done."""
+        tell, done = Progress(on_progress, len(self.lengths)), 0
+        for batch, found in self.run(self.batches(), read):
+            done += len(batch.rows)
+            tell(done)
+            yield batch, found
 
     def run(self, batches: Iterable[B], read: Callable[[B], R]) -> Iterator[tuple[B, R]]:
         """Batches with what is ``read`` of them; where memory runs out, halves come instead.

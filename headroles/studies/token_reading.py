@@ -107,7 +107,7 @@ class TokenReading:
         passes = passes_over(examples, self.encoder, self._budget)
         found = [
             (row, values)
-            for batch, own in passes.run(passes.batches(), read)
+            for batch, own in passes.over_all(read)
             for row, values in zip(batch.rows, own, strict=True)
         ]
         return [values for _, values in sorted(found, key=lambda one: one[0])]

@@ -160,3 +160,12 @@ def test_a_family_with_position_terms_is_refused_by_name(tmp_path: Path) -> None
         result = run("collaborate", folder, *arguments)
         assert result.exit_code == 1
         assert "scores of MPNet have a bias of relative positions" in result.stderr
+
+
+def test_progress_is_shown(
+    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
+    shown = run("collaborate", bert_folder, "--rank", 16, "--out", tmp_path / "out")
+    for round_of in ("3 of 3", "59 of 59", "20 of 20"):  # layers; examples, and those held out
+        assert f"collaborating: {round_of} steps" in shown.stderr

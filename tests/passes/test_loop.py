@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroles.errors import ModelError
-from headroles.passes import Budget, Passes
+from headroles.passes import Budget, Passes, gradients_of_mean
 
 
 @dataclass
@@ -99,3 +99,34 @@ def test_other_errors_stay_what_they_are() -> None:
 def test_a_single_example_too_many_is_named_with_a_cure() -> None:
     with pytest.raises(ModelError, match=r"for the example 2 alone \(9 tokens\); use a device"):
         run(passes_of([5, 7, 9], 64), Scarce(0, torch.OutOfMemoryError()))
+
+
+def test_progress_counts_examples_whatever_memory_there_is() -> None:
+    told: list[tuple[int, int]] = []
+    passes = passes_of([10] * 12, 60)
+    read = passes.over_all(Scarce(4, torch.OutOfMemoryError()), lambda *one: told.append(one))
+    assert sum(found for _, found in read) == 12
+    assert told == [(n, 12) for n in (3, 6, 9, 12)]
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 7])
+def test_gradients_over_parts_are_those_of_the_whole(most: int) -> None:
+    """Seven examples in parts of several sizes: each counts by how many it has."""
+    generator = torch.Generator().manual_seed(3)
+    inputs = torch.randn(7, 5, generator=generator, dtype=torch.float64)
+    weights, idle = torch.ones(5, dtype=torch.float64, requires_grad=True), torch.ones(2)
+    idle.requires_grad_()
+
+    def losses_of(batch: Rows) -> torch.Tensor:
+        if len(batch.rows) > most:
+            raise torch.OutOfMemoryError
+        return (inputs[batch.rows] @ weights).tanh()
+
+    passes = passes_of([10] * 7, 70)
+    batches = [Rows([0, 1, 2, 3, 4]), Rows([5, 6])]
+    loss, (found, none) = gradients_of_mean(passes, batches, losses_of, [weights, idle])
+    expected = (inputs @ weights).tanh().mean()
+    torch.testing.assert_close(loss, expected.detach())
+    torch.testing.assert_close(found, torch.autograd.grad(expected, weights)[0])
+    assert none is None
+    assert weights.grad is None

@@ -11,6 +11,9 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 
 from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
 from headroles.models.gates import HeadSites, gated
+from headroles.models.surgery import remove_heads
+from headroles.passes import KeptBatches
+from headroles.storage import Parts
 from headroles.tasks import TaskOptions, open_run
 from tests.conftest import make_tokenizer
 from tests.rounding import WEIGHTS, near, tolerance
@@ -180,3 +183,22 @@ class TestBadInput:
         model = make_task_model(problem_type="multi_label_classification")
         with pytest.raises(UsageError, match="several labels"):
             open_run(save(model, tmp_path / "multi"), labelled, OPTIONS)
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_heads_that_are_removed_later_are_gone(
+    is_kept: bool, labelled: Path, tmp_path: Path
+) -> None:
+    """Losses are those of the model as it is, also where those of before are kept."""
+    run = open_run(save(make_task_model(), tmp_path / "model"), labelled, OPTIONS)
+    if is_kept:
+        run.kept = KeptBatches(Parts(tmp_path / "parts").open({"study": "x"}))
+    gone = [(0, 1), (1, 0), (1, 2)]
+    masked = run.outcomes(settings(*gone)).losses
+    whole = run.outcomes(settings()).losses
+    remove_heads(run.encoder.model, gone)
+    found = run.outcomes(settings()).losses
+    assert found == pytest.approx(masked, rel=1e-4, abs=1e-5)
+    assert not np.allclose(found, whole)
+    assert not run.derivatives().by_gate[:, 1, 2].any()
+    assert run.shape == (3, 4)

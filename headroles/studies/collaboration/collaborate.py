@@ -14,6 +14,7 @@ from headroles.corpus import Corpus
 from headroles.models import Model, load_encoder, load_whole, open_reader
 from headroles.models.sites import find_sites, install
 from headroles.options import takes
+from headroles.passes import shown_in_notebooks
 from headroles.provenance import new_provenance
 from headroles.studies.collaboration.fitting import Fit, check_goal, check_rank, fit_sites
 from headroles.studies.collaboration.measures import (
@@ -77,6 +78,13 @@ def collaborate(
     task: str | Path | None = None,
 ) -> tuple[CollaborativeModel, Collaboration]:
     """`collaborate_heads` for callers that have their options together."""
+    with shown_in_notebooks(options, "steps") as shown:
+        return _collaborate(model, sample, shown, task)
+
+
+def _collaborate(
+    model: Model, sample: Corpus | None, options: CollaborateOptions, task: str | Path | None
+) -> tuple[CollaborativeModel, Collaboration]:
     check_goal(options)
     network, tokenizer = load_whole(model, options)
     asked = replace(options, tokenizer=tokenizer)
@@ -92,7 +100,9 @@ def collaborate(
     for fit in fits:
         install(after, fit.site, fit.factors)
     parts = (("divergence", text.learnt), ("divergence_held_out", text.held_out))
-    measured = {name: divergences(network, after, passes) for name, passes in parts}
+    measured = {
+        name: divergences(network, after, passes, options.on_progress) for name, passes in parts
+    }
     frame = _frame(fits, measured)
     provenance = new_provenance(
         model={**encoder.description, "family": family},

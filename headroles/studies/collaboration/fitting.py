@@ -11,7 +11,7 @@ from headroles.errors import UsageError
 from headroles.models.factorisation import Factors, Moments, factorise, score_error
 from headroles.models.inputs import ReadSums, Sums, collect_moments
 from headroles.models.sites import Site
-from headroles.passes import ExampleBatch, Passes
+from headroles.passes import ExampleBatch, OnProgress, Passes, Progress
 from headroles.studies.collaboration.measures import multiplications
 from headroles.studies.collaboration.options import INPUTS, SHARED, CollaborateOptions
 from headroles.studies.collaboration.sample import SampleText
@@ -76,7 +76,10 @@ def fit_sites(
     n_heads: int,
 ) -> list[Fit]:
     """Factors of every site, fitted to what is learnt from; whole layers have ``n_heads``."""
-    learnt, held_out = (moments_of(network, sites, one) for one in (text.learnt, text.held_out))
+    learnt, held_out = (
+        moments_of(network, sites, one, options.on_progress) for one in (text.learnt, text.held_out)
+    )
+    tell = Progress(options.on_progress, len(sites))
     fits = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
         plain = Moments.none(site.maps.query.shape[2])
@@ -86,16 +89,20 @@ def fit_sites(
         seconds = time.process_time() - start
         errors = (score_error(site.maps, factors, one) for one in (plain, seen, unseen))
         fits.append(Fit(site, factors, seconds, *errors))
+        tell(len(fits))
     return fits
 
 
 def moments_of(
-    network: PreTrainedModel, sites: tuple[Site, ...], passes: Passes[ExampleBatch]
+    network: PreTrainedModel,
+    sites: tuple[Site, ...],
+    passes: Passes[ExampleBatch],
+    on_progress: OnProgress | None = None,
 ) -> tuple[Moments, ...]:
     """Moments of the inputs of each site over all examples."""
 
     def over_batches(read: ReadSums) -> Iterator[list[tuple[int, Sums]]]:
-        for _, found in passes.run(passes.batches(), lambda batch: read(batch.inputs)):
+        for _, found in passes.over_all(lambda batch: read(batch.inputs), on_progress):
             yield found
 
     return collect_moments(network, sites, over_batches)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.models import encoder_of, open_reader
-from headroles.passes import Budget, ExampleBatch, Passes
+from headroles.passes import Budget, ExampleBatch, OnProgress, Passes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -23,7 +23,10 @@ _REPEATS = 3
 
 
 def divergences(
-    before: PreTrainedModel, after: PreTrainedModel, passes: Passes[ExampleBatch]
+    before: PreTrainedModel,
+    after: PreTrainedModel,
+    passes: Passes[ExampleBatch],
+    on_progress: OnProgress | None = None,
 ) -> NDArray[np.float64]:
     """(layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
 
@@ -45,7 +48,7 @@ def divergences(
             return np.array(found)
 
         sums = np.zeros(first.n_layers)
-        for _, of_batch in passes.run(passes.batches(), compare):
+        for _, of_batch in passes.over_all(compare, on_progress):
             sums += of_batch
         n_heads = np.array([len(heads) or np.nan for heads in first.kept])
     return np.asarray(sums / n_heads / sum(passes.lengths))
