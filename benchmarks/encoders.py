@@ -42,7 +42,7 @@ _MAPPINGS = (
 )
 """Tasks of which each has encoders of text."""
 _SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_WIDTH, _LAYERS, _HEADS, _LONGEST = 32, 3, 4, 512
+_WIDTH, _LAYERS, _HEADS, _LONGEST = 32, 2, 4, 512
 _SIZES: dict[str, Any] = {
     **dict.fromkeys(("hidden_size", "d_model", "dim", "emb_dim", "embedding_size"), _WIDTH),
     **dict.fromkeys(("input_embedding_size", "output_embedding_size", "entity_emb_size"), _WIDTH),
@@ -187,15 +187,17 @@ def main() -> None:
     tokenizer = make_tokenizer()
     mark = "| {} | {} | {} | {} | {} |" if asked.markdown else "{:<22} {:<21} {:<11} {:<7} {}"
     print(f"transformers {transformers.__version__}, torch {torch.__version__}")
-    print(mark.format("type", "read through", "difference", "scored", "why not"))
+    print(mark.format("type", "read through", "difference", "scored", "why not"), flush=True)
     if asked.markdown:
         print(mark.format(*(["---"] * 5)))
     found = (try_type(name, kind, tokenizer) for name, kind in text_encoders(asked.types))
-    rows = [row for row in found if row is not None]
-    for row in sorted(rows, key=lambda row: (not row.read_through, row.type)):
-        print(mark.format(*row.cells()).rstrip())
-    n_read = sum(bool(row.read_through) for row in rows)
-    print(f"\n{n_read} of {len(rows)} types are read")
+    n_read = n_types = 0
+    for row in found:
+        if row is not None:
+            print(mark.format(*row.cells()).rstrip(), flush=True)
+            n_read += bool(row.read_through)
+            n_types += 1
+    print(f"\n{n_read} of {n_types} types are read")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from transformers import (
     BertForSequenceClassification,
     BertModel,
     BigBirdConfig,
+    BigBirdPegasusConfig,
     CanineConfig,
     GPT2Config,
     LEDConfig,
@@ -211,6 +212,10 @@ class TestConfiguration:
             (BartConfig(is_decoder=True), "bart is a decoder"),
             (WhisperConfig(), "whisper is an encoder-decoder whose encoder does not read text"),
             (LEDConfig(), "led models cannot be scored: its windowed attention"),
+            (
+                BigBirdPegasusConfig(),
+                "bigbird_pegasus models cannot .*original_full",
+            ),
             (CanineConfig(), "canine models cannot be scored: its deep layers attend between"),
             (XmodConfig(), r"xmod .* language: set default_language .* \(en_XX\)"),
             (BigBirdConfig(), "big_bird models cannot be scored: its block-sparse attention"),

@@ -1,0 +1,145 @@
+"""Encoders that are read by the attentions that they return, code of their own included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import (
+    BigBirdConfig,
+    BigBirdModel,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.modeling_outputs import BaseModelOutput
+
+from headroles.errors import ModelSupportError
+from headroles.models import open_reader
+from tests.models.families import make_model
+from tests.models.test_attention import hooks, make_inputs
+
+LAYERS, HEADS, WIDTH = 3, 2, 8
+
+
+class OwnConfig(PreTrainedConfig):
+    """A configuration with names of its own."""
+
+    model_type = "own"
+
+
+class Attending(nn.Module):
+    """Self-attention that returns its weights if it is asked for them."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.projection, self.kind = nn.Linear(WIDTH, 3 * WIDTH), kind
+
+    def forward(self, states: Tensor, mask: Tensor, asked: bool) -> Any:
+        parts = self.projection(states).view(*states.shape[:2], 3, HEADS, -1)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        scores = query @ key.mT * 4
+        if self.kind != "ignores padding":
+            scores = scores.masked_fill(~mask[:, None, None].bool(), -torch.inf)
+        weights = scores.softmax(-1)
+        if self.kind == "sink":
+            weights = weights / (1 + weights.amax(-1, keepdim=True))
+        mixed = (weights @ value).transpose(1, 2).flatten(2)
+        if self.kind == "neighbours":
+            mixed = mixed + states.mean(1, keepdim=True)
+        return (mixed, weights) if asked else (mixed,)
+
+
+class OwnModel(PreTrainedModel):
+    """An encoder whose code transformers does not know."""
+
+    config_class = OwnConfig
+
+    def __init__(self, config: OwnConfig, kind: str = "") -> None:
+        super().__init__(config)
+        self.kind, self.embeddings = kind, nn.Embedding(60, WIDTH)
+        self.layers = nn.ModuleList(Attending(kind) for _ in range(LAYERS))
+        self.post_init()
+        torch.manual_seed(0)
+        for parameter in self.parameters():
+            nn.init.normal_(parameter)
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.embeddings
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, output_attentions: bool = False
+    ) -> BaseModelOutput:
+        states, kept = self.embeddings(input_ids), []
+        for layer in self.layers:
+            mixed, *weights = layer(states, attention_mask, output_attentions)
+            states = torch.tanh(states + mixed)
+            kept += [one.clone() for one in weights] if self.kind == "copies" else weights
+        if self.kind == "returns none":
+            return BaseModelOutput(last_hidden_state=states)
+        return BaseModelOutput(
+            last_hidden_state=states, attentions=tuple(kept) if output_attentions else None
+        )
+
+
+def own(kind: str = "") -> PreTrainedModel:
+    return OwnModel(OwnConfig(), kind).eval()
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [("", "returned attentions"), ("copies", "returned attentions, all layers at once")],
+)
+def test_own_code_is_read_as_it_says(kind: str, way: str) -> None:
+    model, layers = own(kind), []
+    before = hooks(model)
+    with open_reader(model) as reader:
+        for _ in range(2):
+            layers.clear()
+            reader.read(make_inputs(), lambda layer, weights: layers.append((layer, weights)))
+        assert (reader.read_through, reader.n_layers, reader.n_heads) == (way, LAYERS, HEADS)
+    assert hooks(model) == before
+    expected = model(**make_inputs(), output_attentions=True).attentions
+    assert [layer for layer, _ in layers] == list(range(LAYERS))
+    for (_, ours), theirs in zip(layers, expected, strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_one_layer_at_a_time_is_kept() -> None:
+    model, seen = own(), []
+    with open_reader(model) as reader:
+        for layer in model.layers:
+            layer.register_forward_hook(lambda _, __, output: seen.append(output[1].numel()))
+        reader.read(make_inputs(), lambda layer, weights: None)
+    assert seen == [0] * (LAYERS - 1)  # the last layer ends the pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("sink", r"rows of attention in layer 0 sum to .* sink .* divide rows by their sums"),
+        ("ignores padding", "rows of attention in layer 0 sum to .* over the tokens, not to 1"),
+        ("neighbours", "the attention of layer 1 depends on the padding of a batch"),
+        ("returns none", "returns no attentions with output_attentions=True"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(kind: str, reason: str) -> None:
+    with pytest.raises(ModelSupportError, match=reason), open_reader(own(kind)):
+        pass
+
+
+def test_a_model_that_needs_more_than_tokens_is_refused() -> None:
+    model = make_model("xmod")
+    model.set_default_language("en_XX")
+    model.config.default_language = "de_XX"  # which the model does not have
+    refused = pytest.raises(ModelSupportError, match="cannot be run on tokens and a mask alone")
+    with refused, open_reader(model):
+        pass
+
+
+def test_big_bird_with_full_attention_is_read() -> None:
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2}
+    config = BigBirdConfig(vocab_size=60, attention_type="original_full", **sizes)
+    with open_reader(BigBirdModel(config).eval()) as reader:
+        assert reader.n_heads == 2
