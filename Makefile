@@ -3,6 +3,8 @@
 #   make test    sets up, checks style, types and imports, runs all tests
 # and a third builds the documentation site, build/site/index.html:
 #   make docs
+# and a fourth asks whether numbers hold on other machines: under other instruction sets, and with noise:
+#   make test-processors
 #
 # On Linux, pip takes the CUDA build of torch unless told otherwise:
 #   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -13,7 +15,7 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-browser lint docs clean
+.PHONY: demo test test-processors test-browser lint docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
@@ -21,6 +23,21 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test lint
 	# Two processes of one thread each: models as small as those of the tests gain nothing by more.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests headroles notebooks
+
+# What a processor does not have is ignored, and the best that it has is taken.
+PROCESSORS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 ATEN_CPU_CAPABILITY=avx512 \
+  ONEDNN_MAX_CPU_ISA=SSE41 ONEDNN_MAX_CPU_ISA=AVX2 ONEDNN_MAX_CPU_ISA=AVX512_CORE_AMX \
+  MKL_ENABLE_INSTRUCTIONS=SSE4_2 MKL_ENABLE_INSTRUCTIONS=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX512
+NUMBERS := $(BIN)/python -m pytest -m numbers tests/scoring tests/roles tests/models tests/studies
+
+test-processors: $(VENV)/.test
+	@for processor in $(PROCESSORS); do for threads in 1 2; do \
+	  echo "$$processor, threads: $$threads"; \
+	  env $$processor OMP_NUM_THREADS=$$threads $(NUMBERS) || exit 1; \
+	done; done
+	# As much noise in attention as other machines add; then more, over which every test must fail.
+	OMP_NUM_THREADS=1 $(NUMBERS) --noise 3e-7
+	OMP_NUM_THREADS=1 $(NUMBERS) --noise 1e-3
 
 test-browser: $(VENV)/.browser
 	$(BIN)/python -m pytest -rs tests/browser

@@ -63,6 +63,7 @@ def test_every_listed_family_is_checked_here() -> None:
 
 @pytest.mark.parametrize("kind", CONFIGS)
 class TestEveryFamily:
+    @pytest.mark.numbers
     def test_weights_are_those_of_transformers(self, kind: str) -> None:
         model, inputs = make_model(kind), make_inputs()
         captured = capture(model, inputs)

@@ -37,6 +37,7 @@ def layer_norms_of(kind: str, model: nn.Module) -> Tensor:
     return layers[LAYER[kind]][0]
 
 
+@pytest.mark.numbers
 @pytest.mark.parametrize("kind", PROJECTED)
 def test_every_family(kind: str) -> None:
     """The vectors of all heads and keys add up to the output; norms are their lengths."""

@@ -102,7 +102,8 @@ def score_of(
     """(batch, heads, roles) of attention (batch, heads, n, n), NaN where there is no score."""
     plan = plan_of(batch, score, reach, **options)
     moved = as_tensors(plan, torch.device("cpu"))
-    weights = with_noise(torch.tensor(attention, dtype=torch.float32))
+    weights = torch.tensor(attention, dtype=torch.float32)
+    weights = weights if score == "hit" else with_noise(weights)  # which would break ties
     read = read_scores(weights, moved).numpy().astype(float)
     values = read[..., plan.columns]
     values[np.broadcast_to((plan.counts == 0)[:, None], values.shape)] = np.nan

@@ -25,6 +25,7 @@ def quantities(attention: np.ndarray, segments: list[int], score: str = "bias") 
     return dict(zip([role.id for role in roles], found, strict=True))
 
 
+@pytest.mark.numbers
 @pytest.mark.parametrize("score", SCORES)
 def test_hand_checked_examples(score: str) -> None:
     """Voita et al.'s confidence; the entropies of the rows of the other example."""

@@ -120,6 +120,7 @@ def assert_value(
         assert_same_sums(found[0], expected, sizes[0, :, 0])
 
 
+@pytest.mark.numbers
 @given(examples(), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)), st.data())
 @settings(deadline=None, max_examples=60)
 def test_words_equal_the_reference(

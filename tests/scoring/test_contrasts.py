@@ -68,6 +68,7 @@ def write_treebank(path: Path) -> None:
     path.write_text("".join(sentences), "utf-8")
 
 
+@pytest.mark.numbers
 @pytest.mark.parametrize("score", ["bias", "excess"])
 @pytest.mark.parametrize("batch_tokens", [30, 400])
 def test_equal_their_definition(

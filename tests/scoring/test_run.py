@@ -19,6 +19,7 @@ from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
 from headroles.roles.relations import RelationOptions
 from headroles.scoring import ScoreBlock, ScoreOptions, open_scoring, score_to_folder
+from tests import noise
 from tests.conftest import CAT, conllu_sentence, make_bert, role_ids
 from tests.reference import Asked, attention_of, cut, largest_difference, reference_scores
 from tests.rounding import WEIGHTS, assert_same_sums, sizes_of_scores
@@ -40,6 +41,7 @@ def scores(model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerB
     return run(model, sample, tokenizer)
 
 
+@pytest.mark.numbers
 @pytest.mark.parametrize(
     ("pairing", "score"), [("adjacent", "bias"), ("none", "bias"), ("adjacent", "excess")]
 )
@@ -77,6 +79,7 @@ def assert_identical(one: HeadScores, other: HeadScores) -> None:
     np.testing.assert_array_equal(one.values, other.values)
 
 
+@pytest.mark.numbers
 @pytest.mark.parametrize("batch_tokens", [1, 100, 100_000])
 def test_batches_do_not_matter(
     scores: HeadScores,
@@ -142,6 +145,7 @@ def test_halves_merge_to_the_whole(scores: HeadScores) -> None:
     assert_identical(scores, HeadScores.from_blocks(halves, scores.roles, scores.score, {}))
 
 
+@pytest.mark.numbers
 def test_document_order_does_not_matter(
     scores: HeadScores,
     model: PreTrainedModel,
@@ -157,6 +161,7 @@ def test_document_order_does_not_matter(
     assert_same_sums(scores.values, other.values[places], sizes_of_scores(scores), WEIGHTS)
 
 
+@pytest.mark.numbers
 def test_permuting_heads_permutes_the_scores(
     scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase
 ) -> None:
@@ -173,6 +178,18 @@ def test_permuting_heads_permutes_the_scores(
             dense.weight.copy_(dense.weight[:, rows].clone())
     other = run(permuted, sample, tokenizer)
     assert_same_sums(scores.values[:, :, order], other.values, sizes_of_scores(other), WEIGHTS)
+
+
+@pytest.mark.parametrize("measure", ["weights", "norms"])
+def test_noise_of_machines_is_rounding_and_more_is_not(
+    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase, measure: str
+) -> None:
+    """Attention times 1 + 3e-7 is the same to every test; attention times 1 + 1e-3 is not."""
+    plain = run(model, sample, tokenizer, measure=measure)
+    with noise.added(noise.MACHINES):
+        assert_same(plain, run(model, sample, tokenizer, measure=measure))
+    with noise.added(noise.MISTAKE), pytest.raises(AssertionError, match="what rounding explains"):
+        assert_same(plain, run(model, sample, tokenizer, measure=measure))
 
 
 def test_sdpa_and_eager_models_give_the_same_table(

@@ -52,6 +52,7 @@ def by_loops(folder: Path, sentences: list[list[str]], layer: int, head: int) ->
     )
 
 
+@pytest.mark.numbers
 def test_attention_is_summed_over_keys_and_averaged_over_queries(
     scores: HeadScores, bert_folder: Path
 ) -> None:

@@ -94,6 +94,7 @@ def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
     return torch.stack(found).detach().numpy()
 
 
+@pytest.mark.numbers
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_every_family_against_vectors_written_out(kind: str) -> None:
     """Two examples of different lengths, read side by side."""
