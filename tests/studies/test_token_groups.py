@@ -21,6 +21,7 @@ from headroles.models import LoadedEncoder, open_norms, open_reader
 from headroles.models.families import find_family
 from headroles.models.projections import find_projections
 from headroles.models.surgery import remove_heads
+from headroles.passes.examples import ExampleBatch, collate
 from headroles.roles import Batch
 from headroles.studies.stored import load_table
 from headroles.studies.token_reading import (
@@ -104,7 +105,8 @@ def test_every_family_against_vectors_written_out(kind: str) -> None:
             torch.nn.init.normal_(parameter, std=0.3)
     examples = [example_of(list(range(8, 20))), example_of(list(range(25, 33)))]
     with open_reader(model) as reader, open_norms(reader) as norms:
-        found = read_tokens(encoder_of(model), reader, norms, examples)
+        batch = ExampleBatch([0, 1], examples, collate(examples, 0))
+        found = read_tokens(encoder_of(model), reader, norms, batch)
     for row, example in enumerate(examples):
         expected = brute_force(model, example)
         own = found[row, ..., : len(example)]
