@@ -33,7 +33,7 @@ from headroles.studies.token_reading import (
     values_of,
 )
 from tests.conftest import make_bert, make_tokenizer
-from tests.models.families import CONFIGS, HEADS, make_model
+from tests.models.families import HEADS, PROJECTED, make_model
 from tests.rounding import WEIGHTS, assert_same_sums, tolerance
 
 S = SPECIAL
@@ -96,7 +96,7 @@ def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
 
 
 @pytest.mark.numbers
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", PROJECTED)
 def test_every_family_against_vectors_written_out(kind: str) -> None:
     """Two examples of different lengths, read side by side."""
     model = make_model(kind)
