@@ -55,6 +55,7 @@ def detailed(table: RoleTable) -> Iterator[Shown]:
         yield f"{untested} tests were not made; the notes of the table say why"
     if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
         yield f"the best offset differs between halves of the documents: {', '.join(changing)}"
+    yield from (Warned(text) for text in table.warnings if text != first_sentence(text))
 
 
 def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:

@@ -117,11 +117,12 @@ def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
     few = np.flatnonzero(worth < FEW)
     if not len(few):
         return ""
-    is_uneven = bool((n_units[few] >= FEW).any())
-    uneven = f" Their sizes differ: they count as {worth[few].min():.0f} of one size." * is_uneven
+    units = f"fewer than {FEW} {hypotheses.units}"
+    if (n_units[few] >= FEW).any():  # their number would do, but their sizes differ
+        units = f"few {hypotheses.units} (effective number {worth[few].min():.0f}, below {FEW})"
     return (
-        f"{hypotheses.called or f'the scores of {_named(hypotheses.names, few)}'} come from fewer "
-        f"than {FEW} {hypotheses.units}: tests are unreliable.{uneven} "
+        f"{hypotheses.called or f'the scores of {_named(hypotheses.names, few)}'} come from "
+        f"{units}: tests are unreliable. "
         f"{_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
     )
 
