@@ -57,7 +57,7 @@ class Importance(Result):
     ``frame`` has the columns of ``COLUMNS``, ordered by estimator, layer and head. ``importance``
     is in units of the loss (``taylor`` squared), with its standard error and 95 % interval: by t
     for ``signed``, by `skewed_interval` for the others, whose upper tails are long (of ``taylor``
-    from fewer than 100 examples it holds the mean in 88 %);
+    from 50 examples it holds the mean in 89 %);
     ``normalised`` is divided by the Euclidean length of its layer; ``rank`` counts from 1, the most
     important, in whichever of both was asked for. Heads that were removed are NaN.
 
