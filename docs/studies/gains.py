@@ -63,9 +63,9 @@ def taken(scores: HeadScores, rows: np.ndarray) -> HeadScores:
         lengths=scores.lengths[rows],
         values=scores.values[rows],
         counts=scores.counts[rows],
-        offset_shares=scores.offset_shares[rows],
-        bounds=None,
-        digests=(),
+        offset_shares=None if scores.offset_shares is None else scores.offset_shares[rows],
+        bounds=None if scores.bounds is None else scores.bounds[rows],
+        digests=tuple(scores.digests[row] for row in rows) if scores.digests else (),
     )
 
 

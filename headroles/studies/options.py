@@ -28,7 +28,7 @@ from headroles.testing import (
     check_max_t,
 )
 
-PAIRED_TESTS = ("t", "sign_flip")
+PAIRED_TESTS = ("t", "sign_flip", "betting")
 CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
 POPULATIONS = CORPUS, _ = ("corpus", "text")
 ON_MISMATCH = ON_ERROR, _ = ("error", "intersect")
@@ -216,7 +216,8 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
         Option(
             "Test of the differences, and of the roles.",
             more="t: paired t-test, cluster-robust with clusters. sign_flip: by flipping the signs "
-            "of all differences of a cluster, safer if clusters are few.",
+            "of all differences of a cluster, safer if clusters are few. betting: from the bounds "
+            "of scores alone, whatever the distribution of differences.",
             words="the test",
             choices=PAIRED_TESTS,
         ),

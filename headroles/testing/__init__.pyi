@@ -19,6 +19,7 @@ from .catalogue import TESTS as TESTS
 from .catalogue import WILCOXON as WILCOXON
 from .catalogue import T as T
 from .certified import Certified as Certified
+from .certified import by_betting as by_betting
 from .certified import certify as certify
 from .evidence import PValues as PValues
 from .evidence import find_equivalence as find_equivalence

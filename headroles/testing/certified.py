@@ -28,11 +28,16 @@ class Certified:
     mean: FloatArray
 
 
+def by_betting(options: TestOptions) -> TestOptions:
+    """The tests behind certified answers, at the level, and over the families, of ``options``."""
+    return replace(options, test=BETTING, correction=CORRECTION)
+
+
 def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
     """What betting answers at the level, and over the families, of ``options``."""
     if not hypotheses.has_bounds:
         nothing = np.full(hypotheses.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
         return Certified(nothing, np.full(hypotheses.n_tests, np.nan))
-    asked = replace(options, test=BETTING, correction=CORRECTION)
+    asked = by_betting(options)
     above, below = (find_p_values(hypotheses, asked, side) for side in ("greater", "less"))
     return Certified(answer(above, below, options.alpha), hypotheses.betting.test("greater").mean)

@@ -88,14 +88,12 @@ def find_warnings(
 def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> list[str]:
     """Claims about whole families ask for the far tail, where skewed means are not near t.
 
-    Two-sided tests are of differences, of which none knows the bounds that betting needs, and give
-    no answers that intervals could be selected by.
+    Two-sided tests are of differences, and give no answers that intervals could be selected by.
     """
-    by_betting = sides == 1 and hypotheses.has_bounds
     claims = []
     if options.correction in FAMILY_WISE and not TESTS[options.test].takes_bounds:
-        keeps = "headroles assign --test betting keeps"
-        cure = keeps if by_betting else "--correction fdr_bh asks less than"
+        keeps = f"headroles {'assign' if sides == 1 else 'compare'} --test betting keeps"
+        cure = keeps if hypotheses.has_bounds else "--correction fdr_bh asks less than"
         claims.append((f"the correction {options.correction} promises", options.test, cure))
     if options.interval == SIMULTANEOUS:
         cure = f"--interval {FCR if sides == 1 else BY_T} asks less than"

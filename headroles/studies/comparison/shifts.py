@@ -9,14 +9,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from headroles.inference import Bounds
 from headroles.scoring import HeadScores
 from headroles.studies.comparison.answers import describe_change, role_status
 from headroles.studies.heads import FloatArray, HeadColumns, IntArray, note_removed
 from headroles.testing import (
+    BETTING,
     UNTESTABLE,
     Hypotheses,
     PValues,
     TestOptions,
+    by_betting,
     find_equivalence,
     find_intervals,
     find_notes,
@@ -48,12 +51,19 @@ COLUMNS = (
     "p_equivalent_adjusted",
     "equivalent",
     "change",
+    "certified",
+    "certified_difference",
     "threshold",
     "answer_before",
     "answer_after",
     "status",
     "note",
 )
+
+
+_CAP = 10
+"""Examples whose difference could be more than so many usual margins count less in betting. What
+other caps certify is in docs/comparing.md."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,8 @@ def shift_frame(
     first = columns.values(sets[before])
     pairs = [Pairs(first, columns.values(sets[name])) for name in checkpoints]
     means = np.concatenate([np.stack(pair.means()) for pair in pairs], axis=1)
-    hypotheses = _hypotheses(pairs, means[2], columns, clusters, options)
+    bounds = _bounds(list(sets.values()), columns)
+    hypotheses = _hypotheses(pairs, means[2], columns, clusters, options, bounds)
     frame = pd.concat(
         [pd.DataFrame({"checkpoint": name, **columns.labels}) for name in checkpoints],
         ignore_index=True,
@@ -116,7 +127,8 @@ def shift_frame(
         is_own = True if name == before else frame["checkpoint"] == name
         note_removed(frame, scores.provenance, is_own)
     _add_answers(frame, answers, before)
-    return frame[list(COLUMNS)], find_warnings(hypotheses, options, change, sides=2)
+    warnings = find_warnings(hypotheses, options, change, sides=2)
+    return frame[list(COLUMNS)], warnings + _warn_of_uncertified(frame, options)
 
 
 def _hypotheses(
@@ -125,6 +137,7 @@ def _hypotheses(
     columns: HeadColumns,
     clusters: IntArray | None,
     options: TestOptions,
+    bounds: Bounds | None,
 ) -> Hypotheses:
     """H0 for every checkpoint, role, layer and head: the mean difference is 0."""
     return Hypotheses.of(
@@ -135,7 +148,38 @@ def _hypotheses(
         family=options.family,
         clusters=clusters,
         size=np.fmax(2.0, magnitudes),  # uniform attention is 1, before and after
+        bounds=bounds,
     )
+
+
+def _bounds(sets: Sequence[HeadScores], columns: HeadColumns) -> Bounds | None:
+    """What the differences from the first of ``sets`` lie between; None where that is not known."""
+    before, *after = (columns.bounds(scores) for scores in sets)
+    known = [one for one in after if one is not None]
+    if before is None or len(known) < len(after):
+        return None
+    n_roles = len(columns.roles)
+    return Bounds(
+        low=np.concatenate([one.low - before.high for one in known], axis=1),
+        high=np.concatenate([one.high - before.low for one in known], axis=1),
+        least=np.concatenate([one.least - before.most for one in known]),
+        most=np.concatenate([one.most - before.least for one in known]),
+        kinds=np.concatenate([columns.places[0] + n_roles * k for k in range(len(known))]),
+        cap=_CAP * sets[0].score.margin,
+    )
+
+
+def _warn_of_uncertified(frame: pd.DataFrame, options: TestOptions) -> list[str]:
+    changes = frame["changed"]
+    certified = frame["certified"].isin(("changed", "trivial"))
+    n_open, n = int((changes & ~certified).sum()), int(changes.sum())
+    if not n_open or options.test == BETTING or not (frame["certified"] != "").any():
+        return []
+    return [
+        f"{n_open} of the {n} changes are not certified: where nothing changed, {options.test} "
+        "still finds a change of some head in most tables of skewed differences; for a single "
+        "head rely on the column certified"
+    ]
 
 
 def _tests(
@@ -149,6 +193,7 @@ def _tests(
     equivalence = find_equivalence(hypotheses, options, margin)
     changed, equivalent = change.shows(options.alpha), equivalence.shows(options.alpha)
     intervals = find_intervals(hypotheses, options)
+    certified, certified_difference = _certify(hypotheses, options, margin)
     return {
         "n": moments.n,
         "n_clusters": moments.n_clusters,
@@ -167,8 +212,24 @@ def _tests(
         "p_equivalent_adjusted": equivalence.adjusted,
         "equivalent": equivalent,
         "change": describe_change(changed, equivalent, moments.status != UNTESTABLE).astype(object),
+        "certified": certified.astype(object),
+        "certified_difference": certified_difference,
         "note": find_notes(hypotheses),
     }
+
+
+def _certify(
+    hypotheses: Hypotheses, options: TestOptions, margin: float
+) -> tuple[NDArray[np.str_], FloatArray]:
+    """The same by betting, and the weighted mean difference; nothing where bounds are not known."""
+    if not hypotheses.has_bounds:
+        return np.full(hypotheses.n_tests, ""), np.full(hypotheses.n_tests, np.nan)
+    asked = by_betting(options)
+    change = find_p_values(hypotheses, asked, "two-sided")
+    equivalence = find_equivalence(hypotheses, asked, margin)
+    shown = (one.adjusted <= options.alpha for one in (change, equivalence))
+    words = describe_change(*shown, ~np.isnan(change.single))
+    return words, hypotheses.betting.test("two-sided").mean
 
 
 def _add_answers(frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], before: str) -> None:

@@ -1,0 +1,126 @@
+"""Changes that `compare` finds where there is none, and where a model was fine-tuned.
+
+python -m docs.studies.changes BEFORE AFTER [AFTER ...] [--tables N]
+
+The folders are what `headroles score` wrote for one corpus and models of one architecture.
+Nothing changed: of every head and role the examples that rose, or those that fell, are moved back
+towards their score before until the mean over the corpus is what it was; differences stay as
+skewed, bounded and correlated as they are. The mean is that of examples for t and, for betting, the
+weighted mean that its bets are about. Documents are then drawn without replacement, and any row
+that changed is wrong. The second table has the changes that are found in the scores as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from docs.studies.calibration_tables import markdown
+from docs.studies.gains import taken
+from headroles import HeadScores, compare_roles
+from headroles.inference import adjust_p_values
+from headroles.studies.comparison import COLUMNS
+
+ALPHA = 0.05
+SIZES = (20, 50, 150)
+SHOWN = ("changed", "trivial")
+Array = NDArray[np.float64]
+
+
+def weights_of_bets(scores: HeadScores) -> Array:
+    """(examples, 1, 1, roles): documents count the same, examples less of far bounds."""
+    widths = np.diff(scores.bounds.astype(float), axis=-1)[..., 0]
+    weights = np.minimum(1, 10 * scores.score.margin / widths)
+    documents = np.unique(np.asarray(scores.documents), return_inverse=True)[1]
+    there = ~np.isnan(widths)
+    sizes = np.stack([np.bincount(documents, own) for own in there.T], axis=1)[documents]
+    return np.where(there, weights / np.maximum(sizes, 1), 0)[:, None, None]
+
+
+def unchanged(before: HeadScores, after: HeadScores, weights: Array | float) -> HeadScores:
+    """Scores after whose mean differences, with these weights of examples, are all 0."""
+    differences = np.nan_to_num(after.values.astype(float) - before.values)
+    rise = (weights * np.maximum(differences, 0)).sum(axis=0)
+    fall = (weights * np.maximum(-differences, 0)).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = [np.nan_to_num(np.minimum(rise, fall) / one) for one in (rise, fall)]
+    moved = differences * np.where(differences > 0, *shares)
+    return replace(after, values=(before.values + moved).astype(np.float32))
+
+
+def draws(
+    documents: tuple[str, ...], size: int, n: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.intp]]:
+    """Rows of whole documents, drawn without replacement."""
+    labels = np.asarray(documents)
+    names = np.unique(labels)
+    for _ in range(n):
+        yield np.flatnonzero(np.isin(labels, rng.permutation(names)[:size]))
+
+
+def errors(
+    before: HeadScores, after: HeadScores, n_tables: int, rng: np.random.Generator
+) -> Iterator[list[str]]:
+    """Tables with a wrong change, %, and wrong changes in all rows, %."""
+    for size in SIZES:
+        found: dict[str, list[float]] = {}
+        for method in ("t", "betting") if "certified" in COLUMNS else ("t",):
+            weights = 1.0 if method == "t" else weights_of_bets(before)
+            still = unchanged(before, after, weights)
+            for rows in draws(before.documents, size, n_tables, rng):
+                frame = compare_roles(taken(before, rows), taken(still, rows)).frame
+                p = frame["p_value"].to_numpy()
+                own = {name: adjust_p_values(p, name) <= ALPHA for name in ("fdr_bh", "holm")}
+                if method == "betting":
+                    own = {"certified": frame["certified"].isin(SHOWN).to_numpy()}
+                for name, wrong in own.items():
+                    found.setdefault(name, []).append(float(wrong.mean()))
+        wrong_rows = {name: 100 * np.mean(own) for name, own in found.items()}
+        wrong_tables = {name: 100 * np.mean(np.array(own) > 0) for name, own in found.items()}
+        yield [
+            str(size),
+            *(f"{wrong_tables[name]:.0f} ({wrong_rows[name]:.2f})" for name in found),
+        ]
+
+
+def changes(before: HeadScores, after: HeadScores) -> Iterator[list[str]]:
+    """What is found in all documents, and by examples."""
+    for clusters in ("document", "none"):
+        frame = compare_roles(before, after, clusters=clusters).frame
+        certified = frame.get("certified", frame["change"].where(frame["n"] < 0, ""))
+        numbers = [
+            len(frame),
+            *((frame["change"] == word).sum() for word in (*SHOWN, "equivalent")),
+            *(((frame["change"] == word) & certified.isin(SHOWN)).sum() for word in SHOWN),
+            (certified.isin(SHOWN) & ~frame["changed"]).sum(),
+            certified.isin(("equivalent", "trivial")).sum(),
+        ]
+        yield [clusters, *map(str, numbers)]
+
+
+def main() -> None:
+    """Parse the command line; print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path, nargs="+")
+    parser.add_argument("--tables", type=int, default=100)
+    arguments = parser.parse_args()
+    rng = np.random.Generator(np.random.MT19937(24))
+    before = HeadScores.load(arguments.before)
+    for folder in arguments.after:
+        after = HeadScores.load(folder)
+        rows = list(errors(before, after, arguments.tables, rng))
+        names = ["documents", "t, fdr_bh", "t, holm", "certified"]
+        print(f"\n{folder.name}: nothing changed\n\n{markdown(names, rows)}", flush=True)
+        names = ["by", "tests", *SHOWN, "equivalent", *(f"certified of {one}" for one in SHOWN)]
+        names += ["certified beside", "certified equivalent or trivial"]
+        print(f"\n{folder.name}: as it is\n\n{markdown(names, list(changes(before, after)))}")
+
+
+if __name__ == "__main__":
+    main()
