@@ -795,7 +795,7 @@ def test_claims_about_families_of_skewed_scores_are_warned_of(
     assert find_warnings(even.hypotheses, even.options, unused) == []
 
 
-@pytest.mark.parametrize(("bound", "sides"), [(None, 1), (100, 2)])
+@pytest.mark.parametrize(("bound", "sides"), [(None, 1), (None, 2)])
 def test_no_warning_names_a_test_that_cannot_be_made(bound: float | None, sides: int) -> None:
     values = np.random.default_rng(0).gamma(0.2, 1, (100, 1, 2, 1))
     options = {"correction": "holm", "interval": "simultaneous", "resamples": 99}

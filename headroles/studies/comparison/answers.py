@@ -24,9 +24,10 @@ def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
     rest on two shown answers. A role that is undecided at one end is ``"undecided"``: that it
     could not be shown again is no evidence that it is gone. ``"untestable"`` goes before.
 
-    Two answers stand behind each status, so with a family-wise correction the chance that any
-    role is wrongly called lost is at most 2 alpha, and the same for gained. A false discovery
-    rate is that of a whole role table: among the few roles that were lost it may be higher.
+    Two answers stand behind each status, so with a family-wise correction, of p-values that hold
+    (those of betting do on skewed scores, those of t do not), the chance that any role is wrongly
+    called lost is at most 2 alpha, and the same for gained. A false discovery rate is that of a
+    whole role table: among the few roles that were lost it may be higher.
 
     >>> role_status(["yes", "yes", "no"], ["no", "undecided", "yes"]).tolist()
     ['lost', 'undecided', 'gained']

@@ -44,7 +44,9 @@ class RoleShifts(Result):
 
     ``changed`` says that the mean is not what it was, ``equivalent`` that it moved by less than
     the margin, ``change`` what follows from the two (`describe_change`), and ``status`` what
-    became of the role (`role_status`).
+    became of the role (`role_status`). ``certified`` is ``change`` by betting, about
+    ``certified_difference``, a mean in which documents count the same each; it asks for no
+    distribution, and is empty for scores whose bounds were not kept.
     """
 
     kind: ClassVar[str] = "comparison"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -115,19 +115,24 @@ def shift_frame(
     pairs = [Pairs(first, columns.values(sets[name])) for name in checkpoints]
     means = np.concatenate([np.stack(pair.means()) for pair in pairs], axis=1)
     bounds = _bounds(list(sets.values()), columns)
-    hypotheses = _hypotheses(pairs, means[2], columns, clusters, options, bounds)
+    bounded = _hypotheses(pairs, means[2], columns, clusters, options, bounds)
+    # Where all differences are alike, as in layers that were frozen, other tests ask how large
+    # scores are, and not how large they could be.
+    hypotheses = bounded if options.test == BETTING else replace(bounded, bounds=None)
     frame = pd.concat(
         [pd.DataFrame({"checkpoint": name, **columns.labels}) for name in checkpoints],
         ignore_index=True,
     )
     frame["mean_before"], frame["mean_after"] = means[0], means[1]
     change = find_p_values(hypotheses, options, "two-sided")
-    frame = frame.assign(**_tests(hypotheses, change, options, margin))
+    frame = frame.assign(
+        **_tests(hypotheses, change, options, margin), **_certified(bounded, options, margin)
+    )
     for name, scores in sets.items():
         is_own = True if name == before else frame["checkpoint"] == name
         note_removed(frame, scores.provenance, is_own)
     _add_answers(frame, answers, before)
-    warnings = find_warnings(hypotheses, options, change, sides=2)
+    warnings = find_warnings(bounded, options, change, sides=2)
     return frame[list(COLUMNS)], warnings + _warn_of_uncertified(frame, options)
 
 
@@ -193,7 +198,6 @@ def _tests(
     equivalence = find_equivalence(hypotheses, options, margin)
     changed, equivalent = change.shows(options.alpha), equivalence.shows(options.alpha)
     intervals = find_intervals(hypotheses, options)
-    certified, certified_difference = _certify(hypotheses, options, margin)
     return {
         "n": moments.n,
         "n_clusters": moments.n_clusters,
@@ -212,24 +216,23 @@ def _tests(
         "p_equivalent_adjusted": equivalence.adjusted,
         "equivalent": equivalent,
         "change": describe_change(changed, equivalent, moments.status != UNTESTABLE).astype(object),
-        "certified": certified.astype(object),
-        "certified_difference": certified_difference,
         "note": find_notes(hypotheses),
     }
 
 
-def _certify(
+def _certified(
     hypotheses: Hypotheses, options: TestOptions, margin: float
-) -> tuple[NDArray[np.str_], FloatArray]:
-    """The same by betting, and the weighted mean difference; nothing where bounds are not known."""
+) -> dict[str, NDArray[np.generic] | str | float]:
+    """What betting finds, and the weighted mean difference; nothing where bounds are not known."""
     if not hypotheses.has_bounds:
-        return np.full(hypotheses.n_tests, ""), np.full(hypotheses.n_tests, np.nan)
+        return {"certified": "", "certified_difference": np.nan}
     asked = by_betting(options)
     change = find_p_values(hypotheses, asked, "two-sided")
     equivalence = find_equivalence(hypotheses, asked, margin)
     shown = (one.adjusted <= options.alpha for one in (change, equivalence))
     words = describe_change(*shown, ~np.isnan(change.single))
-    return words, hypotheses.betting.test("two-sided").mean
+    mean = hypotheses.betting.test("two-sided").mean
+    return {"certified": words.astype(object), "certified_difference": mean}
 
 
 def _add_answers(frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], before: str) -> None:

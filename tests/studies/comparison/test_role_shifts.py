@@ -91,7 +91,7 @@ class TestExport:
         read = pd.read_csv(io.BytesIO(shifts.export("csv", view)), dtype={"checkpoint": str})
         expected = shifts.view(view)
         texts = [name for name in ("note", "certified") if name in read]
-        read[texts] = read[texts].fillna("")
+        read[texts] = read[texts].astype(object).fillna("")
         pd.testing.assert_frame_equal(read, expected, check_dtype=False, check_exact=True)
 
     def test_parquet(self, shifts: RoleShifts, view: str) -> None:

@@ -15,7 +15,7 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from headroles import HeadScores, RoleShifts, assign_roles, compare_roles
 from headroles.errors import UsageError
-from headroles.inference import sign_flip_test, step_down_max_t
+from headroles.inference import Bounds, betting_test, sign_flip_test, step_down_max_t
 from headroles.studies.comparison import COLUMNS
 from tests.studies.comparison.made import ROLES, make_scores, random_scores, shifted
 
@@ -451,3 +451,62 @@ def test_a_role_that_no_example_has_any_more() -> None:
     assert (gone["status"] == "untestable").all()
     assert not gone["changed"].any()
     assert role not in set(compare_roles(after, before).frame["role"])
+
+
+def bounded(values: np.ndarray, low: float = -1.0) -> HeadScores:
+    """``excess`` scores (examples, layers, heads, roles) that lie between ``low`` and 1."""
+    scores = make_scores(values, documents=1, score="excess")
+    bounds = np.empty((*values.shape[:1], values.shape[-1], 2), dtype=np.float32)
+    bounds[..., 0], bounds[..., 1] = low, 1
+    return replace(scores, bounds=bounds)
+
+
+def test_certified_changes_are_bets_on_differences_between_the_bounds_of_both() -> None:
+    rng = np.random.default_rng(5)
+    first = bounded(rng.uniform(-0.2, 0.2, (400, 1, 2, 3)))
+    by = np.array([[[0.3, 0.0, 0.005], [-0.3, 0.0, 0.02]]])
+    second, third = (
+        replace(first, values=(first.values + sign * by).astype(np.float32)) for sign in (1, -1)
+    )
+    frame = compare_roles(first, second, third, margin=0.2).frame
+    assert set(frame["certified"]) == {"changed", "equivalent"}
+    # Bounds of differences are 2 wide on either side, and their cap is ten margins of 0.025.
+    bounds = Bounds(*np.full((2, 400, 1), [[[-2.0]], [[2.0]]]), *np.array([[-2.0], [2.0]]), 0, 0.25)
+    for found in frame.itertuples():
+        after = second if found.checkpoint == "1" else third
+        place = ROLES.index(found.role)
+        moved = (after.values - first.values)[:, 0, found.head, place].astype(float)[:, None]
+        own = replace(bounds, kinds=np.array([0]))
+        p = betting_test(moved, 0, own, alternative="two-sided").p_value[0]
+        ends = [
+            betting_test(moved, limit, own, alternative=side).p_value[0]
+            for limit, side in ((-0.2, "greater"), (0.2, "less"))
+        ]
+        assert (found.certified == "changed") == (p <= 0.05)
+        assert (found.certified == "equivalent") == (max(ends) <= 0.05)
+        assert found.certified_difference == pytest.approx(moved.mean(), rel=1e-6, abs=1e-9)
+
+
+def test_without_bounds_on_either_side_nothing_is_certified() -> None:
+    first = bounded(np.random.default_rng(6).uniform(-0.2, 0.2, (30, 1, 2, 3)))
+    frame = compare_roles(first, replace(shifted(first, 0.1), bounds=None)).frame
+    assert (frame["certified"] == "").all()
+    assert frame["certified_difference"].isna().all()
+
+
+def test_where_nothing_changed_t_finds_changes_and_betting_none() -> None:
+    """Many rises of 0.01 and a rare fall that makes up for them, if it is drawn at all."""
+    rng, n = np.random.Generator(np.random.SFC64(7)), 60
+    first = bounded(np.zeros((n, 2, 10, 3)))
+    fell = rng.random(first.values.shape) < 0.02
+    noise = rng.normal(0, 0.002, fell.shape)
+    changes = np.where(fell, -0.49, 0.01) + noise
+    found = compare_roles(first, replace(first, values=changes.astype(np.float32)))
+    assert found.frame["changed"].mean() > 0.2
+    assert not found.frame["certified"].isin(["changed", "trivial"]).any()
+    assert any("changes are not certified" in warning for warning in found.warnings)
+    bet = compare_roles(
+        first, replace(first, values=changes.astype(np.float32)), test="betting", correction="holm"
+    )
+    assert not bet.frame["changed"].any()
+    assert not any("not certified" in warning for warning in bet.warnings)
