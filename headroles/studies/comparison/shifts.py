@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference import Bounds
+from headroles.inference.payoffs import Bounds
 from headroles.scoring import HeadScores
 from headroles.studies.comparison.answers import describe_change, role_status
 from headroles.studies.heads import FloatArray, HeadColumns, IntArray, note_removed
