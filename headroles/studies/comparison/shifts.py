@@ -229,8 +229,8 @@ def _certified(
     asked = by_betting(options)
     change = find_p_values(hypotheses, asked, "two-sided")
     equivalence = find_equivalence(hypotheses, asked, margin)
-    shown = (one.adjusted <= options.alpha for one in (change, equivalence))
-    words = describe_change(*shown, ~np.isnan(change.single))
+    changed, equivalent = change.adjusted <= options.alpha, equivalence.adjusted <= options.alpha
+    words = describe_change(changed, equivalent, ~np.isnan(change.single))
     mean = hypotheses.betting.test("two-sided").mean
     return {"certified": words.astype(object), "certified_difference": mean}
 
