@@ -110,7 +110,8 @@ def test_every_family_against_vectors_written_out(kind: str) -> None:
     for row, example in enumerate(examples):
         expected = brute_force(model, example)
         own = found[row, ..., : len(example)]
-        assert_same_sums(own, expected, of=WEIGHTS)
+        # heads may cancel each other out: what they add up has the size of the largest
+        assert_same_sums(own, expected, np.abs(expected).max(axis=-1, keepdims=True), WEIGHTS)
         np.testing.assert_allclose(own[:, :3].sum(-1), 1, rtol=tolerance())
         assert (found[row, :, :3, len(example) :] == 0).all()
 
