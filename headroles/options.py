@@ -37,6 +37,7 @@ from typing import (
 )
 
 from headroles.errors import UsageError
+from headroles.wording import as_given
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -115,7 +116,7 @@ class Field:
         if self.option.convert is not None:
             return self.option.convert(value)
         if cure := self._cure(value):
-            raise UsageError(f"{self.words} is {value!r}; it must {cure}")
+            raise UsageError(f"{self.words} is {as_given(value)}; it must {cure}")
         return value
 
     def _cure(self, value: Any) -> str:
@@ -131,6 +132,8 @@ class Field:
         least, above, below = self.option.least, self.option.above, self.option.below
         if above is not None and below is not None and not above < value < below:
             return f"lie between {above:g} and {below:g}"
+        if least is not None and below is not None and not least <= value < below:
+            return f"be at least {least} and below {below}"
         if least is not None and not least <= value:
             return f"be {least:g} or more"
         if above is not None and not above < value < math.inf:
@@ -205,6 +208,19 @@ def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
     if not isinstance(parts, Iterable):
         raise UsageError(f"{given!r} names nothing; give names, or a text with commas between them")
     return tuple(name for part in parts if (name := str(part).strip()))
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text of at most 18 digits says, None for any other text."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
+_MOST_DIGITS = 18  # of what fits 64 bits
+
+
+def seed_option(what: str, words: str = "the seed", more: str = "") -> Option:
+    """An option that is a seed of random numbers, as NumPy and PyTorch take them."""
+    return Option(what, more=more, words=words, least=0, below=2**32)
 
 
 class Takes(Protocol[P, G_co]):

@@ -80,7 +80,7 @@ def make_bert(seed: int = 0, layers: int = 3, heads: int = 4, **config: int) -> 
     torch.manual_seed(seed)
     model = BertModel(
         BertConfig(
-            vocab_size=128,
+            vocab_size=config.pop("vocab_size", 128),
             hidden_size=8 * heads,
             num_hidden_layers=layers,
             num_attention_heads=heads,

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from headroles.errors import CorpusError, UsageError
-from headroles.options import split_names
-from headroles.wording import listed
+from headroles.options import split_names, whole_number
+from headroles.wording import listed, shortened
 
 
 def named_columns(given: Any) -> tuple[str | int, ...]:
     """Columns from a text with commas or a sequence: numbers from 0, or names."""
-    return tuple(int(name) if name.isdecimal() else name for name in split_names(given))
+    return tuple(
+        name if (number := whole_number(name)) is None else number for name in split_names(given)
+    )
 
 
 def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
@@ -21,11 +23,16 @@ def place_of(file: object, column: str | int, names: Sequence[str] | None, width
     Raises CorpusError where there is none or two of one name, UsageError for a name without a
     header.
     """
-    if isinstance(column, str) and not column.isdecimal():
+    number = whole_number(column) if isinstance(column, str) else column
+    if number is None:
         if names is None:
-            raise UsageError(f"column {column!r} is a name, but {file} was said to have no header")
+            raise UsageError(
+                f"column {shortened(column)!r} is a name, but {file} was said to have no header"
+            )
         if column not in names:
-            raise CorpusError(f"{file} has no column {column!r}; it has: {listed(names, 12)}")
+            raise CorpusError(
+                f"{file} has no column {shortened(column)!r}; it has: {listed(names, 12)}"
+            )
         if names.count(column) > 1:
             places = [str(k) for k, name in enumerate(names) if name == column]
             raise CorpusError(
@@ -33,10 +40,10 @@ def place_of(file: object, column: str | int, names: Sequence[str] | None, width
                 "the one that you mean by its number, counted from 0"
             )
         return names.index(column)
-    if not 0 <= int(column) < width:
+    if not 0 <= number < width:
         called = f": {listed(names, 12)}" if names else ""
         raise CorpusError(f"{file} has no column {column}; it has {width}, counted from 0{called}")
-    return int(column)
+    return number
 
 
 def check_width(file: object, line: int, cells: Sequence[str], width: int, cure: str = "") -> None:

@@ -22,9 +22,10 @@ from headroles.models.tokenizers import (
     limit_of,
     load_tokenizer,
     refuse_other_vocabulary,
+    refuse_unknown_specials,
     tokenizer_digest,
 )
-from headroles.models.weights import ENCODER, headless, is_unused, read_model
+from headroles.models.weights import ENCODER, is_unused, read_model, refuse_other_head
 
 _OF_OUTPUTS = ("class", "dtype", "weights_sha256", "config_sha256")
 _NOT_COMPUTED = (
@@ -92,8 +93,8 @@ def load_encoder(
     if isinstance(model, PreTrainedModel):
         name = model.config._name_or_path or type(model).__name__
         refuse_unsupported(model.config)
-        if head and model.base_model is model:
-            raise headless(name, head, f"it is a {type(model).__name__}")
+        if head:
+            refuse_other_head(model, name, head)
         network, source = model, model.config._name_or_path
         unused: list[str] = []
     else:
@@ -103,6 +104,7 @@ def load_encoder(
     _refuse_broken_weights(network, name)
     tokenizer = load_tokenizer(options.tokenizer or source, options)
     refuse_other_vocabulary(tokenizer, network, name)
+    refuse_unknown_specials(tokenizer, network, name)
     encoder = encoder_of(network)
     limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
     return LoadedEncoder(

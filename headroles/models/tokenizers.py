@@ -168,6 +168,24 @@ def refuse_other_vocabulary(
         )
 
 
+def refuse_unknown_specials(
+    tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
+) -> None:
+    """Raise TokenizerError for a special token in use that the model has no embedding for.
+
+    transformers gives special tokens that it does not find in the vocabulary numbers of their own.
+    """
+    n_embeddings = _n_embeddings(network)
+    for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
+        token, number = getattr(tokenizer, kind), getattr(tokenizer, f"{kind}_id")
+        if number is not None and number >= n_embeddings:
+            raise TokenizerError(
+                f"the {kind} {token!r} of the tokenizer {tokenizer.name_or_path} has number "
+                f"{number}, and {name} has embeddings for {n_embeddings} pieces; correct {kind} in "
+                "tokenizer_config.json or special_tokens_map.json"
+            )
+
+
 def doubts_about(
     tokenizer: PreTrainedTokenizerBase,
     network: PreTrainedModel,

@@ -107,7 +107,7 @@ def _refuse_lacking(
     missing += sorted(f"{key} of another shape" for key, *_ in report["mismatched_keys"])
     lacking = [key for key in missing if not (is_unused(key, head) or _is_computed(key, network))]
     if head and lacking and not any(_is_of_encoder(key, network) for key in lacking):
-        raise headless(name, head, f"{', '.join(lacking[:3])} would be random")
+        raise _headless(name, head, f"{', '.join(lacking[:3])} would be random")
     if lacking:
         raise ModelError(
             f"{name} lacks weights of its {'model' if head is None else 'encoder'} "
@@ -128,12 +128,18 @@ def _with_head(model: PreTrainedModel, name: str, head: str | None) -> PreTraine
         return model
     if head == ENCODER:
         return encoder_of(model)
-    if not isinstance(model, one_of(_CLASSES[head], model.config)):
-        raise headless(name, head, f"it is a {type(model).__name__}")
+    refuse_other_head(model, name, head)
     return model
 
 
-def headless(name: str, head: str, finding: str) -> ModelError:
+def refuse_other_head(model: PreTrainedModel, name: str, head: str) -> None:
+    """Raise ModelError for a model of transformers that has something else on its encoder."""
+    is_known = type(model).__module__.startswith("transformers.")
+    if is_known and not isinstance(model, one_of(_CLASSES[head], model.config)):
+        raise _headless(name, head, f"it is a {type(model).__name__}")
+
+
+def _headless(name: str, head: str, finding: str) -> ModelError:
     """The error for a model without what it is to have on top of its encoder."""
     return ModelError(
         f"{name} has nothing trained on top of its encoder for {head.replace('_', ' ')} "

@@ -11,6 +11,7 @@ from headroles.roles.fixed_offsets import OFFSETS
 from headroles.roles.marking import marked_words, sieve_cells
 from headroles.roles.names import contrast_of, find_role, in_words, is_contrast
 from headroles.roles.plan import Plan, bounds_of, plan_roles
+from headroles.roles.position import refuse_too_far
 from headroles.roles.relations import absent_defaults, choose_relations
 from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
 from headroles.roles.scores import BIAS, EXCESS, HIT, SCORES, Score
@@ -44,5 +45,6 @@ __all__ = [
     "is_own",
     "marked_words",
     "plan_roles",
+    "refuse_too_far",
     "sieve_cells",
 ]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from headroles.corpus import MISSING, Sentence
 from headroles.errors import CorpusError, UsageError
+from headroles.options import whole_number
 
 BASIC, ENHANCED, MISC = "basic", "enhanced", "misc:"
 
@@ -57,16 +58,13 @@ def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | No
     number, _, label = text.partition(":")
     if source == ENHANCED and (number == "0" or "." in number):
         return None
-    if (
-        not number.isdecimal()
-        or not 1 <= int(number) <= len(sentence.words)
-        or int(number) == dependent + 1
-    ):
+    governor = whole_number(number) or 0
+    if not 1 <= governor <= len(sentence.words) or governor == dependent + 1:
         raise CorpusError(
             f"sentence {sentence.id!r}, word {dependent + 1}: {text!r} ({source}) is no arc; it "
             "must be the number of another word of the sentence, and may have a colon and a label"
         )
-    return Arc(dependent, int(number) - 1, label or source.removeprefix(MISC))
+    return Arc(dependent, governor - 1, label or source.removeprefix(MISC))
 
 
 def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:

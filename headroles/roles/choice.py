@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from headroles.corpus import Sentence
 from headroles.errors import UsageError
-from headroles.options import Option, split_names
+from headroles.options import Option, fields_of, split_names
 from headroles.roles import (
     block,
     delimiter,
@@ -76,6 +76,27 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
             convert=_names,
         ),
     ] = None
+
+    def check(self) -> None:
+        """Refuse options of roles that are not scored."""
+        super().check()
+        named = {name.partition(":")[0] for name in self.roles or DEFAULT_GROUPS}
+        for one in fields_of(RoleOptions):
+            group = _ONLY_FOR.get(one.name, ALL)
+            is_used = group == ALL or named & {group, ALL}
+            if not is_used and getattr(self, one.name) not in (one.default, ()):
+                raise UsageError(
+                    f"{one.name} ({one.flag}) does nothing without the role {group}; add it to "
+                    "roles (--roles), or leave the option out"
+                )
+
+
+_ONLY_FOR = {
+    "frequencies": "rare",
+    "window": "local",
+    "relations": "syntactic",
+    "arcs": "syntactic",
+}
 
 
 def choose_roles(

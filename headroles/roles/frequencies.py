@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar
 
 from headroles.corpus import Sentence, read_lines
 from headroles.errors import CorpusError
-from headroles.options import Option, Options
+from headroles.options import Option, Options, whole_number
+from headroles.wording import shortened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +51,11 @@ def read_frequencies(file: Path) -> Counter[str]:
     counts: Counter[str] = Counter()
     for number, line in enumerate(read_lines(file), start=1):
         word, _, count = line.rpartition("\t")
-        if not word or not count.strip().isdecimal():
+        times = whole_number(count.strip())
+        if not word or times is None:
             raise CorpusError(
-                f"{file}, line {number}: {line!r} is no word, tab and count; correct the line"
+                f"{file}, line {number}: {shortened(line)!r} is no word, tab and count; correct "
+                "the line"
             )
-        counts[fold(word)] += int(count)
+        counts[fold(word)] += times
     return counts

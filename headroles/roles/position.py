@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headroles.errors import UsageError
 from headroles.options import Options
@@ -40,6 +40,16 @@ def position(offset: int) -> Role:
 def is_one(name: str) -> bool:
     """Whether a name is that of a position, whatever it says."""
     return name.startswith(f"{GROUP}:")
+
+
+def refuse_too_far(names: Iterable[str], max_tokens: int) -> None:
+    """Raise UsageError for the id of a role that looks beyond the longest input of a model."""
+    for name in names:
+        if is_one(name) and abs(offset_of(name)) >= max_tokens:
+            raise UsageError(
+                f"the role {name} looks farther than the model reads ({max_tokens} tokens); choose "
+                "an offset below that"
+            )
 
 
 def offset_of(name: str) -> int:

@@ -17,7 +17,7 @@ from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder
 from headroles.options import takes
 from headroles.passes import Budget, shown_in_notebooks
 from headroles.provenance import new_provenance
-from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles
+from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles, refuse_too_far
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.scoring.options import HALF, ScoreOptions
@@ -29,6 +29,7 @@ from headroles.scoring.scores import HeadScores, describe_scores
 from headroles.scoring.sharing import ALONE, Sharing
 from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
 from headroles.scoring.writing import write_scores
+from headroles.wording import listed
 
 
 @takes(ScoreOptions)
@@ -125,6 +126,7 @@ class ScoringRun:
         self.score = SCORES[options.score]
         self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
         self.roles = choose_roles(options, self.relations, self.score, corpus)
+        refuse_too_far((role.id for role in self.roles), encoder.max_tokens)
         budget = Budget.of(encoder.device, options.batch_tokens)
         self.batch_tokens = budget.tokens
         self._windows = WindowScorer(
@@ -232,6 +234,12 @@ class ScoringRun:
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
                 + (cure_of_length(self.provenance) if read.skipped[TOO_LONG] else "")
+            )
+        if not n_scores and self._sharing.part is None:
+            self._sharing.forget()
+            raise CorpusError(
+                f"no example has a score for {listed([role.id for role in self.roles])}; choose "
+                "other roles (--roles), or another corpus"
             )
         self.provenance |= {"examples": n_scored, "scores": n_scores, **read.record()}
 

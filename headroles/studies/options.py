@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
-from headroles.options import Option, Options, fields_of, split_names
+from headroles.options import Option, Options, fields_of, seed_option, split_names
 from headroles.passes import PassOptions
 from headroles.presets import PresetOptions
 from headroles.roles import SCORES
@@ -126,7 +126,7 @@ class UntilOptions(Options):
     ] = CORPUS
     shuffle_seed: Annotated[
         int,
-        Option("Seed of the random order.", words="the seed of the order", least=0),
+        seed_option("Seed of the random order.", "the seed of the order"),
     ] = 0
 
     def check(self) -> None:

@@ -35,7 +35,7 @@ def read_again(
             "the sentences are read again from the treebank that was scored, and these scores are "
             "of parsed text or made by hand; score a treebank"
         )
-    own = {one.name for one in fields_of(RoleOptions)}
+    own = {one.name for one in fields_of(RoleOptions)} - {"relations"}  # those found, below
     options = RoleOptions(**{name: value for name, value in recorded.items() if name in own})
     names = _without_own(options.roles, imported)
     if files is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from headroles.corpus.columns import named_columns
-from headroles.options import Option
+from headroles.options import Option, seed_option, whole_number
 from headroles.passes import PassOptions
 
 AUTO, CLASSIFICATION, REGRESSION, MASKED_LM = OBJECTIVES = (
@@ -23,7 +23,8 @@ def _columns(given: Any) -> tuple[str | int, ...]:
 
 
 def _column(given: Any) -> str | int:
-    return int(given) if str(given).isdecimal() else str(given)
+    number = whole_number(str(given))
+    return str(given) if number is None else number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ class TaskOptions(PassOptions):
         float, Option("Share of the tokens that masked_lm masks.", above=0, below=1)
     ] = 0.15
     mask_seed: Annotated[
-        int, Option("Seed of what masked_lm masks.", words="the seed of the masks", least=0)
+        int, seed_option("Seed of what masked_lm masks.", "the seed of the masks")
     ] = 0
     max_tokens: Annotated[
         int | None, Option("Cut texts to so many tokens; left out: what the model takes.", least=8)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from headroles.errors import UsageError
 from headroles.inference import CORRECTIONS
-from headroles.options import Option, Options
+from headroles.options import Option, Options, seed_option
 from headroles.testing.catalogue import (
     BY_T,
     INTERVALS,
@@ -123,12 +123,7 @@ class ResamplingOptions(Options):
     ] = 10_000
     seed: Annotated[
         int,
-        Option(
-            "Seed of the resamples.",
-            more="The same seed gives the same table.",
-            words="the seed",
-            least=0,
-        ),
+        seed_option("Seed of the resamples.", more="The same seed gives the same table."),
     ] = 0
 
 

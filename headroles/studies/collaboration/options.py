@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from headroles.models import ModelOptions
-from headroles.options import Option
+from headroles.options import Option, seed_option
 from headroles.passes import PassOptions
 from headroles.tasks import TaskOptions
 
@@ -33,9 +33,7 @@ class SampleOptions(PassOptions):
             below=1,
         ),
     ] = 0.25
-    seed: Annotated[
-        int, Option("Of the starts, and of what is held out.", words="the seed", least=0)
-    ] = 0
+    seed: Annotated[int, seed_option("Of the starts, and of what is held out.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,4 +96,4 @@ class RedundancyOptions(ModelOptions):
         int, Option("Shuffles of the heads of each layer, to test roles.", least=1)
     ] = 9999
     alpha: Annotated[float, Option("Level of the tests.", words="alpha", above=0, below=1)] = 0.05
-    seed: Annotated[int, Option("Of all that is random.", words="the seed", least=0)] = 0
+    seed: Annotated[int, seed_option("Of all that is random.")] = 0

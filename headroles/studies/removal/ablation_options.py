@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from headroles.errors import UsageError
 from headroles.models.ablations import ABLATIONS, ZERO
-from headroles.options import Option, split_names
+from headroles.options import Option, seed_option, split_names
 from headroles.studies.removal.options import (
     ABSOLUTE,
     ESTIMATORS,
@@ -156,7 +156,7 @@ class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
             least=1,
         ),
     ] = 999
-    seed: Annotated[int, Option("Seed of permutations and draws.", words="the seed", least=0)] = 0
+    seed: Annotated[int, seed_option("Seed of permutations and draws.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

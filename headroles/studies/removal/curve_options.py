@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 from headroles.errors import UsageError
 from headroles.options import Option, split_names
 from headroles.studies.removal.options import (
+    BY_ESTIMATE,
     BY_ROLE,
     ESTIMATORS,
     NORMALISATIONS,
@@ -18,8 +19,6 @@ from headroles.studies.removal.options import (
     check_role,
 )
 from headroles.testing import CorrectionOptions
-
-_ESTIMATED = ("importance", "reestimated")
 
 
 def _shares(given: Any) -> tuple[float, ...]:
@@ -102,9 +101,9 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
             return name, self._changed(role=more)
         changes: dict[str, Any] = {}
         for word in more.split(":"):
-            if name in _ESTIMATED and word in ESTIMATORS:
+            if name in BY_ESTIMATE and word in ESTIMATORS:
                 changes["estimator"] = word
-            elif name in _ESTIMATED and word in NORMALISATIONS:
+            elif name in BY_ESTIMATE and word in NORMALISATIONS:
                 changes["normalisation"] = word
             else:
                 raise UsageError(

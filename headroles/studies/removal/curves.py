@@ -21,7 +21,7 @@ from headroles.studies.removal.curve_points import find_points
 from headroles.studies.removal.curve_table import COLUMNS, make_table
 from headroles.studies.removal.examples import OutcomesResult
 from headroles.studies.removal.measures import LOSS, measured
-from headroles.studies.removal.options import BY_TASK
+from headroles.studies.removal.options import BY_TASK, refuse_idle
 from headroles.studies.removal.orders import without_each
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import TaskRun, open_run, read_task
@@ -171,6 +171,7 @@ def pruning_curves(
     model: Model, test: str | Path, task: str | Path | None, options: CurveOptions
 ) -> PruningCurves:
     """`find_pruning_curves` for callers that have their options together."""
+    refuse_idle([options.of_order(one)[0] for one in options.orders], options)
     tested = open_run(model, test, options.of_test())
     runs = _deal(tested, task, options)
     keep_parts("pruning curves", options, tested.encoder, tested, *runs)

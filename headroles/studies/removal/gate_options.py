@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from headroles.errors import UsageError
-from headroles.options import Option
+from headroles.options import Option, seed_option
 from headroles.studies.removal.options import TestSetOptions
-from headroles.studies.removal.tuning_options import UpdateOptions
+from headroles.studies.removal.tuning_options import MOST_RATE, UpdateOptions
 
 FROZEN, TRAINED = WEIGHTS = ("frozen", "trained")
 
@@ -31,7 +31,8 @@ class GateOptions(UpdateOptions, TestSetOptions):
     ] = 3
     updates: Annotated[int, Option("Updates of the gates.", words="the updates", least=3)] = 300
     gate_rate: Annotated[
-        float, Option("Learning rate of the gates.", words="the learning rate", above=0)
+        float,
+        Option("Learning rate of the gates.", words="the learning rate", above=0, below=MOST_RATE),
     ] = 0.1
     weights: Annotated[
         str,
@@ -47,11 +48,10 @@ class GateOptions(UpdateOptions, TestSetOptions):
             "Learning rate of weights that are trained along.",
             words="the learning rate of weights",
             above=0,
+            below=MOST_RATE,
         ),
     ] = 2e-5
-    seed: Annotated[
-        int, Option("The first seed; the others follow it.", words="the seed", least=0)
-    ] = 0
+    seed: Annotated[int, seed_option("The first seed; the others follow it.")] = 0
 
     @property
     def n_kept(self) -> int:
@@ -63,3 +63,8 @@ class GateOptions(UpdateOptions, TestSetOptions):
         super().check()
         if self.keep is None:
             raise UsageError("tell how many heads stay: keep (--keep N)")
+        if self.weights == FROZEN and self.weight_rate != GateOptions.weight_rate:
+            raise UsageError(
+                "weight_rate (--weight-rate) does nothing to weights that stay as they are; pass "
+                "weights='trained' (--weights trained), or leave it out"
+            )

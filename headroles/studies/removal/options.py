@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from headroles.errors import UsageError
-from headroles.options import Option, Options, split_names
+from headroles.options import Option, Options, fields_of, seed_option, split_names, whole_number
 from headroles.storage import Parts
 from headroles.studies.removal.tuning_options import TuningOptions
 from headroles.tasks import TaskOptions
+from headroles.wording import shortened
 
 ABSOLUTE, SIGNED, TOKEN, TAYLOR = ESTIMATORS = ("absolute", "signed", "token", "taylor")
 BY_TASK = ("importance", "reestimated", "ablation")
+BY_ESTIMATE = ("importance", "reestimated")
 BY_ROLE = ("with_role", "without_role")
 BY_LAYER = ("bottom", "top", "middle", "both_ends", "alternate")
 RANDOM = ("random", "random_per_layer")
@@ -108,10 +110,10 @@ def _heads(given: Any) -> tuple[tuple[int, int], ...]:
         return tuple((int(layer), int(head)) for layer, head in given)
     found = []
     for name in split_names(given):
-        layer, dash, head = name.partition("-")
-        if not (dash and layer.isdecimal() and head.isdecimal()):
-            raise UsageError(f"the head is {name!r}; it must be layer-head, as in 3-11")
-        found.append((int(layer), int(head)))
+        layer, head = (whole_number(part) for part in (*name.split("-"), "", "")[:2])
+        if layer is None or head is None or name.count("-") != 1:
+            raise UsageError(f"the head is {shortened(name)!r}; it must be layer-head, as in 3-11")
+        found.append((layer, head))
     return tuple(found)
 
 
@@ -153,7 +155,7 @@ class SelectionOptions(RoleOptions, RankingOptions):
     steps: Annotated[
         int, Option("Steps in which the order reestimated removes heads.", least=1)
     ] = 10
-    seed: Annotated[int, Option("Seed of what is random.", words="the seed", least=0)] = 0
+    seed: Annotated[int, seed_option("Seed of what is random.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +196,27 @@ class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
                 "tell how many heads stay: keep (--keep N), or share (--share S) of those to remove"
             )
         check_role(self.order, self)
+        refuse_idle([self.order], self)
+
+
+_USED_BY = {
+    "role": BY_ROLE,
+    "roles_from": BY_ROLE,
+    "steps": ("reestimated",),
+    "estimator": BY_ESTIMATE,
+    "normalisation": BY_ESTIMATE,
+}
+
+
+def refuse_idle(orders: Sequence[str], options: SelectionOptions) -> None:
+    """Raise UsageError for an option that none of the orders uses."""
+    for one in fields_of(type(options)):
+        users = _USED_BY.get(one.name, tuple(orders))
+        if getattr(options, one.name) != one.default and not set(users) & set(orders):
+            raise UsageError(
+                f"{one.name} ({one.flag}) does nothing with the order {', '.join(orders)}; leave "
+                f"it out, or choose the order {' or '.join(users)}"
+            )
 
 
 def check_role(order: str, options: SelectionOptions) -> None:

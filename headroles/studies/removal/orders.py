@@ -57,6 +57,7 @@ def choose_heads(
     and where these and those that layers keep do not leave so many.
     """
     _check_protected(heads, options)
+    _check_enough(n_removed, heads, options)
     if order in BY_LAYER:
         return _walk(_by_layer(order, n_removed, heads, options), n_removed, heads, options)
     if order == "random":
@@ -69,7 +70,7 @@ def choose_heads(
         raise UsageError(f"the order {order} needs a task; name its file after the model")
     if order == "ablation":
         return _walk(sorted_by(rises_of(run), heads), n_removed, heads, options)
-    steps = 1 if order == "importance" else options.steps
+    steps = 1 if order == "importance" else min(options.steps, n_removed)
     return _by_importance(run, n_removed, heads, options, steps)
 
 
@@ -121,6 +122,20 @@ def _walk(
             f"({options.at_least}) and the order leave {len(chosen)} that may go"
         )
     return chosen
+
+
+def _check_enough(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> None:
+    """Raise UsageError where protected heads, and those that layers keep, leave too few."""
+    protected = set(options.protect or ())
+    sizes = Counter(layer for layer, _ in heads)
+    free = Counter(head[0] for head in heads if head not in protected)
+    most = sum(min(free[at], max(0, size - options.at_least)) for at, size in sizes.items())
+    if n_removed > most:
+        raise UsageError(
+            f"{n_removed} heads cannot be removed: every layer keeps {options.at_least} "
+            f"(--at-least) and {len(protected)} are protected (--protect), so that {most} of "
+            f"{len(heads)} may go; keep at least {len(heads) - most}"
+        )
 
 
 def _check_protected(heads: Sequence[Head], options: SelectionOptions) -> None:

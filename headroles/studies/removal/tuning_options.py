@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from headroles.errors import UsageError
-from headroles.options import Option, Options
+from headroles.options import Option, Options, fields_of
+
+MOST_RATE = 1000
+"""Learning rates are below that: larger ones leave what float32 can hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,12 @@ class TuningOptions(UpdateOptions):
     ] = 3.0
     learning_rate: Annotated[
         float,
-        Option("Highest learning rate of fine-tuning.", words="the learning rate", above=0),
+        Option(
+            "Highest learning rate of fine-tuning.",
+            words="the learning rate",
+            above=0,
+            below=MOST_RATE,
+        ),
     ] = 2e-5
     compensation: Annotated[
         bool,
@@ -64,10 +72,11 @@ class TuningOptions(UpdateOptions):
     ] = False
 
     def check(self) -> None:
-        """Compensation is a comparison of fine-tuned models."""
+        """Refuse to be told how to fine-tune where nothing says on what."""
         super().check()
-        if self.compensation and self.fine_tune_on is None:
-            raise UsageError(
-                "compensation compares fine-tuned models; name examples to fine-tune on "
-                "(--fine-tune-on FILE)"
-            )
+        for one in fields_of(TuningOptions):
+            if self.fine_tune_on is None and getattr(self, one.name) != one.default:
+                raise UsageError(
+                    f"{one.name} ({one.flag}) is about fine-tuning; name examples to fine-tune on "
+                    "(--fine-tune-on FILE)"
+                )

@@ -102,7 +102,8 @@ def test_weights_stay_unless_they_are_trained(
     before = load_model(classifier).state_dict()
     changed = {}
     for weights in ("frozen", "trained"):
-        options = GateOptions(keep=6, seeds=2, updates=5, weights=weights, weight_rate=0.01)
+        rate = 0.01 if weights == "trained" else GateOptions.weight_rate
+        options = GateOptions(keep=6, seeds=2, updates=5, weights=weights, weight_rate=rate)
         result = learn(classifier, labelled, tmp_path / weights, options)
         after = load_model(tmp_path / weights).state_dict()
         name = "bert.encoder.layer.0.output.dense.weight"

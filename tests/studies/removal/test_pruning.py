@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -87,14 +89,49 @@ def test_what_stays() -> None:
     left = set(HEADS) - set(chosen("random", 18, at_least=1))
     assert {layer for layer, _ in left} == set(range(6))
     assert (0, 1) not in chosen("bottom", 22, protect="0-1, 3-2")
-    with pytest.raises(UsageError, match=r"23 heads cannot be removed: .* leave 22 that may go"):
+    with pytest.raises(UsageError, match=r"23 heads cannot be removed: .* 22 of 24 may go"):
         chosen("random", 23, protect="0-1,3-2")
+
+
+def test_what_cannot_be_removed_is_refused_before_any_pass(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    refused = run(
+        "prune", classifier, labelled, "--keep", 3, "--at-least", 4, "--out", tmp_path / "a"
+    )
+    assert refused.exit_code == 2
+    assert "0 of 12 may go; keep at least 12" in refused.stderr
+    assert not (tmp_path / "a").exists()
+    again = run("prune", classifier, labelled, "--keep", 3, "--out", tmp_path / "a")
+    assert again.exit_code == 0
+
+
+def test_more_steps_than_heads_are_one_head_a_step(classifier: Path, labelled: Path) -> None:
+    opened = open_run(classifier, labelled, TaskOptions())
+    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    by_one = PruneOptions(keep=1, order="reestimated", steps=5)
+    expected = choose_heads("reestimated", 5, heads, by_one, opened)
+    assert choose_heads("reestimated", 5, heads, replace(by_one, steps=10**9), opened) == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"role": "local"},
+        {"roles_from": "x"},
+        {"steps": 3},
+        {"order": "random", "estimator": "signed"},
+    ],
+)
+def test_options_that_an_order_does_not_use(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="does nothing with the order"):
+        PruneOptions(keep=3, **given)
 
 
 def test_importance_goes_from_the_least(classifier: Path, labelled: Path) -> None:
     opened = open_run(classifier, labelled, TaskOptions())
     heads = [(layer, head) for layer in range(3) for head in range(4)]
-    options = PruneOptions(keep=1, steps=3)
+    options = PruneOptions(keep=1, order="reestimated", steps=3)
     means = np.abs(opened.derivatives().by_gate).mean(0)
     expected = sorted(heads, key=lambda head: means[head])[:6]
     assert choose_heads("importance", 6, heads, options, opened) == expected

@@ -180,7 +180,8 @@ def test_gates_are_those_of_a_run_that_keeps_nothing(
     """Of two heads three seeds keep one: two of them the same, with other weights if trained."""
     two = prune_heads(classifier, tmp_path / "two", keep=2, order="random").folder
     asked: dict[str, Any] = {"keep": 1, "seeds": 3, "updates": 6, "update_examples": 2}
-    asked |= {"weights": weights, "weight_rate": 0.01, "test": labelled}
+    asked |= {"weights": weights, "test": labelled}
+    asked |= {"weight_rate": 0.01} if weights == "trained" else {}
     gate_heads(two, labelled, tmp_path / "whole", **asked)
     gate_heads(two, labelled, tmp_path / "out", **asked, parts=tmp_path / "parts")
     assert written(tmp_path / "out") == written(tmp_path / "whole")
@@ -213,7 +214,7 @@ def test_another_study_is_refused(commands: dict[str, list[object]], tmp_path: P
         "by-role": {"--draws 3": "draws was 2 and is 3", "--seed 1": "seed was 0 and is 1"},
         "prune, reestimated": {
             "--steps 4": "steps was 3 and is 4",
-            "--order random": 'order was "reestimated" and is "random"',
+            "--estimator signed": 'estimator was "absolute" and is "signed"',
             "--keep 6": "keep was 5 and is 6",
         },
         "gate": {

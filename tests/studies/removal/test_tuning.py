@@ -175,7 +175,7 @@ class TestCommand:
     def test_what_cannot_be_meant(self, classifier: Path, tmp_path: Path, labelled: Path) -> None:
         with pytest.raises(UsageError, match="name examples to fine-tune on"):
             PruneOptions(keep=3, compensation=True)
-        with pytest.raises(UsageError, match="the learning rate is 0; it must be a number above"):
+        with pytest.raises(UsageError, match="the learning rate is 0; it must lie between"):
             options(labelled, learning_rate=0)
         asked = options(labelled, keep=0, order="top", compensation=True)
         with pytest.raises(UsageError, match="no head is left that could make up"):

@@ -1,0 +1,109 @@
+"""Options that no machine can follow, or that do nothing, are refused in words before any work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForSequenceClassification, BertForSequenceClassification
+
+from headroles import read_conllu, score_heads
+from headroles.corpus.columns import named_columns, place_of
+from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
+from headroles.models import load_encoder
+from headroles.options import whole_number
+from headroles.roles import RoleOptions
+from headroles.roles.frequencies import read_frequencies
+from headroles.scoring import ScoreOptions
+from headroles.studies.removal import AblateOptions, GateOptions, PruneOptions
+from headroles.tasks import TaskOptions, open_run
+from tests.conftest import make_bert, make_tokenizer
+from tests.tasks.conftest import make_task_model, save
+
+DIGITS = "9" * 5000  # more than Python makes a number of
+
+
+def test_numbers_of_any_length(tmp_path: Path) -> None:
+    assert whole_number("7") == 7
+    assert whole_number(DIGITS) is whole_number("-1") is whole_number("x") is None
+    assert named_columns(DIGITS) == (DIGITS,)
+    with pytest.raises(CorpusError, match="t has no column"):
+        place_of("t", DIGITS, ["a"], 1)
+    assert TaskOptions(label_column=DIGITS).label_column == DIGITS
+    with pytest.raises(UsageError, match="it must be layer-head"):
+        PruneOptions(keep=3, protect=f"0-{DIGITS}")
+    with pytest.raises(UsageError, match="names no position"):
+        RoleOptions(roles=f"position:{DIGITS}")
+    with pytest.raises(UsageError, match="the seed is a value of type int; it must be at least 0"):
+        AblateOptions(seed=10**5000)
+    (tmp_path / "f").write_text(f"the\t{DIGITS}\n")
+    with pytest.raises(CorpusError, match=r"f, line 1: .* is no word, tab and count"):
+        read_frequencies(tmp_path / "f")
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**64])
+def test_seeds_are_those_that_every_generator_takes(seed: int) -> None:
+    for make in (AblateOptions, GateOptions, PruneOptions):
+        with pytest.raises(UsageError, match="it must be at least 0 and below 4294967296"):
+            make(**({"keep": 3} if make is not AblateOptions else {}), seed=seed)  # type: ignore[arg-type]
+
+
+def test_learning_rates_that_float32_cannot_hold() -> None:
+    for name in ("gate_rate", "weight_rate"):
+        with pytest.raises(UsageError, match="it must lie between 0 and 1000"):
+            GateOptions(keep=3, **{name: 1e300})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "group"),
+    [
+        ({"frequencies": "f.tsv"}, "rare"),
+        ({"roles": "delimiter", "window": 3}, "local"),
+        ({"roles": "local", "relations": "nsubj"}, "syntactic"),
+        ({"roles": "local", "arcs": "enhanced"}, "syntactic"),
+    ],
+)
+def test_options_of_roles_that_are_not_scored(given: dict[str, Any], group: str) -> None:
+    with pytest.raises(UsageError, match=f"does nothing without the role {group}"):
+        ScoreOptions(**given)
+    ScoreOptions(**{**given, "roles": "all"})
+
+
+def test_options_of_what_is_not_done() -> None:
+    with pytest.raises(UsageError, match="does nothing to weights that stay"):
+        GateOptions(keep=3, weight_rate=0.1)
+    with pytest.raises(UsageError, match=r"epochs .* name examples to fine-tune on"):
+        PruneOptions(keep=3, order="top", epochs=2.0)
+
+
+def test_positions_beyond_any_input(bert_folder: Path, treebank: Path) -> None:
+    corpus = read_conllu(treebank)
+    with pytest.raises(UsageError, match=r"position:\+9999999 looks farther than the model reads"):
+        score_heads(bert_folder, corpus, roles="position:9999999")
+    with pytest.raises(CorpusError, match=r"no example has a score for position:\+400"):
+        score_heads(bert_folder, corpus, roles="position:400")
+
+
+@pytest.mark.parametrize("kind", ["pad_token", "unk_token", "cls_token", "sep_token"])
+def test_special_tokens_without_an_embedding(kind: str, tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    make_bert(vocab_size=len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    load_encoder(tmp_path)
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        file = tmp_path / name
+        content = json.loads(file.read_text()) if file.exists() else {}
+        file.write_text(json.dumps({**content, kind: "[NOPE]"}))
+    with pytest.raises(TokenizerError, match=rf"the {kind} '\[NOPE\]' .* has number"):
+        load_encoder(tmp_path)
+
+
+def test_an_objective_that_a_loaded_model_was_not_trained_for(tmp_path: Path) -> None:
+    folder = save(make_task_model(), tmp_path / "model")
+    network = AutoModelForSequenceClassification.from_pretrained(folder)
+    assert isinstance(network, BertForSequenceClassification)
+    (tmp_path / "text").write_text("the cat\nthe dog\n")
+    with pytest.raises(ModelError, match=r"nothing trained .* for masked lm"):
+        open_run(network.eval(), tmp_path / "text", TaskOptions(objective="masked_lm"))
