@@ -3,12 +3,12 @@
 python -m benchmarks.kill --model DIR --treebank FILE [--moments 50] [--seed 0] [--sentences 900]
     [--task-model DIR --task FILE] [--examples 400] [--only NAME,NAME]
 
-`score`, `classify`, `assign` and `compare`, of models and of stored scores, take turns, and so do
-SIGKILL, SIGTERM and SIGINT. With a model that was trained for a task, the studies of removed heads
-take their turns too. Each command replaces older results in its folder. After the signal these must
-be there as they were, or the new ones whole; then the same command is run again, with --resume if
-there is such a thing, and every file must be that of a run that nobody cut short, provenance but
-for dates, commands and the digests over them.
+`score`, `classify`, `assign`, `collaborate` and `compare`, of models and of stored scores, take
+turns, and so do SIGKILL, SIGTERM and SIGINT. With a model that was trained for a task, the studies
+of removed heads take their turns too. Each command replaces older results in its folder. After the
+signal these must be there as they were, or the new ones whole; then the same command is run again,
+with --resume if there is such a thing, and every file must be that of a run that nobody cut short,
+provenance but for dates, commands, seconds and the digests over them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from headroles.storage import HIDDEN, parts_in
 
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 CODES = {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}
-CIRCUMSTANCES = ("created", "command")
+CIRCUMSTANCES = ("created", "command", "passes")
+TIMES = ("seconds",)
+"""Columns of how long something took."""
 DIGESTS = ("digest", "holds")
 """What a run file says of itself and of the files beside it, which are compared themselves."""
 PROVENANCE = b"headroles"
@@ -96,7 +98,7 @@ def main() -> None:
 
 Asked = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
 """By the names of commands what they are given, and what is another way for the older results."""
-NOT_RESUMED = ("assign", "compare")
+NOT_RESUMED = ("assign", "compare", "collaborate")
 
 
 def of_scores(model: str, corpus: Path, folder: Path) -> Asked:
@@ -111,6 +113,10 @@ def of_scores(model: str, corpus: Path, folder: Path) -> Asked:
         "assign": (("assign", OUT), ("--threshold", "2")),
         "compare": (("compare", *stored, "--out", OUT, "--overwrite"), ("--alpha", "0.01")),
         "models": ((*models, *scored), other),
+        "collaborate": (
+            ("collaborate", model, "--rank", "16", "--out", OUT, "--overwrite"),
+            ("--seed", "1"),
+        ),
     }
 
 
@@ -237,9 +243,12 @@ def content(file: Path) -> object:
         run = json.loads(file.read_text(encoding="utf-8"))
         return plain({key: run[key] for key in run if key not in DIGESTS})
     told = pq.read_schema(file).metadata if file.suffix == ".parquet" else {}
+    if file.name == "collaboration.csv":  # of the same numbers as the Parquet file, with seconds
+        return b""
     if PROVENANCE not in (told or {}):
         return file.read_bytes()
     table = pq.read_table(file).replace_schema_metadata(None)
+    table = table.drop_columns([name for name in TIMES if name in table.column_names])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

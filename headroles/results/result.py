@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +18,7 @@ from headroles.errors import StorageError, UsageError
 from headroles.formats import export_frame
 from headroles.results.shown import Summary, Warned, as_html, as_text
 from headroles.results.stored import MODEL_KINDS, Stored
+from headroles.results.values import check_values
 from headroles.wording import not_among
 
 
@@ -35,6 +36,7 @@ class Result(Stored, Summary):
     spares: ClassVar[tuple[str, ...]] = ("scores", *MODEL_KINDS)
     stem: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
+    allowed: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     views: ClassVar[tuple[str, ...]] = ("long",)
 
     @property
@@ -126,11 +128,15 @@ class Result(Stored, Summary):
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
         """The table from its Parquet file."""
         file = folder / f"{cls.stem}.parquet"
-        frame = storage.read_table(file).to_pandas()
-        if tuple(frame.columns) != cls.columns:
-            raise StorageError(
-                f"{file} has not the columns of this version; {cls.cure.format(folder=folder)}"
-            )
+        cure = cls.cure.format(folder=folder)
+        stored = storage.read_table(file)
+        if tuple(stored.column_names) != cls.columns:
+            raise StorageError(f"{file} has not the columns of this version; {cure}")
+        try:
+            frame = stored.to_pandas()
+            check_values(frame, cls.allowed)
+        except (ValueError, TypeError, OverflowError, KeyError) as error:
+            raise StorageError(f"{file}: {error}; {cure}") from error
         return cls(frame, provenance)
 
     def __len__(self) -> int:

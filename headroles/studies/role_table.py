@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -65,6 +65,10 @@ class RoleTable(Result):
     stem: ClassVar[str] = "roles"
     cure: ClassVar[str] = "test scores with: headroles assign {folder}"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    allowed: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "answer": ANSWERS,
+        "certified": (*ANSWERS, ""),
+    }
     views: ClassVar[tuple[str, ...]] = (
         "long",
         "wide",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,10 +13,12 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
+from headroles import RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown, Warned, put_into, save_together, widened
 from headroles.storage import RUN_FILE
+from tests.conftest import make_scores
 
 
 class Recipes(Result):
@@ -224,3 +227,36 @@ def test_a_star_stands_for_anything() -> None:
         assert table.where(role=asked).frame["role"].tolist() == expected
     with pytest.raises(UsageError, match="there is no role 'block"):
         table.where(role="block*")
+
+
+def forged(table: RoleTable, folder: Path, **changes: Any) -> Path:
+    """A folder whose digests fit the table that somebody changed."""
+    return replace(table, frame=table.frame.assign(**changes)).save(folder)
+
+
+class TestForgedTables:
+    @pytest.fixture
+    def table(self) -> RoleTable:
+        values = np.random.default_rng(0).gamma(9, 0.35, (12, 2, 2, 1))
+        return assign_roles(make_scores(values, ["local"]))
+
+    @pytest.mark.parametrize(
+        ("changes", "told"),
+        [
+            ({"threshold": np.nan}, "column threshold lacks values"),
+            ({"p_value": 1.5}, "column p_value holds what is no p-value"),
+            ({"mean": "high"}, "column mean holds values of another type"),
+            ({"role": 3}, "column role holds values of another type"),
+            ({"answer": "perhaps"}, "column answer holds something else than yes, no"),
+            ({"n": -1}, "column n holds a negative number"),
+            ({"head": 0}, "two rows are of the same role, layer, head"),
+        ],
+    )
+    def test_are_refused(
+        self, table: RoleTable, tmp_path: Path, changes: dict[str, Any], told: str
+    ) -> None:
+        with pytest.raises(StorageError, match=told):
+            RoleTable.load(forged(table, tmp_path / "out", **changes))
+
+    def test_one_that_nobody_changed_is_read(self, table: RoleTable, tmp_path: Path) -> None:
+        assert RoleTable.load(forged(table, tmp_path / "out")) == table

@@ -92,8 +92,11 @@ class Importance(Result):
     @property
     def reliability(self) -> dict[str, dict[str, float]]:
         """For each estimator ``split_half``, ``full`` and ``examples_needed``."""
-        found: dict[str, dict[str, float]] = self.provenance["reliability"]
-        return found
+        found: dict[str, dict[str, float | None]] = self.provenance["reliability"]
+        return {  # JSON has null for what is not defined
+            estimator: {name: np.nan if one is None else one for name, one in own.items()}
+            for estimator, own in found.items()
+        }
 
     def agreement(self) -> Iterator[tuple[str, str, float]]:
         """Spearman's rank correlation over heads, for every two estimators."""
