@@ -15,8 +15,8 @@ _NUMBERS = frozenset(
     "n n_clusters df mean sd effect_size ci_low ci_high threshold statistic certified_mean "
     "evenness mean_before mean_after difference standard_error margin alpha_per_test design_effect "
     "score count offset_mean gain tensor_error score_error divergence parameters multiplications "
-    "rounds seconds log_e importance normalised n_removed loss loss_change value relative_drop deviation "
-    "assigned".split()
+    "rounds seconds log_e importance normalised n_removed loss loss_change value "
+    "relative_drop deviation assigned".split()
 )
 _COUNTS = frozenset("n n_clusters n_removed count examples_with_score corpus_examples".split())
 _NEVER_MISSING = frozenset("threshold role n".split())
