@@ -151,6 +151,8 @@ def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> 
         return Row(name, way, difference, scores.values.shape[0])
     except HeadRolesError as error:
         return Row(name, why_not=_short(error))
+    except Exception as error:
+        return Row(name, why_not=f"{type(error).__name__}: {_short(error)}")
 
 
 def _short(error: Exception) -> str:

@@ -279,10 +279,18 @@ def is_encoder_decoder(config: PreTrainedConfig) -> bool:
 def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
     """The encoder of a model: below any task head, and without the decoder of an encoder-decoder.
 
-    Raises ModelSupportError for a decoder that was taken out of an encoder-decoder.
+    Raises ModelSupportError for an encoder that is no model of transformers by itself.
     """
     base = cast("PreTrainedModel", model.base_model)
-    return cast("PreTrainedModel", base.get_encoder()) if is_encoder_decoder(model.config) else base
+    if not is_encoder_decoder(model.config):
+        return base
+    encoder = base.get_encoder()
+    if getattr(encoder, "config", None) is None:
+        raise ModelSupportError(
+            f"the encoder of {model.config.model_type} is part of its encoder-decoder and cannot "
+            "be run as a model by itself; headroles reads the encoders of t5, bart and others"
+        )
+    return cast("PreTrainedModel", encoder)
 
 
 def _refuse_inputs_beside_text(config: PreTrainedConfig) -> None:

@@ -23,6 +23,8 @@ from transformers import (
     BigBirdConfig,
     BigBirdPegasusConfig,
     CanineConfig,
+    FSMTConfig,
+    FSMTModel,
     GPT2Config,
     LEDConfig,
     LlamaConfig,
@@ -548,6 +550,13 @@ class TestEncodersOfEncoderDecoders:
             ModelError, match=r"lacks weights of its encoder \(encoder.layers.0.fc1"
         ):
             read_model(str(tmp_path), ModelOptions(), ENCODER)
+
+    def test_an_encoder_that_is_no_model_is_refused(self) -> None:
+        sizes = {"d_model": 8, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
+        sizes |= {"encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8}
+        config = FSMTConfig(langs=["en", "de"], src_vocab_size=60, tgt_vocab_size=60, **sizes)
+        with pytest.raises(ModelSupportError, match="encoder of fsmt is part of its encoder-dec"):
+            encoder_of(FSMTModel(config))
 
     def test_decoders_that_were_taken_out_are_refused(self) -> None:
         bart, t5 = make_whole("bart"), make_whole("t5")
