@@ -293,7 +293,7 @@ def test_a_model_without_any_head(command: str, labelled: Path, tmp_path: Path) 
     folder = save(model, tmp_path / "none")
     more: list[object] = {
         "gate": ["--keep", 1],
-        "pruning-curves": ["--test", labelled],
+        "pruning-curves": ["--test", labelled, "--draws", 2],
     }.get(command, [])
     if command == "by-role":
         made = classify_heads(make_task_model().bert, sample_treebank(), tokenizer=str(folder))
