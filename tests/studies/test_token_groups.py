@@ -73,7 +73,9 @@ def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
         handles.append(linear.register_forward_hook(keep))
     ids = torch.from_numpy(example.input_ids)[None]
     with torch.no_grad():
-        attentions = model(ids, torch.ones_like(ids), output_attentions=True).attentions
+        attentions = model(
+            ids, attention_mask=torch.ones_like(ids), output_attentions=True
+        ).attentions
     for handle in handles:
         handle.remove()
     found = []
