@@ -3,7 +3,13 @@
 Importing this package loads neither torch nor spaCy; its names load what they need when used.
 """
 
-import lazy_loader
+import sys
+
+_AS_A_MODULE = sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)].endswith("headroles")
+if _AS_A_MODULE and not sys.flags.safe_path:
+    del sys.path[0]  # `python -m headroles` imports nothing from the current folder
+
+import lazy_loader  # noqa: E402
 
 _load_name, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

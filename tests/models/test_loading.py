@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,22 @@ class TestConfiguration:
         with pytest.raises(ModelError, match=r"configuration of .*spoilt cannot be read") as caught:
             load_encoder(folder)
         assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("kind", ["bert", "no-such-type"])
+    def test_code_of_the_folder_is_not_run(self, folder: Path, kind: str) -> None:
+        ran = folder / "ran"
+        (folder / "theirs.py").write_text(f"open({str(ran)!r}, 'w')\nclass Theirs: pass\n")
+        names = ("AutoConfig", "AutoModel", "AutoTokenizer")
+        change_config(folder, model_type=kind, auto_map=dict.fromkeys(names, "theirs.Theirs"))
+        file = folder / "tokenizer_config.json"
+        mapped = {"AutoTokenizer": ["theirs.Theirs", None]}
+        file.write_text(json.dumps({**json.loads(file.read_text()), "auto_map": mapped}))
+        with suppress(ModelError):
+            load_encoder(folder)
+        assert not ran.exists()
+        with suppress(ModelError):
+            load_encoder(folder, ModelOptions(trust_remote_code=True))
+        assert ran.exists()  # as it was asked for
 
     @pytest.mark.parametrize("name", ["/no/such/folder", "./no-such-model", "no/such/folder"])
     def test_a_path_that_does_not_exist(self, offline: None, name: str) -> None:
