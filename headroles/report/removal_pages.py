@@ -22,7 +22,7 @@ from headroles.studies.removal import (
     RoleImportance,
     TaskDrops,
 )
-from headroles.studies.removal.measures import LOSS
+from headroles.studies.removal.measures import BETTER, LESS, LOSS, MORE, WORSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,9 +91,7 @@ def role_importance_page(folder: Path) -> Page:
     """The page of whether heads with a role matter more."""
     result = RoleImportance.load(folder)
     frame, alpha = result.frame, result.provenance["compared"]["alpha"]
-    is_found = frame["p_removed_adjusted"] <= alpha
-    more = int((is_found & (frame["removed_difference"] > 0)).sum())
-    less = int((is_found & (frame["removed_difference"] < 0)).sum())
+    more, less = (int((frame["answer"] == answer).sum()) for answer in (MORE, LESS))
     answer = (
         f"For {more} of {len(frame)} roles the loss without their heads was shown to be larger "
         f"than without random sets of as many heads of each layer, for {less} to be smaller.",
@@ -121,11 +119,11 @@ def curves_page(folder: Path) -> Page:
         f"{result.curves['whole'][LOSS]:.3g}."
         for one in best
     ]
-    for told in ("better", "worse"):
+    for told in (BETTER, WORSE):
         if shown := [str(row.order) for row in rows.itertuples() if row.answer == told]:
             answer.append(f"Shown to be {told} than {against}: {', '.join(shown)}.")
     compared = rows["answer"][rows["order"] != against]
-    if len(compared) and not compared.isin(["better", "worse"]).any():
+    if len(compared) and not compared.isin([BETTER, WORSE]).any():
         answer.append(f"No order was shown to be better or worse than {against}.")
     caption = (
         "what is reached without a share of the heads, by order of removing them, with intervals; "
@@ -140,8 +138,8 @@ def task_drops_page(folder: Path) -> Page:
     """The page of which layers or heads matter for which task."""
     result = TaskDrops.load(folder)
     rows = result.frame[result.frame["measure"] == LOSS]
-    worse = int((rows["answer"] == "worse").sum())
-    more = int((rows["deviates"] == "more").sum())
+    worse = int((rows["answer"] == WORSE).sum())
+    more = int((rows["deviates"] == MORE).sum())
     answer = [
         f"Of {len(rows)} pairs of a removal and a task, {worse} were shown to make the loss of the "
         f"task worse, and {more} to matter more for it than for the other tasks."

@@ -9,6 +9,7 @@ import numpy as np
 from headroles.errors import UsageError
 from headroles.report.maps import centre_scale, draw_grid, ink_on
 from headroles.report.style import DARK, DIVERGING, THRESHOLD, new_axes, plain
+from headroles.testing import UNDECIDED
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
     frame = result.frame
     ax = new_axes(ax, 7, 1.3 + 0.26 * len(frame))
     places = np.arange(len(frame))
-    is_found = (frame["p_removed_adjusted"] <= result.provenance["compared"]["alpha"]).to_numpy()
+    is_found = (frame["answer"] != UNDECIDED).to_numpy()
     low, high = (frame[name] - frame["drawn_loss"] for name in ("drawn_low", "drawn_high"))
     ax.hlines(places, low, high, color="0.5", label="random sets of heads")
     for chosen, color, label in (

@@ -18,7 +18,7 @@ _NUMBERS = frozenset(
     "rounds seconds log_e importance normalised n_removed loss loss_change value "
     "relative_drop deviation assigned".split()
 )
-_COUNTS = frozenset("n n_clusters n_removed count examples_with_score corpus_examples".split())
+_COUNTS = frozenset("n n_clusters count examples_with_score corpus_examples".split())
 _NEVER_MISSING = frozenset("threshold role n".split())
 _OF_A_ROW = (
     *("checkpoint", "set", "task", "measure", "order", "estimator", "role", "half", "layer"),

@@ -154,7 +154,7 @@ def test_answers_of_ablations_are_marked(ablations: Ablations) -> None:
 
 def test_importance_of_roles(role_importance: RoleImportance, tmp_path: Path) -> None:
     frame = role_importance.frame.copy()
-    frame["p_removed_adjusted"] = np.where(np.arange(len(frame)) == 0, 0.01, 0.5)
+    frame["answer"] = np.where(np.arange(len(frame)) == 0, "more", "undecided")
     frame["removed_difference"] = 0.25
     ax = draw_role_importance(replace(role_importance, frame=frame))
     found, others = ax.lines[:2]

@@ -74,7 +74,7 @@ def redundancy(model: Model, roles: RoleTable | None, options: RedundancyOptions
     rng = np.random.default_rng(options.seed)
     layers = _layers(sites, options, rng)
     common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]
-    pairs = _pairs(sites, common, rng)
+    pairs = _pairs(sites, common, options, rng)
     provenance = new_provenance(
         model={**encoder.description, "family": family}, corpus={}, options=options.record()
     )
@@ -128,7 +128,10 @@ def _energies(
 
 
 def _pairs(
-    sites: tuple[Site, ...], common: list[tuple[FloatArray, FloatArray]], rng: np.random.Generator
+    sites: tuple[Site, ...],
+    common: list[tuple[FloatArray, FloatArray]],
+    options: RedundancyOptions,
+    rng: np.random.Generator,
 ) -> pd.DataFrame:
     """Overlaps of every two heads of a layer, with p-values against random spaces."""
     parts, drawn = [], []
@@ -149,6 +152,7 @@ def _pairs(
     found = find_p_values(ranks, _CORRECTION, "greater", RANK)
     frame[["query_p_value", "key_p_value"]] = found.single.reshape(observed.shape)
     frame[["query_p_adjusted", "key_p_adjusted"]] = found.adjusted.reshape(observed.shape)
+    frame[["query_shared", "key_shared"]] = found.shows(options.alpha).reshape(observed.shape)
     return frame[list(PAIR_COLUMNS)]
 
 
@@ -186,7 +190,8 @@ def _roles(
     frame = frame[some].reset_index(drop=True)
     ranks = Hypotheses.of_draws(frame["overlap"], drawn[:, some], size=1)
     found = find_p_values(ranks, _CORRECTION, "greater", RANK)
-    return frame.assign(p_value=found.single, p_adjusted=found.adjusted)
+    shown = found.shows(options.alpha)
+    return frame.assign(p_value=found.single, p_adjusted=found.adjusted, shared=shown)
 
 
 def _of_projection(

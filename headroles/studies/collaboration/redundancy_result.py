@@ -21,9 +21,11 @@ PAIR_COLUMNS = (
     "query_overlap",
     "query_p_value",
     "query_p_adjusted",
+    "query_shared",
     "key_overlap",
     "key_p_value",
     "key_p_adjusted",
+    "key_shared",
 )
 _STRONGEST = 5
 
@@ -33,7 +35,8 @@ class Redundancy(Result):
     """How much the query and key projections of a layer's heads have in common.
 
     ``frame`` has a row for every two heads of a layer, with the columns of ``PAIR_COLUMNS``: the
-    overlaps of their query spaces and of their key spaces, 0 to 1. Where layers share a module,
+    overlaps of their query spaces and of their key spaces, 0 to 1, and whether these were shown to
+    be larger than by chance (``query_shared``, ``key_shared``). Where layers share a module,
     it is listed as the first of them. The other views are ``layers``, dimensions that hold 90, 95
     and 99 % of the energy, and ``roles``, empty if no roles were given.
     """
@@ -57,7 +60,7 @@ class Redundancy(Result):
 
     @property
     def alpha(self) -> float:
-        """Level that the pairs and roles in the summary are found at."""
+        """Level that the pairs and roles were tested at."""
         return float(self.provenance["options"]["alpha"])
 
     def shown(self) -> Iterator[Shown]:
@@ -101,7 +104,7 @@ class Redundancy(Result):
         for layer, part in self.frame.groupby("layer"):
             cells = []
             for name in ("query", "key"):
-                found = int((part[f"{name}_p_adjusted"] <= self.alpha).sum())
+                found = int(part[f"{name}_shared"].sum())
                 cells += [f"{part[f'{name}_overlap'].mean():.3f}", f"{found} of {len(part)}"]
             best = part.nlargest(1, "key_overlap").iloc[0]
             most = f"{best['head']:.0f} and {best['other']:.0f} {best['key_overlap']:.3f}"
@@ -111,7 +114,7 @@ class Redundancy(Result):
 
     def _roles_grid(self) -> Grid:
         roles = self.roles.sort_values("p_value", kind="stable")
-        found = roles[roles["p_adjusted"] <= self.alpha]
+        found = roles[roles["shared"]]
         shown = found if len(found) else roles.head(_STRONGEST)
         rows = tuple(
             (
@@ -128,12 +131,9 @@ class Redundancy(Result):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        significant = self.frame[
-            (self.frame["query_p_adjusted"] <= self.alpha)
-            | (self.frame["key_p_adjusted"] <= self.alpha)
-        ]
+        shared = self.frame[self.frame["query_shared"] | self.frame["key_shared"]]
         return {
             "options": self.provenance["options"],
             **self.provenance["redundancy"],
-            "pairs_above_chance": to_records(significant),
+            "pairs_above_chance": to_records(shared),
         }

@@ -229,7 +229,7 @@ def _certified(
     asked = by_betting(options)
     change = find_p_values(hypotheses, asked, "two-sided")
     equivalence = find_equivalence(hypotheses, asked, margin)
-    changed, equivalent = change.adjusted <= options.alpha, equivalence.adjusted <= options.alpha
+    changed, equivalent = change.shows(options.alpha), equivalence.shows(options.alpha)
     words = describe_change(changed, equivalent, ~np.isnan(change.single))
     mean = hypotheses.betting.test("two-sided").mean
     return {"certified": words.astype(object), "certified_difference": mean}

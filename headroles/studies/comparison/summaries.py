@@ -12,9 +12,6 @@ from statsmodels.stats.proportion import proportion_confint
 from headroles.studies.comparison.answers import CHANGES, STATUSES
 from headroles.testing import YES
 
-_NO_ERROR = 1e-6
-"""A standard error of kappa that is 0 but for rounding: a square root of differences."""
-
 
 def count_answers(frame: pd.DataFrame) -> pd.DataFrame:
     """How many heads of each checkpoint, role and layer have each status.
@@ -97,9 +94,10 @@ def measure_agreement(frame: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     have the role at all; NaN if none has. ``kappa`` is Cohen's (1960), with the large-sample
     interval of Fleiss, Cohen and Everitt (1969) cut at -1 and 1. It is NaN where all heads have
     the role both times, or none has; its limits are NaN where their standard error is 0 (full
-    agreement, or no head with the role at one end), which is no certainty. Intervals have level
-    1 - ``alpha`` and take heads as drawn independently from many like them: they say how far a
-    number rests on few heads, not what another fine-tuning run would give.
+    agreement or disagreement, or all heads or none with the role at one end), which is no
+    certainty. Intervals have level 1 - ``alpha`` and take heads as drawn independently from many
+    like them: they say how far a number rests on few heads, not what another fine-tuning run would
+    give.
     """
     key = ["checkpoint", "role"]
     rows = [
@@ -136,7 +134,7 @@ def _kappa(table: NDArray[np.int64], alpha: float) -> dict[str, float]:
         with np.errstate(invalid="ignore"):  # in figures that are not used
             found = cohens_kappa(table)
         kappa = found.kappa
-        if found.std_kappa > _NO_ERROR:
+        if np.minimum(table.sum(0), table.sum(1)).all() and abs(kappa) < 1:
             reach = stats.norm.isf(alpha / 2) * found.std_kappa
             low, high = max(-1.0, kappa - reach), min(1.0, kappa + reach)
     return {"kappa": kappa, "kappa_low": low, "kappa_high": high}

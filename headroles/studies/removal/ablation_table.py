@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from headroles.inference.power import smallest_n
 from headroles.studies.removal.ablation_options import AblateOptions
+from headroles.studies.removal.measures import BETTER, WORSE
 from headroles.studies.removal.removals import Removal
 from headroles.tasks import Outcomes, TaskRun
 from headroles.tasks.options import CLASSIFICATION
@@ -52,8 +53,7 @@ COLUMNS = (
     "p_accuracy_adjusted",
     "note",
 )
-WORSE, BETTER = WORDS = ("worse", "better")
-ANSWERS = (*WORDS, UNDECIDED)
+ANSWERS = (WORSE, BETTER, UNDECIDED)
 _POWER = 0.8
 
 
@@ -89,7 +89,7 @@ def make_table(
             "p_adjusted": two_sided.adjusted,
             "p_equivalence": near.single,
             "p_equivalence_adjusted": near.adjusted,
-            "answer": answers(two_sided.shows(options.alpha), two_sided.direction, WORDS),
+            "answer": answers(two_sided.shows(options.alpha), two_sided.direction, (WORSE, BETTER)),
             "equivalent": near.shows(options.alpha),
             "examples_needed": _needed(hypotheses, options),
             **_accuracy(run, outcomes, options),

@@ -53,6 +53,7 @@ COLUMNS = (
     "removed_difference",
     "p_removed",
     "p_removed_adjusted",
+    "answer",
 )
 
 
@@ -67,7 +68,9 @@ class RoleImportance(Result):
     the role, ``drawn_loss`` the mean of the losses without random sets of as many heads of each
     layer, drawn from all heads of these layers, and ``removed_difference`` the one less the other.
     ``p_removed`` is from the rank of ``removed_loss`` among those of the ``draws``; 1 - alpha of
-    them lie between ``drawn_low`` and ``drawn_high``. NaN where only whole layers have the role.
+    them lie between ``drawn_low`` and ``drawn_high``. ``answer`` says whether the heads were
+    shown to matter ``more`` or ``less`` than such sets, else ``undecided``. NaN where only whole
+    layers have the role.
     ``shared_with`` is the role that most of these heads have too, and ``overlap`` the share of
     heads with either role that have both: what is found of one may be the doing of the other.
     """

@@ -15,8 +15,8 @@ from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned, widened
 from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
-from headroles.studies.removal.drop_table import COLUMNS, LESS, MORE, make_table, measures_of
-from headroles.studies.removal.measures import LOSS
+from headroles.studies.removal.drop_table import COLUMNS, make_table, measures_of
+from headroles.studies.removal.measures import LESS, LOSS, MORE
 from headroles.wording import listed
 
 MOST_ROWS = 24

@@ -15,6 +15,7 @@ from headroles.models.kept_heads import Head
 from headroles.models.tuning import weights_of_heads
 from headroles.results import Grid, Shown
 from headroles.studies.removal.estimators import values_of
+from headroles.studies.removal.measures import LESS, MORE
 from headroles.studies.removal.options import ABSOLUTE
 from headroles.tasks import TaskRun
 from headroles.testing import Hypotheses, TestOptions, answers, find_intervals, find_p_values
@@ -33,7 +34,6 @@ COLUMNS = (
     "p_adjusted",
     "answer",
 )
-MORE, LESS = "more", "less"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headroles.inference.crossed import crossed_sample
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import Points
-from headroles.studies.removal.measures import measured, unit_values, worse_by
+from headroles.studies.removal.measures import BETTER, WORSE, measured, unit_values, worse_by
 from headroles.tasks import Outcomes
 from headroles.tasks.outcomes import FloatArray
 from headroles.testing import (
@@ -45,7 +45,7 @@ COLUMNS = (
     "ci_high",
     *COMPARED,
 )
-WORSE, BETTER, NOT_COMPARED = "worse", "better", ""
+NOT_COMPARED = ""
 
 
 def make_table(

@@ -13,7 +13,16 @@ from headroles.inference.contrast import contrast_sample
 from headroles.inference.sample import Sample
 from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
-from headroles.studies.removal.measures import LOSS, measured, unit_values, worse_by
+from headroles.studies.removal.measures import (
+    BETTER,
+    LESS,
+    LOSS,
+    MORE,
+    WORSE,
+    measured,
+    unit_values,
+    worse_by,
+)
 from headroles.tasks.outcomes import FloatArray
 from headroles.testing import (
     Hypotheses,
@@ -47,8 +56,6 @@ COLUMNS = (
     "p_deviation_adjusted",
     "deviates",
 )
-WORSE, BETTER = "worse", "better"
-MORE, LESS = "more", "less"
 
 
 def make_table(

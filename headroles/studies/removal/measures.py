@@ -10,6 +10,8 @@ from headroles.tasks import Outcomes
 from headroles.tasks.metrics import METRICS, FloatArray
 
 LOSS, ACCURACY = "loss", "accuracy"
+WORSE, BETTER = "worse", "better"
+MORE, LESS = "more", "less"
 _GROUPS = 50
 
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from headroles.models.kept_heads import Head
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
+from headroles.studies.removal.measures import LESS, MORE
 from headroles.studies.removal.orders import without_each
 from headroles.tasks import TaskRun
 from headroles.tasks.outcomes import FloatArray
-from headroles.testing import RANK, Hypotheses, find_p_values, size_of
+from headroles.testing import RANK, Hypotheses, answers, find_p_values, size_of
 
 ENOUGH = 10
 """A role is drawn for no longer once so many draws lost more, and so many less, than its heads."""
@@ -55,6 +56,7 @@ def compare_removed(
         "removed_difference": observed - middle,
         "p_removed": p_values.single,
         "p_removed_adjusted": p_values.adjusted,
+        "answer": answers(p_values.shows(options.alpha), p_values.direction, (MORE, LESS)),
     }
 
 
