@@ -100,6 +100,16 @@ def test_special_tokens_without_an_embedding(kind: str, tmp_path: Path) -> None:
         load_encoder(tmp_path)
 
 
+def test_an_unknown_token_that_the_vocabulary_lacks(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer()
+    make_bert(vocab_size=len(tokenizer)).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    file = tmp_path / "tokenizer_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "unk_token": ""}))
+    with pytest.raises(TokenizerError, match=r"the unk_token '' .* is not in its vocabulary"):
+        load_encoder(tmp_path)
+
+
 def test_an_objective_that_a_loaded_model_was_not_trained_for(tmp_path: Path) -> None:
     folder = save(make_task_model(), tmp_path / "model")
     network = AutoModelForSequenceClassification.from_pretrained(folder)

@@ -173,11 +173,20 @@ def refuse_unknown_specials(
 ) -> None:
     """Raise TokenizerError for a special token in use that the model has no embedding for.
 
-    transformers gives special tokens that it does not find in the vocabulary numbers of their own.
+    transformers gives special tokens that it does not find in the vocabulary numbers of their own,
+    or looks for the number of the unknown token in their place, without end if that has none.
     """
     n_embeddings = _n_embeddings(network)
     for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
-        token, number = getattr(tokenizer, kind), getattr(tokenizer, f"{kind}_id")
+        token = getattr(tokenizer, kind)
+        try:
+            number = getattr(tokenizer, f"{kind}_id")
+        except RecursionError:
+            raise TokenizerError(
+                f"the unk_token {tokenizer.unk_token!r} of the tokenizer {tokenizer.name_or_path} "
+                "is not in its vocabulary; correct unk_token in tokenizer_config.json or "
+                "special_tokens_map.json"
+            ) from None
         if number is not None and number >= n_embeddings:
             raise TokenizerError(
                 f"the {kind} {token!r} of the tokenizer {tokenizer.name_or_path} has number "
