@@ -1,0 +1,155 @@
+"""Which roles heads of an encoder have in several languages, and which it loses most by.
+
+python -m docs.studies.languages FOLDER --models MODEL [MODEL ...] --treebanks FILE [FILE ...]
+    [--sentences 400] [--masked-lm]
+
+MODEL is a hub id or a folder. Of each treebank as many sentences are drawn at random, always the
+same ones. What is done is kept in FOLDER and not done again: FOLDER/MODEL/TREEBANK as `classify
+--score excess --pairing none` writes it, FOLDER/MODEL-replicated of `replicate` over two treebanks
+or more, and with --masked-lm, for models with a head that predicts masked tokens,
+FOLDER/MODEL/TREEBANK-ablated of `ablate --sets thirds,layers` and FOLDER/MODEL-by-task.
+Tables, in markdown:
+
+read        how much of each language the tokenizer knows, and how many heads have arcs of syntax
+languages   heads with each role in each language, and in at least so many of them
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import headroles as hr
+from headroles.corpus import Corpus, Sentence, Skipped
+from headroles.scoring.run_notes import mean_length, unknown_shares
+
+
+@dataclass(frozen=True)
+class Language:
+    """A treebank, of which some sentences are drawn."""
+
+    treebank: Path
+    n_sentences: int
+
+    @property
+    def name(self) -> str:
+        """What tables and folders call it: de_gsd for de_gsd-ud-dev.conllu."""
+        return self.treebank.name.split("-")[0].split(".")[0]
+
+    def corpus(self) -> Corpus:
+        """The sentences that were drawn, in their order."""
+        whole = hr.read_conllu(self.treebank)
+        count = sum(1 for _ in whole)
+        drawn = np.random.default_rng(0).permutation(count)[: self.n_sentences]
+        places = frozenset(drawn.tolist())
+
+        def read(skipped: Skipped) -> Iterator[Sentence]:
+            return (one for place, one in enumerate(whole.read(skipped)) if place in places)
+
+        return replace(whole, source={**whole.source, "drawn": len(places)}, read=read)
+
+
+def main() -> None:
+    """Parse the command line and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--models", nargs="+", required=True)
+    parser.add_argument("--treebanks", nargs="+", type=Path, required=True)
+    parser.add_argument("--sentences", type=int, default=400, help="most of each treebank")
+    parser.add_argument("--masked-lm", action="store_true", help="what is lost without layers")
+    given = parser.parse_args()
+    languages = [Language(path, given.sentences) for path in given.treebanks]
+    for model in given.models:
+        place = given.folder / Path(model).name
+        for language in languages:
+            classify(model, language, place / language.name)
+        folders = {language.name: place / language.name for language in languages}
+        show(f"{place.name}: read", pd.DataFrame(map(how_read, folders, folders.values())))
+        show(f"{place.name}: languages", by_language(folders, place))
+        if given.masked_lm:
+            ablated = [ablate(model, language, place) for language in languages]
+            print(hr.compare_tasks(ablated, list(folders)))
+
+
+def show(title: str, table: pd.DataFrame) -> None:
+    """Print a table in markdown."""
+    print(f"\n{title}\n\n{table.to_markdown(index=False)}", flush=True)
+
+
+def classify(model: str, language: Language, place: Path) -> None:
+    """Scores and roles of the heads over a language, unless they are there."""
+    if not place.exists():
+        result = hr.classify_heads(model, language.corpus(), score="excess", pairing="none")
+        result.save(place)
+
+
+def how_read(name: str, place: Path) -> dict[str, object]:
+    """How a tokenizer read a language, and what heads do with its syntax."""
+    table = hr.RoleTable.load(place)
+    counts = table.provenance["pieces"]
+    pieces, words = unknown_shares(counts)
+    beyond = table.beyond_position()
+    return {
+        "language": name,
+        "sentences": table.provenance["examples"],
+        "pieces a sentence": f"{mean_length(table.provenance):.1f}",
+        "pieces a word": f"{counts['pieces'] / counts['words']:.2f}",
+        "unknown pieces": f"{pieces:.1%}",
+        "unknown words": f"{words:.1%}",
+        "heads": table.frame[["layer", "head"]].drop_duplicates().shape[0],
+        "beyond distance": beyond[["layer", "head"]].drop_duplicates().shape[0],
+        "of these certified": certified(beyond)[["layer", "head"]].drop_duplicates().shape[0],
+    }
+
+
+def certified(beyond: pd.DataFrame) -> pd.DataFrame:
+    """The rows whose contrast is certified."""
+    return beyond[beyond["certified"] == "yes"]
+
+
+def by_language(folders: dict[str, Path], place: Path) -> pd.DataFrame:
+    """Heads with each role in each language, and in at least so many languages."""
+    tables = {name: hr.RoleTable.load(folder) for name, folder in folders.items()}
+    shown = pd.DataFrame(
+        {
+            name: table.frame[table.frame["assigned"]].groupby("role", sort=False).size()
+            for name, table in tables.items()
+        }
+    )
+    roles = list(dict.fromkeys(role for table in tables.values() for role in table.roles))
+    shown = shown.reindex(roles).fillna(0).astype(int)
+    for name, table in tables.items():
+        shown[name] = shown[name].astype(str).where(shown.index.isin(table.roles), "-")
+    if len(folders) > 1:
+        counts = replicate(folders, place.with_name(f"{place.name}-replicated")).counts()
+        shown = shown.join(counts.rename(columns="in {} or more".format).astype("Int64"))
+    return shown.rename_axis("role").reset_index()
+
+
+def replicate(folders: dict[str, Path], place: Path) -> hr.Replication:
+    """In how many of the languages heads have roles."""
+    sets = [hr.HeadScores.load(folder) for folder in folders.values()]
+    found = hr.replicate_roles(sets, list(folders))
+    found.save(place, overwrite=True)
+    return found
+
+
+def ablate(model: str, language: Language, place: Path) -> hr.Ablations:
+    """What the model loses in guessing masked tokens of a language without layers."""
+    folder = place / f"{language.name}-ablated"
+    if not folder.exists():
+        text = place / f"{language.name}.txt"
+        text.write_text("\n".join(" ".join(s.words) for s in language.corpus()), encoding="utf-8")
+        hr.ablate_heads(
+            model, text, objective="masked_lm", sets=("thirds", "layers"), correction="fdr_bh"
+        ).save(folder)
+    return hr.Ablations.load(folder)
+
+
+if __name__ == "__main__":
+    main()
