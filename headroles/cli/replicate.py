@@ -26,15 +26,28 @@ def replicate(
     out: Out,
     options: ReplicateOptions,
     output: ReportedOptions,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--names",
+            help="What to call the corpora, separated by commas; left out: as their folders.",
+            rich_help_panel="Tests",
+        ),
+    ] = None,
 ) -> None:
-    """Test in how many of several corpora heads have a role."""
+    """Test in how many of several corpora heads have a role.
+
+    Corpora may be languages that one multilingual model reads.
+    """
+    from headroles.options import split_names
     from headroles.scoring import HeadScores
     from headroles.studies import kind_of
     from headroles.studies import replicate as replicate_roles
 
     def work() -> Result:
         sets = [HeadScores.load(one) for one in scored]
-        return replicate_roles(sets, names_of(scored), options)
+        called = names_of(scored) if names is None else split_names(names)
+        return replicate_roles(sets, called, options)
 
     fill(out, kind_of(options), output, work)
 

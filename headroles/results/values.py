@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-_TEXTS = frozenset("role answer note checkpoint change status certified task".split())
+_TEXTS = frozenset("role answer note checkpoint change status certified task shown_in".split())
 _NUMBERS = frozenset(
     "n n_clusters df mean sd effect_size ci_low ci_high threshold statistic certified_mean "
     "evenness mean_before mean_after difference standard_error margin alpha_per_test design_effect "
@@ -19,7 +19,7 @@ _NUMBERS = frozenset(
     "relative_drop deviation assigned".split()
 )
 _COUNTS = frozenset("n n_clusters count examples_with_score corpus_examples".split())
-_NEVER_MISSING = frozenset("threshold role n".split())
+_NEVER_MISSING = frozenset("threshold role n shown_in".split())
 _OF_A_ROW = (
     *("checkpoint", "set", "task", "measure", "order", "estimator", "role", "half", "layer"),
     *("head", "other", "group", "quantity", "removed", "n_removed", "at_least", "shared_with"),

@@ -80,6 +80,7 @@ class ReplicatedForm(LevelForm):
     names: list[str]
     independent: bool
     left_out: list[str]
+    lacking: dict[str, list[str]] = {}
     warnings: list[str] = []
 
 

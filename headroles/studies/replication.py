@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.options import takes
@@ -51,7 +55,9 @@ def replicate(
 ) -> Replication | LayerCounts:
     """`replicate_roles` for callers that have their options together."""
     _check_sets(sets, names, options)
-    roles, left_out = _common_roles(sets)
+    present = [HeadColumns.of(one).roles for one in sets]
+    roles, left_out = _common_roles(present)
+    lacking = [[role.id for role in roles if role not in own] for own in present]
     asked = {
         **options.record(),
         "score": sets[0].score.name,
@@ -59,6 +65,7 @@ def replicate(
         "names": list(names),
         "independent": _are_independent(sets),
         "left_out": left_out,
+        "lacking": {name: ids for name, ids in zip(names, lacking, strict=True) if ids},
         "warnings": list(_warnings(sets, names)),
     }
     provenance = {
@@ -72,7 +79,7 @@ def replicate(
             _layer_counts(name, *one, options) for name, one in zip(names, tested, strict=True)
         ]
         return LayerCounts(pd.concat(parts, ignore_index=True), provenance)
-    return Replication(_frame(tested, asked["independent"], options), provenance)
+    return Replication(_frame(tested, names, asked["independent"], options), provenance)
 
 
 def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]:
@@ -99,6 +106,11 @@ def _check_sets(
         raise UsageError("what replicates is asked of two score sets or more; name another folder")
     if len(set(names)) != len(sets):
         raise UsageError(f"{len(sets)} score sets are called {', '.join(names)}; name each apart")
+    if with_comma := [name for name in names if "," in name]:
+        raise UsageError(
+            f"the name {with_comma[0]!r} has a comma, which stands between names in tables; pass "
+            "other names (--names)"
+        )
     first, called = sets[0], names[0]
     for one, name in zip(sets[1:], names[1:], strict=True):
         if one.score != first.score:
@@ -135,29 +147,57 @@ def _are_independent(sets: Sequence[HeadScores]) -> bool:
     return len(set(seeds)) == len(seeds) and len(set().union(*distinct)) == sum(map(len, distinct))
 
 
-def _common_roles(sets: Sequence[HeadScores]) -> tuple[list[Role], list[str]]:
-    """The roles that all sets have, in the order of the first, and ids of the others."""
-    present = [HeadColumns.of(one).roles for one in sets]
-    common = [role for role in present[0] if all(role in others for others in present)]
-    ids = {role.id for role in common}
-    left_out = dict.fromkeys(role.id for roles in present for role in roles if role.id not in ids)
+def _common_roles(present: Sequence[Sequence[Role]]) -> tuple[list[Role], list[str]]:
+    """The roles that two sets have or more, and ids of those that one has or that differ."""
+    found = list(dict.fromkeys(role for roles in present for role in roles))
+    ids = Counter(role.id for role in found)
+    common = [
+        role for role in found if ids[role.id] == 1 and sum(role in roles for roles in present) > 1
+    ]
     if not common:
-        raise UsageError("there is no role that all score sets have; score them for the same roles")
-    return common, list(left_out)
+        raise UsageError("no role is in two of the score sets; score them for the same roles")
+    return common, list(dict.fromkeys(role.id for role in found if role not in common))
 
 
 def _of_roles(
     scores: HeadScores, roles: list[Role], options: ReplicateOptions
 ) -> tuple[HeadColumns, Hypotheses]:
     columns = HeadColumns(tuple(roles), scores.n_layers, scores.n_heads)
-    return columns, hypotheses_of(scores, columns, options, options)
+    return columns, hypotheses_of(_completed(scores, roles), columns, options, options)
+
+
+def _completed(scores: HeadScores, roles: list[Role]) -> HeadScores:
+    """The scores, with an empty column for each role that was not scored."""
+    lacking = [role for role in roles if role not in scores.roles]
+    if not lacking:
+        return scores
+
+    def widened(array: Any, axis: int, value: float = np.nan) -> Any:
+        if array is None:
+            return None
+        added = [(0, len(lacking) * (place == axis)) for place in range(array.ndim)]
+        return np.pad(array, added, constant_values=value)
+
+    return replace(
+        scores,
+        roles=(*scores.roles, *lacking),
+        values=widened(scores.values, 3),
+        counts=widened(scores.counts, 1, 0),
+        offset_shares=widened(scores.offset_shares, 1),
+        bounds=widened(scores.bounds, 1),
+    )
 
 
 def _frame(
-    tested: list[tuple[HeadColumns, Hypotheses]], independent: bool, options: ReplicateOptions
+    tested: list[tuple[HeadColumns, Hypotheses]],
+    names: Sequence[str],
+    independent: bool,
+    options: ReplicateOptions,
 ) -> pd.DataFrame:
     columns = tested[0][0]
     sets = [hypotheses for _, hypotheses in tested]
+    shows = np.stack([_shows(one, options) for one in sets], axis=1)
+    shown_in = [", ".join(compress(names, row)) for row in shows.tolist()]
     n_sets = sum((~np.isnan(one.betting.test().log_e)).astype(np.intp) for one in sets)
     parts = []
     for at_least in range(1, len(tested) + 1):
@@ -166,6 +206,7 @@ def _frame(
             {
                 **columns.labels,
                 "sets": n_sets,
+                "shown_in": shown_in,
                 "at_least": at_least,
                 "log_e": found.statistic,
                 "p_adjusted": found.adjusted,
@@ -179,7 +220,11 @@ def _frame(
 def _layer_counts(
     name: str, columns: HeadColumns, hypotheses: Hypotheses, options: ReplicateOptions
 ) -> pd.DataFrame:
-    found = find_p_values(hypotheses, options, "greater", BETTING)
-    frame = pd.DataFrame({**columns.labels, "with_role": found.shows(options.alpha)})
+    frame = pd.DataFrame({**columns.labels, "with_role": _shows(hypotheses, options)})
     counts = frame.groupby(["role", "layer"], sort=False)[["with_role"]].sum().reset_index()
     return counts.assign(set=name, heads=columns.n_heads)[list(LAYER_COLUMNS)]
+
+
+def _shows(hypotheses: Hypotheses, options: ReplicateOptions) -> NDArray[np.bool_]:
+    """Which heads have which roles (T,) in one set, corrected by itself."""
+    return find_p_values(hypotheses, options, "greater", BETTING).shows(options.alpha)

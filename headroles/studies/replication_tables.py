@@ -13,11 +13,13 @@ from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import is_contrast
 from headroles.studies.forms import ReplicationForm
-from headroles.studies.heads import roles_in
 from headroles.testing import describe_correction
 from headroles.wording import listed
 
-COLUMNS = ("layer", "head", "role", "sets", "at_least", "log_e", "p_adjusted", "replicated")
+COLUMNS = (
+    *("layer", "head", "role", "sets", "shown_in"),
+    *("at_least", "log_e", "p_adjusted", "replicated"),
+)
 LAYER_COLUMNS = ("set", "role", "layer", "heads", "with_role")
 
 
@@ -44,8 +46,13 @@ class _Replicated(Result):
 
     def _warned(self) -> Iterator[Shown]:
         yield from map(Warned, self.asked.get("warnings", ()))
+        for name, roles in self.asked["lacking"].items():
+            yield Warned(f"{name} has no example of these roles: {', '.join(roles)}")
         if dropped := self.asked["left_out"]:
-            yield Warned(f"not all sets have these roles, which are left out: {', '.join(dropped)}")
+            yield Warned(
+                "roles that fewer than two sets have, or that sets define differently, are left "
+                f"out: {', '.join(dropped)}"
+            )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -53,24 +60,33 @@ class Replication(_Replicated):
     """In at least how many of k score sets each head has each role.
 
     ``frame`` has a row per layer, head, role and number ``at_least`` from 1 to k, and the columns
-    of ``COLUMNS``. ``sets`` are those in which the role could be tested at all. ``log_e`` is the
-    natural logarithm of the evidence that it is in at least so many, ``p_adjusted`` min(1, 1 / E)
-    corrected over the family of all heads and roles for this number, ``replicated`` whether that
-    is at most alpha.
+    of ``COLUMNS``. ``sets`` is the number of those in which the role could be tested at all.
+    ``shown_in`` has the names, with commas between them, of those that show the role each by
+    itself, corrected over its own tests: they can be fewer than ``at_least``, which adds up the
+    evidence of several sets, or more. ``log_e`` is the natural logarithm of the evidence that it is
+    in at least so many, ``p_adjusted`` min(1, 1 / E) corrected over the family of all heads and
+    roles for this number, ``replicated`` whether that is at most alpha.
     """
 
     kind: ClassVar[str] = "replication"
     stem: ClassVar[str] = "replication"
     cure: ClassVar[str] = "make one with: headroles replicate DIR DIR --out REPLICATION"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
-    views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "layers")
+    views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "sets", "layers")
 
     def heads(self) -> pd.DataFrame:
-        """Columns layer, head, role, and in ``at_least`` how many sets it was shown; 0 for none."""
+        """A row per head and role: in ``at_least`` how many sets it was shown, and ``shown_in``."""
         shown = self.frame["at_least"].where(self.frame["replicated"], 0)
         by_head = self.frame.assign(at_least=shown).groupby(["layer", "head", "role"], sort=False)
-        heads: pd.DataFrame = by_head[["at_least"]].max().reset_index()
+        heads: pd.DataFrame = by_head.agg({"at_least": "max", "shown_in": "first"}).reset_index()
         return heads
+
+    def sets(self) -> pd.DataFrame:
+        """Number of heads that each set shows by itself: a row per role, a column per set."""
+        heads = self.heads()
+        named = heads["shown_in"].str.split(", ")
+        shown = {name: [name in names for names in named] for name in self.asked["names"]}
+        return pd.DataFrame(shown).groupby(heads["role"], sort=False).sum()
 
     def counts(self) -> pd.DataFrame:
         """Number of heads: a row per role, a column per number of sets that it was shown for."""
@@ -91,27 +107,17 @@ class Replication(_Replicated):
         return counts.astype(int).rename_axis(columns=None).reset_index()
 
     def shown(self) -> Iterator[Shown]:
-        """Heads per role by the number of sets, and per layer those shown for all sets."""
-        counts, layers = self.counts(), self.layers()
+        """Heads per role by the number of sets, and in each set by itself."""
+        counts, sets = self.counts(), self.sets()
         k = len(self.asked["names"])
-        everywhere = layers.pivot_table(index="role", columns="layer", values=k, sort=False)
-        in_all: list[list[int]] = everywhere.to_numpy(dtype=int).tolist()
         yield (
-            f"heads per role that have it in at least 1 to {k} of the sets, and by layer in all {k}"
-            f"\n{self._title()}\n"
+            f"heads per role that have it in at least 1 to {k} of the sets, and in each by itself\n"
+            f"{self._title()}\n"
         )
-        rows = [
-            (
-                role,
-                *map(str, counts.loc[role]),
-                *(str(n) if n else "." for n in of_layers),
-            )
-            for role, of_layers in zip(roles_in(self.frame), in_all, strict=True)
-        ]
-        names = (*map(str, counts.columns), *(f"layer {n}: {k}" for n in everywhere.columns))
-        total = (*counts.sum().tolist(), *everywhere.sum().tolist())
-        rows.append(("all", *(str(int(n)) for n in total)))
-        yield Grid(("role", *names), tuple(rows), bold=str(k))
+        both = counts.rename(columns=str).join(sets)
+        both.loc["all"] = both.sum()
+        rows = tuple((str(role), *map(str, row)) for role, *row in both.itertuples())
+        yield Grid(("role", *both.columns), rows, bold=str(k))
         if not self.asked["independent"]:
             yield (
                 "the sets share examples, or the seed of a random order (--shuffle-seed): evidence "
@@ -119,12 +125,24 @@ class Replication(_Replicated):
             )
         yield from self._warned()
 
+    def details(self) -> Iterator[Shown]:
+        """Heads per role and layer that have it in all sets."""
+        k = len(self.asked["names"])
+        everywhere = self.layers().pivot_table(index="role", columns="layer", values=k, sort=False)
+        rows = tuple(
+            (str(role), *(str(n) if n else "." for n in row))
+            for role, *row in everywhere.astype(int).itertuples()
+        )
+        yield f"heads per layer that have the role in all {k} sets\n"
+        yield Grid(("role", *(f"layer {layer}" for layer in everywhere.columns)), rows)
+
     def facts(self) -> dict[str, Any]:
         """The same for scripts, with the heads of every role."""
         heads = self.heads()
         return {
             "replication": self.asked,
             "heads_per_role": self.counts().to_dict(orient="index"),
+            "heads_by_set": self.sets().to_dict(orient="index"),
             "heads": to_records(heads[heads["at_least"] > 0]),
         }
 

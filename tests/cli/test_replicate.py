@@ -33,6 +33,11 @@ def test_one_model_over_two_corpora(folders: list[Path], tmp_path: Path) -> None
         run_well("replicate", *folders, "--out", out, "--overwrite", "--json").stdout
     )
     assert summary["replication"]["names"] == ["small", "sample"]
+    layers = run_well("replicate", *folders, "--out", out, "--overwrite", "--full").stdout
+    assert "heads per layer that have the role in all 2 sets" in layers
+    called = "--names", "English,German"
+    shown = run_well("replicate", *folders, "--out", out, "--overwrite", *called).stdout
+    assert "in 2 corpora: English, German" in shown
 
 
 def test_refuses_a_single_folder_and_leaves_nothing(folders: list[Path], tmp_path: Path) -> None:

@@ -106,14 +106,53 @@ def test_heads_of_seeds_are_counted_by_layer(sets: list[HeadScores]) -> None:
     assert "1-2" in repr(counts)
 
 
-def test_roles_that_not_all_have_are_left_out(sets: list[HeadScores]) -> None:
+def test_tables_say_which_sets_show_a_role(sets: list[HeadScores]) -> None:
+    table = replicate_roles(sets, NAMES)
+    assert isinstance(table, Replication)
+    assert table.heads()["shown_in"].tolist() == ["a, b, c", "a, b", "a", ""]
+    assert table.sets().loc["local"].to_dict() == {"a": 3, "b": 2, "c": 1}
+    assert table.facts()["heads_by_set"]["local"] == {"a": 3, "b": 2, "c": 1}
+    assert "role  1 2 3 a b c" in repr(table)
+    by_itself = replicate_roles(sets, NAMES, correction="none").heads()["shown_in"]
+    for name, one in zip(NAMES, sets, strict=True):
+        tested = hypotheses_of(one, HeadColumns.of(one), TestOptions())
+        shown = tested.betting.test().log_e >= -np.log(0.05)
+        assert by_itself.str.contains(name).tolist() == shown.tolist()
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_role_that_one_set_lacks_is_tested_in_the_others(
+    sets: list[HeadScores], counted: bool
+) -> None:
+    more = [
+        set_of(np.full((2, 2), STRONG), name, ("local", "delimiter"), seed=1) for name in ("d", "e")
+    ]
+    lacking = sets[0]
+    if counted:  # it was scored, and found in no example
+        both = set_of(np.full((2, 2), STRONG), "a", ("local", "delimiter"))
+        lacking = replace(both, values=both.values.copy(), counts=both.counts.copy())
+        lacking.values[..., 1], lacking.counts[:, 1] = np.nan, 0
+    table = replicate_roles([lacking, *more], ["a", "d", "e"])
+    assert isinstance(table, Replication)
+    assert table.warnings == ("a has no example of these roles: delimiter",)
+    rows = table.frame[table.frame["role"] == "delimiter"]
+    assert set(rows["sets"]) == {2}
+    assert set(rows["shown_in"]) == {"d, e"}
+    assert rows.groupby("at_least")["replicated"].all().to_dict() == {1: True, 2: True, 3: False}
+    # An empty set is no evidence, for or against.
+    alone = replicate_roles(more, ["d", "e"]).frame.query("role == 'delimiter'")
+    np.testing.assert_allclose(rows.query("at_least < 3")["log_e"], alone["log_e"])
+
+
+def test_roles_that_no_two_sets_have_are_left_out(sets: list[HeadScores]) -> None:
     more = set_of(np.full((2, 2), STRONG), "d", ("local", "delimiter"))
     table = replicate_roles([more, *sets], ["d", *NAMES])
     assert table.asked["left_out"] == ["delimiter"]
-    assert table.warnings == ("not all sets have these roles, which are left out: delimiter",)
+    assert "roles that fewer than two sets have" in table.warnings[0]
+    assert table.warnings[0].endswith("left out: delimiter")
     only = set_of(np.full((2, 2), STRONG), "e", ("delimiter",))
-    with pytest.raises(UsageError, match="there is no role that all score sets have"):
-        replicate_roles([only, *sets], ["e", *NAMES])
+    with pytest.raises(UsageError, match="no role is in two of the score sets"):
+        replicate_roles([only, sets[0]], ["e", "a"])
 
 
 def test_tables_come_back_from_their_folders(sets: list[HeadScores], tmp_path: Path) -> None:
@@ -164,3 +203,8 @@ def test_what_does_not_go_together(
 def test_names_tell_sets_apart(sets: list[HeadScores]) -> None:
     with pytest.raises(UsageError, match="3 score sets are called a, a, b; name each apart"):
         replicate_roles(sets, ["a", "a", "b"])
+
+
+def test_names_of_sets_have_no_comma(sets: list[HeadScores]) -> None:
+    with pytest.raises(UsageError, match="the name 'b, c' has a comma"):
+        replicate_roles(sets, ["a", "b, c", "d"])
