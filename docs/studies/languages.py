@@ -10,14 +10,16 @@ or more, and with --masked-lm, for models with a head that predicts masked token
 FOLDER/MODEL/TREEBANK-ablated of `ablate --sets thirds,layers` and FOLDER/MODEL-by-task.
 Tables, in markdown:
 
-read        how much of each language the tokenizer knows, and how many heads have arcs of syntax
-languages   heads with each role in each language, and in at least so many of them
+read      how much of each language the tokenizer knows, and how many heads have arcs of syntax
+shared    heads with each role in each language, in all, in all by chance (as many heads of each
+          layer drawn at random in each language), and certified in all; heads of arcs count where
+          they go beyond distance
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +28,11 @@ import pandas as pd
 
 import headroles as hr
 from headroles.corpus import Corpus, Sentence, Skipped
+from headroles.roles import contrast_of, is_contrast
 from headroles.scoring.run_notes import mean_length, unknown_shares
+
+SYNTACTIC = "syntactic"
+ANY = "any of arcs"
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ def main() -> None:
             classify(model, language, place / language.name)
         folders = {language.name: place / language.name for language in languages}
         show(f"{place.name}: read", pd.DataFrame(map(how_read, folders, folders.values())))
-        show(f"{place.name}: languages", by_language(folders, place))
+        if len(folders) > 1:
+            show(f"{place.name}: shared", shared(folders, place))
         if given.masked_lm:
             ablated = [ablate(model, language, place) for language in languages]
             print(hr.compare_tasks(ablated, list(folders)))
@@ -112,23 +119,50 @@ def certified(beyond: pd.DataFrame) -> pd.DataFrame:
     return beyond[beyond["certified"] == "yes"]
 
 
-def by_language(folders: dict[str, Path], place: Path) -> pd.DataFrame:
-    """Heads with each role in each language, and in at least so many languages."""
+def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
+    """Heads with each role in each language, in all, in all by chance, and certified in all."""
     tables = {name: hr.RoleTable.load(folder) for name, folder in folders.items()}
-    shown = pd.DataFrame(
-        {
-            name: table.frame[table.frame["assigned"]].groupby("role", sort=False).size()
-            for name, table in tables.items()
-        }
-    )
+    certified_in = replicate(folders, place.with_name(f"{place.name}-replicated")).frame
+    in_all = certified_in[certified_in["replicated"] & certified_in["at_least"].eq(len(folders))]
+    heads = {name: by_role(table.frame[table.frame["assigned"]]) for name, table in tables.items()}
+    of_all = by_role(in_all)
+    n_heads = 1 + next(iter(tables.values())).frame["head"].max()
     roles = list(dict.fromkeys(role for table in tables.values() for role in table.roles))
-    shown = shown.reindex(roles).fillna(0).astype(int)
-    for name, table in tables.items():
-        shown[name] = shown[name].astype(str).where(shown.index.isin(table.roles), "-")
-    if len(folders) > 1:
-        counts = replicate(folders, place.with_name(f"{place.name}-replicated")).counts()
-        shown = shown.join(counts.rename(columns="in {} or more".format).astype("Int64"))
-    return shown.rename_axis("role").reset_index()
+    rows = []
+    for role in [*(role for role in roles if not is_contrast(role)), ANY]:
+        own = [found.get(role, set()) for found in heads.values()]
+        rows.append(
+            {
+                "role": role,
+                **{name: len(one) for name, one in zip(heads, own, strict=True)},
+                "all": len(set.intersection(*own)),
+                "by chance": round(by_chance(own, n_heads), 1),
+                "certified in all": len(of_all.get(role, set())),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def by_role(rows: pd.DataFrame) -> dict[str, set[tuple[int, int]]]:
+    """The heads of each role, those of arcs only if they have the contrast too."""
+    found = {
+        str(role): set(zip(own["layer"], own["head"], strict=True))
+        for role, own in rows.groupby("role")
+    }
+    both = {
+        role: own & found.get(contrast_of(role), set()) if role.startswith(SYNTACTIC) else own
+        for role, own in found.items()
+        if not is_contrast(role)
+    }
+    of_arcs = (own for role, own in both.items() if role.startswith(SYNTACTIC))
+    return {**both, ANY: set().union(*of_arcs)}
+
+
+def by_chance(languages: list[set[tuple[int, int]]], n_heads: int) -> float:
+    """Expected number of heads in all sets, drawn as many of each layer in each."""
+    layers = {layer for own in languages for layer, _ in own}
+    counts = [[sum(one == layer for one, _ in own) for own in languages] for layer in layers]
+    return float(sum(n_heads * np.prod(np.array(own) / n_heads) for own in counts))
 
 
 def replicate(folders: dict[str, Path], place: Path) -> hr.Replication:
