@@ -252,7 +252,8 @@ class TestTooLong:
             file.write(self.long_sentence("c-1", "c"))
         for command in COMMANDS:
             out = tmp_path / command
-            result = run(command, model, treebank, "--out", out)
+            full = ["--full"] if command == "classify" else []
+            result = run(command, model, treebank, "--out", out, *full)
             assert result.exit_code == 0, result.output
             assert "3 examples scored" in result.stdout
             assert "skipped examples longer than the model takes: 1" in result.stdout

@@ -28,9 +28,9 @@ from headroles.storage import has_old_report
 from headroles.testing.options import (
     CLUSTERS,
     INTERVALS,
+    OFFERED,
     TEST_CORRECTIONS,
     TEST_FAMILIES,
-    TESTS,
 )
 from tests.conftest import conllu_sentence
 from tests.rounding import WEIGHTS, assert_same_sums, sizes_of_scores, tolerance
@@ -346,7 +346,14 @@ class TestOptions:
     @pytest.mark.parametrize("command", ["classify", "assign"])
     def test_help_tells_every_choice(self, command: str) -> None:
         shown = run_well(command, "--help").stdout
-        for choice in (*TESTS, *TEST_CORRECTIONS, *TEST_FAMILIES, *CLUSTERS, *INTERVALS, *PRESETS):
+        for choice in (
+            *OFFERED,
+            *TEST_CORRECTIONS,
+            *TEST_FAMILIES,
+            *CLUSTERS,
+            *INTERVALS,
+            *PRESETS,
+        ):
             assert choice in shown
 
     def test_one_document_is_refused_before_the_model_is_looked_for(

@@ -13,9 +13,8 @@ ASKED = ("--score", "excess", "--relations", "nsubj", "--no-beyond-offset")
 
 def test_classify_tells_where_it_stopped(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    shown = run_well(
-        "classify", bert_folder, sample, *ASKED, "--until", 0.5, "--threshold", 0.9, "--out", out
-    ).stdout
+    asked = (*ASKED, "--until", 0.5, "--threshold", 0.9, "--out", out, "--full")
+    shown = run_well("classify", bert_folder, sample, *asked).stdout
     assert "tests by betting" in shown
     assert "of 140 sentences, with" in shown
     before = RoleTable.load(out).frame

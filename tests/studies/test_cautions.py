@@ -76,7 +76,7 @@ def test_roles_that_are_left_out_come_with_the_reason(
 ) -> None:
     table = classified(write(tmp_path, *IDS, newdoc=newdoc), **options)
     assert table.tests["left_out"][:2] == ["block", "block:ratio"]
-    shown = [one for one in table.shown() if isinstance(one, str) and "left out" in one]
+    shown = [one for one in table.details() if isinstance(one, str) and "left out" in one]
     assert "left out, as no example has them: block, block:ratio (that takes pairs of" in shown[0]
     assert why in shown[0]
 

@@ -112,8 +112,8 @@ def _others(scores: HeadScores) -> HeadScores:
 
 
 def _shifted(scores: HeadScores) -> HeadScores:
-    noise = np.random.default_rng(0).normal(0, 0.1, scores.values.shape).astype(np.float32)
-    return dataclasses.replace(scores, values=scores.values + noise, bounds=None)
+    factors = np.random.default_rng(0).uniform(0.8, 1, scores.values.shape).astype(np.float32)
+    return dataclasses.replace(scores, values=scores.values * factors)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from headroles import (
 from headroles import describe_heads as describe
 from headroles.errors import UsageError
 from headroles.inference import betting_test
+from headroles.results import as_text
 from headroles.roles import OFFSETS, Role
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.studies.stopped import stopped_early, warn_of_stopped
@@ -118,9 +119,10 @@ def test_role_tables_are_by_betting_and_say_what_is_rough(of: str) -> None:
     table = assign_roles(stopped(of))
     assert table.tests["test"] == "betting"
     assert (table.frame["answer"] == table.frame["certified"]).all()
-    assert "stopped after 70 of 200 sentences" in repr(table)
-    assert "and are rough" in repr(table)
-    assert "and are rough" not in repr(assign_roles(stopped(of, 200)))
+    told = as_text(table.details())
+    assert "stopped after 70 of 200 sentences" in told
+    assert "and are rough" in told
+    assert "and are rough" not in as_text(assign_roles(stopped(of, 200)).details())
     assert assign_roles(stopped(of), threshold=0.3).tests["test"] == "betting"
 
 

@@ -304,9 +304,10 @@ class TestBadInput:
         with torch.no_grad():
             model.embeddings.word_embeddings.weight[30] = torch.nan
         example = example_of([8, 9, 30, 10, 11])
+        batch = ExampleBatch([0], [example], collate([example], 0))
         with (
             open_reader(model) as reader,
             open_norms(reader) as norms,
             pytest.raises(ModelError, match="layer 0 is not finite for example 'e5'"),
         ):
-            read_tokens(encoder_of(model), reader, norms, [example])
+            read_tokens(encoder_of(model), reader, norms, batch)
