@@ -1,7 +1,7 @@
 """Which roles heads of an encoder have in several languages, and which it loses most by.
 
 python -m docs.studies.languages FOLDER --models MODEL [MODEL ...] --treebanks FILE [FILE ...]
-    [--sentences 400] [--masked-lm]
+    [--sentences 400] [--masked-lm [SENTENCES]]
 
 MODEL is a hub id or a folder. Of each treebank as many sentences are drawn at random, always the
 same ones. What is done is kept in FOLDER and not done again: FOLDER/MODEL/TREEBANK as `classify
@@ -10,7 +10,8 @@ or more, and with --masked-lm, for models with a head that predicts masked token
 FOLDER/MODEL/TREEBANK-ablated of `ablate --sets thirds,layers` and FOLDER/MODEL-by-task.
 Tables, in markdown:
 
-read      how much of each language the tokenizer knows, and how many heads have arcs of syntax
+read      how much of each language the tokenizer knows, how many heads have roles of arcs beyond
+          distance, and how many of these are those of the first language
 shared    heads with each role in each language, in all, in all by chance (as many heads of each
           layer drawn at random in each language), and certified in all; heads of arcs count where
           they go beyond distance
@@ -33,6 +34,8 @@ from headroles.scoring.run_notes import mean_length, unknown_shares
 
 SYNTACTIC = "syntactic"
 ANY = "any of arcs"
+Head = tuple[int, int]
+"""Layer and head."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--treebanks", nargs="+", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=400, help="most of each treebank")
-    parser.add_argument("--masked-lm", action="store_true", help="what is lost without layers")
+    parser.add_argument(
+        "--masked-lm", type=int, nargs="?", const=200, help="sentences that lose layers"
+    )
     given = parser.parse_args()
     languages = [Language(path, given.sentences) for path in given.treebanks]
     for model in given.models:
@@ -75,11 +80,12 @@ def main() -> None:
         for language in languages:
             classify(model, language, place / language.name)
         folders = {language.name: place / language.name for language in languages}
-        show(f"{place.name}: read", pd.DataFrame(map(how_read, folders, folders.values())))
+        rows = [how_read(name, folder, folders) for name, folder in folders.items()]
+        show(f"{place.name}: read", pd.DataFrame(rows))
         if len(folders) > 1:
             show(f"{place.name}: shared", shared(folders, place))
         if given.masked_lm:
-            ablated = [ablate(model, language, place) for language in languages]
+            ablated = [ablate(model, language, given.masked_lm, place) for language in languages]
             print(hr.compare_tasks(ablated, list(folders)))
 
 
@@ -95,12 +101,15 @@ def classify(model: str, language: Language, place: Path) -> None:
         result.save(place)
 
 
-def how_read(name: str, place: Path) -> dict[str, object]:
+def how_read(name: str, place: Path, folders: dict[str, Path]) -> dict[str, object]:
     """How a tokenizer read a language, and what heads do with its syntax."""
     table = hr.RoleTable.load(place)
     counts = table.provenance["pieces"]
     pieces, words = unknown_shares(counts)
     beyond = table.beyond_position()
+    first, of_first = next(
+        (one, hr.RoleTable.load(at).beyond_position()) for one, at in folders.items()
+    )
     return {
         "language": name,
         "sentences": table.provenance["examples"],
@@ -108,15 +117,24 @@ def how_read(name: str, place: Path) -> dict[str, object]:
         "pieces a word": f"{counts['pieces'] / counts['words']:.2f}",
         "unknown pieces": f"{pieces:.1%}",
         "unknown words": f"{words:.1%}",
-        "heads": table.frame[["layer", "head"]].drop_duplicates().shape[0],
-        "beyond distance": beyond[["layer", "head"]].drop_duplicates().shape[0],
-        "of these certified": certified(beyond)[["layer", "head"]].drop_duplicates().shape[0],
+        "heads": len(heads_in(table.frame)),
+        "beyond distance": len(heads_in(beyond)),
+        "of these certified": len(heads_in(beyond[beyond["certified"] == "yes"])),
+        f"those of {first}": len(heads_in(beyond) & heads_in(of_first)),
+        "by chance": round(
+            by_chance([heads_in(beyond), heads_in(of_first)], heads_a_layer(table)), 1
+        ),
     }
 
 
-def certified(beyond: pd.DataFrame) -> pd.DataFrame:
-    """The rows whose contrast is certified."""
-    return beyond[beyond["certified"] == "yes"]
+def heads_a_layer(table: hr.RoleTable) -> int:
+    """How many heads each layer has."""
+    return 1 + int(table.frame["head"].max())
+
+
+def heads_in(rows: pd.DataFrame) -> set[Head]:
+    """The heads that rows of a table are of."""
+    return set(zip(rows["layer"], rows["head"], strict=True))
 
 
 def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
@@ -126,7 +144,7 @@ def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
     in_all = certified_in[certified_in["replicated"] & certified_in["at_least"].eq(len(folders))]
     heads = {name: by_role(table.frame[table.frame["assigned"]]) for name, table in tables.items()}
     of_all = by_role(in_all)
-    n_heads = 1 + next(iter(tables.values())).frame["head"].max()
+    n_heads = heads_a_layer(next(iter(tables.values())))
     roles = list(dict.fromkeys(role for table in tables.values() for role in table.roles))
     rows = []
     for role in [*(role for role in roles if not is_contrast(role)), ANY]:
@@ -143,12 +161,9 @@ def shared(folders: dict[str, Path], place: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def by_role(rows: pd.DataFrame) -> dict[str, set[tuple[int, int]]]:
+def by_role(rows: pd.DataFrame) -> dict[str, set[Head]]:
     """The heads of each role, those of arcs only if they have the contrast too."""
-    found = {
-        str(role): set(zip(own["layer"], own["head"], strict=True))
-        for role, own in rows.groupby("role")
-    }
+    found = {str(role): heads_in(own) for role, own in rows.groupby("role")}
     both = {
         role: own & found.get(contrast_of(role), set()) if role.startswith(SYNTACTIC) else own
         for role, own in found.items()
@@ -158,7 +173,7 @@ def by_role(rows: pd.DataFrame) -> dict[str, set[tuple[int, int]]]:
     return {**both, ANY: set().union(*of_arcs)}
 
 
-def by_chance(languages: list[set[tuple[int, int]]], n_heads: int) -> float:
+def by_chance(languages: list[set[Head]], n_heads: int) -> float:
     """Expected number of heads in all sets, drawn as many of each layer in each."""
     layers = {layer for own in languages for layer, _ in own}
     counts = [[sum(one == layer for one, _ in own) for own in languages] for layer in layers]
@@ -169,19 +184,20 @@ def replicate(folders: dict[str, Path], place: Path) -> hr.Replication:
     """In how many of the languages heads have roles."""
     sets = [hr.HeadScores.load(folder) for folder in folders.values()]
     found = hr.replicate_roles(sets, list(folders))
+    assert isinstance(found, hr.Replication)  # over corpora
     found.save(place, overwrite=True)
     return found
 
 
-def ablate(model: str, language: Language, place: Path) -> hr.Ablations:
+def ablate(model: str, language: Language, examples: int, place: Path) -> hr.Ablations:
     """What the model loses in guessing masked tokens of a language without layers."""
     folder = place / f"{language.name}-ablated"
     if not folder.exists():
         text = place / f"{language.name}.txt"
         text.write_text("\n".join(" ".join(s.words) for s in language.corpus()), encoding="utf-8")
-        hr.ablate_heads(
-            model, text, objective="masked_lm", sets=("thirds", "layers"), correction="fdr_bh"
-        ).save(folder)
+        sets = ("thirds", "layers")
+        found = hr.ablate_heads(model, text, objective="masked_lm", sets=sets, examples=examples)
+        found.save(folder)
     return hr.Ablations.load(folder)
 
 

@@ -39,6 +39,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in TREEBANKS:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(some, encoding="utf-8")
+    for name, part in (("english.conllu", some), ("german.conllu", more)):
+        (folder / name).write_text(part, encoding="utf-8")
     (folder / "more").mkdir()
     (folder / "more" / "b.conllu").write_text(more, encoding="utf-8")
     for name in ("large.conllu.gz", "treebank.conllu.gz"):
