@@ -33,7 +33,7 @@ ABOUT_WHAT = (
 def summarized(table: RoleTable) -> Iterator[Shown]:
     """Say in some twenty lines which heads do what, and what to be careful about."""
     answers = find_answers(table)
-    yield _about_run(table)
+    yield "\n".join((*_about_run(table), *_about_tests(table), *_about_gaps(table)))
     yield _heads_grid(table, answers)
     yield from _about_others(answers)
     yield from _arcs(table, answers)
@@ -48,7 +48,6 @@ def detailed(table: RoleTable) -> Iterator[Shown]:
     if _is_certified(table):
         yield _about_certified(table)
     yield _strongest_grid(table)
-    yield from _left_out(table)
     if told := about_length(table.provenance):
         yield told
     if untested := int((table.frame["answer"] == "untestable").sum()):
@@ -68,23 +67,40 @@ def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
         yield f"         headroles examples {folder} --head {head} --role {first.role}"
 
 
-def _about_run(table: RoleTable) -> str:
-    """Name the model and the corpus, in one or two lines."""
+def _about_run(table: RoleTable) -> Iterator[str]:
+    """Name the model and the corpus."""
     provenance = table.provenance
     model, corpus = provenance.get("model"), provenance.get("corpus")
     named = "Heads are named layer-head, counted from 0."
     if not model or not corpus:
-        return f"Scores made by hand. {named}\n"
+        yield f"Scores made by hand. {named}"
+        return
     over = listed([Path(name).name for name in corpus["files"]]) or "sentences in memory"
-    return (
+    yield (
         f"{model_name(provenance)} ({model['family']}, {provenance['layers']} layers x "
-        f"{provenance['heads']} heads) over {over}:\n"
+        f"{provenance['heads']} heads) over {over}:"
+    )
+    yield (
         f"{corpus['sentences']} sentences, {corpus['documents']} documents, "
-        f"{provenance['examples']} examples. {named}\n{_about_tests(table)}"
+        f"{provenance['examples']} examples. {named}"
     )
 
 
-def _about_tests(table: RoleTable) -> str:
+def _about_gaps(table: RoleTable) -> Iterator[str]:
+    """Say where scoring stopped, which examples were skipped, and which roles no example has."""
+    provenance = table.provenance
+    if stopped := provenance.get("stopped"):
+        of = "this corpus" if stopped["until_of"] == CORPUS else "all text like this"
+        yield (
+            f"Scoring stopped after {stopped['sentences']} of {stopped['of_sentences']} sentences, "
+            f"with {stopped['decided']:.1%} decided for {of}."
+        )
+    for reason, count in (provenance.get("skipped") or {}).items():
+        yield f"Skipped {reason}: {count}."
+    yield from _left_out(table)
+
+
+def _about_tests(table: RoleTable) -> Iterator[str]:
     """Say when a head has a role, and how often that may be wrong."""
     tests = table.tests
     score = SCORES[table.provenance["score"]]
@@ -96,7 +112,7 @@ def _about_tests(table: RoleTable) -> str:
     else:
         unit = "times uniform attention" if score.name == BIAS.name else f"in {score.name} score"
         over = f"a mean above {limit} {unit}"
-    return f"A role is shown by {over} ({_error_rate(tests)})."
+    yield f"A role is shown by {over} ({_error_rate(tests)})."
 
 
 def _error_rate(tests: Mapping[str, Any]) -> str:
@@ -215,8 +231,8 @@ def _left_out(table: RoleTable) -> Iterator[str]:
         reason = table.tests.get("why_left_out", {}).get(role, "")
         by_reason.setdefault(reason, []).append(role)
     for reason, roles in by_reason.items():
-        why = f" ({reason})" if reason else ""
-        yield f"left out, as no example has them: {', '.join(roles)}{why}"
+        why = f": {reason}" if reason else ""
+        yield f"No example has {listed([in_words(role) for role in roles])}{why}."
 
 
 def _is_uneven(table: RoleTable) -> bool:
@@ -238,7 +254,7 @@ def _title(table: RoleTable) -> str:
         f"(alpha {tests['alpha']:g}, "
         f"{describe_correction(tests['correction'], tests['family'])})\n"
         f"{TESTS[tests['test']].words} of {units}, each direction at alpha\n"
-        f"{describe_interval(tests['interval'], tests['alpha'])}" + _where_stopped(table)
+        f"{describe_interval(tests['interval'], tests['alpha'])}" + _how_rough(table)
     )
 
 
@@ -279,20 +295,10 @@ def contradicted(table: RoleTable) -> pd.DataFrame:
     return table.frame[(given == YES) & (certified == NO) | (given == NO) & (certified == YES)]
 
 
-def _where_stopped(table: RoleTable) -> str:
-    """Where scoring stopped early, if it did."""
-    stopped = table.provenance.get("stopped")
-    if not stopped:
-        return ""
-    rough = (
-        "; intervals take the number of examples as given beforehand, and are rough"
-        * stopped_early(table.provenance)
-    )
-    of = "this corpus" if stopped["until_of"] == CORPUS else "all text like this"
-    return (
-        f"\nstopped after {stopped['sentences']} of {stopped['of_sentences']} sentences, with "
-        f"{stopped['decided']:.1%} of all heads and roles decided for {of}{rough}"
-    )
+def _how_rough(table: RoleTable) -> str:
+    """Say that intervals are rough where the number of examples was not fixed beforehand."""
+    rough = "\nintervals take the number of examples as fixed beforehand, and are rough"
+    return rough * stopped_early(table.provenance)
 
 
 def _answers_grid(table: RoleTable) -> Grid:

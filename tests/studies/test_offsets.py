@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import ttest_rel
 
 from headroles import HeadScores, assign_roles
-from headroles.results import as_text
 from headroles.roles import OFFSETS
 from headroles.studies.offsets import rival_of, second_half
 from tests.conftest import make_scores
@@ -80,7 +79,7 @@ def test_the_table_says_what_was_beaten() -> None:
     scores = scores_of(np.full((6, 1), 0.5), {-2: np.full(6, 0.3)}, list("abcdef"))
     table = assign_roles(scores)
     assert table.rivals == {ROLE: [-2, -2]}
-    assert "of arcs > best fixed offset + 0.1" in as_text(table.details())
+    assert "of arcs by 0.1 more than the best fixed offset has" in repr(table)
 
 
 def test_offsets_are_stored_with_the_scores(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -119,9 +119,8 @@ def test_role_tables_are_by_betting_and_say_what_is_rough(of: str) -> None:
     table = assign_roles(stopped(of))
     assert table.tests["test"] == "betting"
     assert (table.frame["answer"] == table.frame["certified"]).all()
-    told = as_text(table.details())
-    assert "stopped after 70 of 200 sentences" in told
-    assert "and are rough" in told
+    assert "Scoring stopped after 70 of 200 sentences" in repr(table)
+    assert "and are rough" in as_text(table.details())
     assert "and are rough" not in as_text(assign_roles(stopped(of, 200)).details())
     assert assign_roles(stopped(of), threshold=0.3).tests["test"] == "betting"
 

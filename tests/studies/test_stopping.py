@@ -13,7 +13,6 @@ import pytest
 from headroles import HeadScores, assign_roles, classify_heads, read_conllu, score_heads
 from headroles.corpus import prepared
 from headroles.errors import UsageError
-from headroles.results import as_text
 from headroles.scoring import ScoreBlock
 from headroles.studies import Stopping, UntilOptions
 from headroles.studies.stopping import find_units, split_off_last
@@ -77,7 +76,7 @@ def test_it_stops_early_with_scores_of_the_whole_corpus(
         read = Counter(all_scores.documents)
         assert all(read[name] == n for name, n in Counter(scores.documents).items())
     assert found.roles.tests["test"] == "betting"
-    assert f"stopped after {stopped['sentences']} of 140 sentences" in as_text(found.details())
+    assert f"Scoring stopped after {stopped['sentences']} of 140 sentences" in repr(found)
 
 
 def test_what_is_stored_gets_the_same_answers_again(
