@@ -1,4 +1,4 @@
-"""Damaged model folders, result folders and options: whatever they are, an answer or an error.
+"""Damaged folders, task files, options, roles of users and names: an answer or an error.
 
 Run: python -m benchmarks.fuzz [--only models,results] [--times 1000] [--seed 0]
 
@@ -13,10 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import fuzz_folders, fuzz_inputs
+from benchmarks import fuzz_commands, fuzz_folders, fuzz_inputs
 from benchmarks.fuzzing import go_through
 
-SURFACES = {**fuzz_folders.SURFACES, **fuzz_inputs.SURFACES}
+SURFACES = {**fuzz_folders.SURFACES, **fuzz_inputs.SURFACES, **fuzz_commands.SURFACES}
 
 
 def main() -> None:

@@ -36,6 +36,11 @@ def json_lines(text: str) -> str:
     )
 
 
+def has_halves(text: str) -> bool:
+    """Whether a text has halves of characters (surrogates), which UTF-8 cannot write."""
+    return any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def as_given(value: object) -> str:
     """A value as Python writes it, shortened; its type where Python cannot write it."""
     try:

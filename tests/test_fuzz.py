@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import fuzz_commands
 from benchmarks.fuzz_folders import make_model, make_results, try_model, try_result
 from benchmarks.fuzz_inputs import try_options
 from benchmarks.fuzzing import go_through
@@ -44,3 +45,36 @@ def test_a_changed_table_that_is_believed_is_a_finding(
     monkeypatch.setattr(RoleTable, "read_files", classmethod(negated))
     with pytest.raises(AssertionError, match="was believed"):
         go_through(lambda chance: try_result((RoleTable, place, known[1]), chance), 40, seed=2)
+
+
+def test_task_files(tmp_path: Path) -> None:
+    attempt = fuzz_commands.SURFACES["tasks"].prepare(tmp_path)
+    assert len(go_through(attempt, 12, seed=0)) > 1
+
+
+def test_user_roles(tmp_path: Path) -> None:
+    attempt = fuzz_commands.SURFACES["roles"].prepare(tmp_path)
+    assert len(go_through(attempt, 9, seed=0)) > 1
+
+
+def test_nasty_names(tmp_path: Path) -> None:
+    attempt = fuzz_commands.SURFACES["names"].prepare(tmp_path)
+    assert len(go_through(attempt, 9, seed=0)) > 1
+
+
+@pytest.mark.parametrize(
+    "command", [["export", "\x1b[2J"], ["models", "--json"]], ids=["printed", "raised"]
+)
+def test_what_no_command_may_do_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Control characters on the output, and tracebacks."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("headroles.cli.console.print_json", fail)
+    monkeypatch.setattr("headroles.cli.console.printable", str)
+    monkeypatch.setattr("headroles.errors.HeadRolesError.__str__", Exception.__str__)
+    with pytest.raises(AssertionError):
+        fuzz_commands.run(*command)

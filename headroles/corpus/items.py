@@ -12,6 +12,7 @@ from headroles.corpus.parsing import Pipeline, is_from_spacy, sentence_of
 from headroles.corpus.sentence import MISSING, Sentence, tree_defect
 from headroles.corpus.text import paragraphs
 from headroles.errors import CorpusError
+from headroles.wording import has_halves
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -20,6 +21,9 @@ Items = Iterator[tuple[int, Sentence]]
 """Sentences with the place of the item that they are from, not yet placed in documents."""
 
 WITHOUT_WORDS = "texts without words"
+_HALVES = (
+    "halves of characters (surrogates), which UTF-8 cannot write; decode it from its bytes again"
+)
 
 
 # Texts, parsed when they are read
@@ -80,6 +84,8 @@ def _checked(text: Any, what: str, item: int) -> str:
         raise CorpusError(
             f"{what} {item + 1} holds a {type(text).__name__} in the place of a text; leave it out"
         )
+    if has_halves(text):
+        raise CorpusError(f"{what} {item + 1} has {_HALVES}")
     return text
 
 
@@ -133,7 +139,7 @@ def _of_tree(
     if not words:
         raise CorpusError(f"{name} has no words; leave it out")
     for place, (word, relation) in enumerate(zip(words, relations, strict=True)):
-        if not isinstance(word, str) or not word.strip():
+        if not isinstance(word, str) or not word.strip() or has_halves(word):
             raise CorpusError(f"{name}: the word at place {place} is {word!r}; it must be a text")
         if not isinstance(relation, str) or relation in ("", MISSING) or not relation.isprintable():
             raise CorpusError(
@@ -163,4 +169,6 @@ def of_sentences(sentences: Sequence[Any], skipped: Skipped) -> Items:
     for item, sentence in enumerate(sentences):
         if not isinstance(sentence, Sentence):
             raise CorpusError(f"item {item + 1} is a {type(sentence).__name__} among Sentences")
+        if any(map(has_halves, (sentence.id, sentence.document, *sentence.words))):
+            raise CorpusError(f"sentence {item + 1} has {_HALVES}")
         yield item, sentence

@@ -21,7 +21,7 @@ from headroles.corpus.items import (
 from headroles.corpus.parsing import is_from_spacy, load_pipeline
 from headroles.corpus.sentence import Sentence
 from headroles.errors import UsageError
-from headroles.wording import listed, not_among
+from headroles.wording import has_halves, listed, not_among
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -192,7 +192,7 @@ def _refuse_contradictions(kind: _Kind, parser: object, documents: object, lines
 def _document_names(given: Iterable[Any], n_items: int) -> tuple[str, ...]:
     names = tuple(given)
     for place, name in enumerate(names):
-        if isinstance(name, str) and name:
+        if isinstance(name, str) and name and not has_halves(name):
             continue
         try:
             operator.index(name)

@@ -48,6 +48,9 @@ class Batches:
     def passes(self) -> tuple[Passes[Batch], int]:
         """What runs the model over the examples, and how many of them were cut to fit."""
         tokenizer = self.encoder.tokenizer
+        self._refuse_lacking("pad_token")
+        if self.objective == MASKED_LM:
+            self._refuse_lacking("mask_token")
         limit = min(self.options.max_tokens or self.encoder.max_tokens, self.encoder.max_tokens)
         columns = [list(texts) for texts in zip(*self.task.texts, strict=True)]
         encoded = tokenizer(*columns, truncation=False, return_special_tokens_mask=True)
@@ -65,6 +68,14 @@ class Batches:
             Budget.of(self.encoder.device, self.options.batch_tokens),
         )
         return passes, n_cut
+
+    def _refuse_lacking(self, kind: str) -> None:
+        tokenizer = self.encoder.tokenizer
+        if getattr(tokenizer, kind) is None:
+            raise TokenizerError(
+                f"the tokenizer {tokenizer.name_or_path} has no {kind}, which this task needs; "
+                "name one in tokenizer_config.json"
+            )
 
     def _marks_of_words(self, encoded: Any) -> list[NDArray[np.bool_]]:
         """Of each example which of its tokens are word pieces, unknown ones included.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -285,3 +286,18 @@ def test_kinds_are_not_mixed(nlp: Any) -> None:
 def test_a_pipeline_that_does_not_parse() -> None:
     with pytest.raises(ParserError, match="has no dependency parser"):
         make_corpus(TEXTS, parser=spacy.blank("en"))
+
+
+@pytest.mark.parametrize(
+    ("given", "documents", "message"),
+    [
+        (["A cat.", "A \ud800."], None, r"text 2 has halves of characters"),
+        ([(["a\udcff"], [-1], ["root"])], None, r"the word at place 0 is 'a\\udcff'; it must be"),
+        ([(["a"], [-1], ["root"])], ["\ud800"], r"place 0 is '\\ud800'; it must be a name"),
+        ([Sentence("\ud800", "d", 0, ("a",), (-1,), ("root",))], None, "sentence 1 has halves of"),
+    ],
+)
+def test_halves_of_characters_are_refused(given: Any, documents: Any, message: str) -> None:
+    parser = PIPELINE if isinstance(given[0], str) else None
+    with pytest.raises((CorpusError, UsageError), match=message):
+        list(make_corpus(given, parser=parser, documents=documents).read(Counter()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +174,18 @@ class TestBadInput:
     def test_a_head_that_was_never_trained(self, masked_lm: Path, labelled: Path) -> None:
         with pytest.raises(ModelError, match="nothing trained on top of its encoder for class"):
             open_run(masked_lm, labelled, TaskOptions(objective="classification"))
+
+    @pytest.mark.parametrize("kind", ["pad_token", "mask_token"])
+    def test_a_tokenizer_without_a_token_that_is_needed(
+        self, masked_lm: Path, tmp_path: Path, kind: str
+    ) -> None:
+        folder = shutil.copytree(masked_lm, tmp_path / "model")
+        file = folder / "tokenizer_config.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), kind: None}))
+        text = tmp_path / "x.txt"
+        text.write_text("the cat sat\na dog was\n")
+        with pytest.raises(TokenizerError, match=rf"model has no {kind}, which .*; name one in"):
+            open_run(folder, text, TaskOptions(objective="masked_lm"))
 
     def test_text_that_the_tokenizer_does_not_know(self, classifier: Path, tmp_path: Path) -> None:
         file = tmp_path / "x.tsv"
