@@ -30,7 +30,7 @@ from transformers.models.auto import modeling_auto
 import headroles as hr
 from headroles.errors import HeadRolesError
 from headroles.models import encoder_of, open_reader
-from headroles.models.families import is_decoder_only
+from headroles.models.families import REFUSED, is_decoder_only, refuse_unsupported
 
 _MAPPINGS = (
     "MASKED_LM",
@@ -64,6 +64,16 @@ _SIZES: dict[str, Any] = {
     "default_language": "en_XX",
 }
 """What small models have, by the names of their configurations."""
+_FITTING: dict[str, dict[str, Any]] = {
+    "lilt": {"hidden_size": 48},
+    "layoutlmv3": {"hidden_size": 48, "coordinate_size": 8, "shape_size": 8},
+    "neomme": {"head_dim": 16},
+    "big_bird": {"attention_type": "original_full"},
+    "bigbird_pegasus": {"attention_type": "original_full"},
+}
+"""Settings with which a small model of some types can be made and read."""
+_SCORES = ("squeezebert", "prophetnet")
+"""Types that return as attentions what goes into the softmax."""
 _SPREAD = ("initializer_range", "init_std", "embed_init_std")
 _PART = ("vision", "image", "audio", "speech")
 
@@ -107,12 +117,13 @@ def make_config(kind: type[Any], n_pieces: int) -> Any:
     known = set(vars(default))
     sizes = {**_SIZES, "vocab_size": n_pieces, "n_words": n_pieces}
     sizes |= dict.fromkeys(_SPREAD, 0.2)
-    config = kind(**{name: value for name, value in sizes.items() if name in known})
+    sizes |= _FITTING.get(kind.model_type, {})
+    made = {name: value for name, value in sizes.items() if name in known}
     for part in getattr(kind, "sub_configs", {}):
-        own = getattr(config, part, None)
+        own = getattr(default, part, None)
         if own is not None:
-            setattr(config, part, make_config(type(own), n_pieces))
-    return config
+            made[part] = make_config(type(own), n_pieces)
+    return kind(**made)
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
@@ -136,9 +147,16 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> Row | None:
     """What becomes of a model of one type; None for a decoder."""
     try:
-        config = make_config(kind, len(tokenizer))
-        if is_decoder_only(config):
+        if is_decoder_only(kind()):
             return None
+        if name in REFUSED and name not in _FITTING:
+            refuse_unsupported(kind())
+    except HeadRolesError as error:
+        return Row(name, why_not=_short(error))
+    except Exception as error:
+        return Row(name, why_not=f"no configuration: {_short(error)}")
+    try:
+        config = make_config(kind, len(tokenizer))
         torch.manual_seed(0)
         model = transformers.AutoModel.from_config(config, attn_implementation="eager").eval()
     except Exception as error:
@@ -171,7 +189,7 @@ def _largest_difference(model: PreTrainedModel, reader: Any) -> float:
     encoder = encoder_of(model)
     with torch.no_grad():
         theirs = encoder(**inputs, output_attentions=True).attentions
-    if model.config.model_type == "squeezebert":  # it returns what goes into the softmax
+    if model.config.model_type in _SCORES:
         theirs = [one.softmax(-1) for one in theirs]
     real = mask[:, None, :, None].bool()
     pairs = zip(ours, theirs, strict=True)

@@ -95,6 +95,11 @@ class Family:
     """Whether its attention module cannot do without heads, nor with queries of low rank."""
     returns: bool = False
     """Whether it has no attention interface and is read by the attentions that it returns."""
+    returns_scores: bool = False
+    """Whether what it returns as attentions goes into the softmax, and does not come out of it."""
+    convolutions: tuple[str, ...] = ()
+    """Modules of a layer that have to be given, or put out, zeros in the place of padding, so
+    that the attention of a sequence does not depend on the batch that it stands in."""
 
     @property
     def read_through(self) -> str:
@@ -204,6 +209,15 @@ FAMILIES = {
     "squeezebert": Family("SqueezeBERT", paths=None, dropout="encoder.layers.{}.attention.dropout"),
     "luke": Family("LUKE", has_own_forward=True, dropout=f"{_SELF}.dropout"),
     "xmod": Family("X-MOD", note="its language is default_language of its configuration"),
+    "convbert": Family(
+        "ConvBERT",
+        paths=None,
+        dropout=f"{_SELF}.dropout",
+        note="half of what a layer puts out comes from convolutions, which have no attention",
+        convolutions=(f"{_SELF}.key_conv_attn_layer", f"{_SELF}.conv_out_layer"),
+    ),
+    "fsmt": Family("FSMT", paths=None, note=_HALF, returns=True),
+    "prophetnet": Family("ProphetNet", paths=None, note=_HALF, returns=True, returns_scores=True),
 }
 """Families that the tests check, by ``model_type``."""
 
@@ -222,7 +236,6 @@ REFUSED = {
     "nystromformer": "its approximated attention never forms the weights of a whole row",
     "yoso": "its sampled attention never forms the weights of a whole row",
     "mra": "its approximated attention never forms the weights of a whole row",
-    "convbert": "its convolutions mix padding into the words, so scores would depend on the batch",
     "canine": "its deep layers attend between groups of four characters, not between word pieces",
     "encoder-decoder": "it is put together from two models; save its encoder alone, with "
     "model.encoder.save_pretrained, and give that",
@@ -277,19 +290,15 @@ def is_encoder_decoder(config: PreTrainedConfig) -> bool:
 
 
 def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
-    """The encoder of a model: below any task head, and without the decoder of an encoder-decoder.
-
-    Raises ModelSupportError for an encoder that is no model of transformers by itself.
-    """
+    """The encoder of a model, below any task head and without a decoder beside it."""
     base = cast("PreTrainedModel", model.base_model)
     if not is_encoder_decoder(model.config):
         return base
-    encoder = base.get_encoder()
+    encoder: Any = base.get_encoder()
     if getattr(encoder, "config", None) is None:
-        raise ModelSupportError(
-            f"the encoder of {model.config.model_type} is part of its encoder-decoder and cannot "
-            "be run as a model by itself; headroles reads the encoders of t5, bart and others"
-        )
+        from headroles.models.halves import EncoderHalf
+
+        encoder = EncoderHalf(model.config, encoder)
     return cast("PreTrainedModel", encoder)
 
 
@@ -313,12 +322,15 @@ def is_decoder_only(config: PreTrainedConfig) -> bool:
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        MODEL_FOR_PRETRAINING_MAPPING_NAMES,
     )
 
+    pretrained = str(MODEL_FOR_PRETRAINING_MAPPING_NAMES.get(model_type, ""))
+    generates = model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     return (
         model_type not in FAMILIES
         and not is_encoder_decoder(config)
-        and model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        and (generates or pretrained.endswith("ForCausalLM"))
         and model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
     )
 
@@ -344,7 +356,12 @@ def find_at(find: Callable[[str], _Found], path: str, family: Family) -> _Found:
 def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, ...]:
     """How far the attention of each layer reaches to either side; None where it has no bounds."""
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * n_layers
-    return tuple(config.sliding_window if kind == "sliding_attention" else None for kind in kinds)
+    differ = getattr(config, "is_heterogeneous", False)
+    own = config.per_layer_config if differ else [config] * n_layers
+    return tuple(
+        one.sliding_window if kind == "sliding_attention" else None
+        for kind, one in zip(kinds, own, strict=True)
+    )
 
 
 def longest_input(base_model: nn.Module, config: PreTrainedConfig) -> int | None:

@@ -91,12 +91,41 @@ def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
     before = base.config._attn_implementation
     AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
     base.config._attn_implementation = INTERFACE_NAME  # only masks are made by it
+    handles += _convolve_without_padding(base, family)
     try:
         yield
     finally:
         base.config._attn_implementation = before
         for handle in handles:
             handle.remove()
+
+
+def _convolve_without_padding(base: PreTrainedModel, family: Family) -> list[Any]:
+    """Put zeros where padding meets convolutions, which fill up a sequence by itself with zeros."""
+    paths = [
+        path.format(n) for path in family.convolutions for n in range(base.config.num_hidden_layers)
+    ]
+    masks: list[Tensor] = []
+
+    def keep_mask(module: nn.Module, given: Any, named: dict[str, Any]) -> None:
+        masks[:] = [named["attention_mask"].bool()[:, :, None]]
+
+    def clear_input(module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (given[0] * masks[0].mT, *given[1:])
+
+    def clear_output(module: nn.Module, given: Any, output: Tensor) -> Tensor:
+        return output * masks[0]
+
+    handles = [base.register_forward_pre_hook(keep_mask, with_kwargs=True)] if paths else []
+    for path in paths:
+        module = base.get_submodule(path)
+        is_linear = isinstance(module, nn.Linear)  # what it puts out is convolved, without weights
+        handles.append(
+            module.register_forward_hook(clear_output)
+            if is_linear
+            else module.register_forward_pre_hook(clear_input)
+        )
+    return handles
 
 
 def _mask_of_padding(
@@ -156,6 +185,9 @@ def _attend_and_report(
         scaling = query.shape[-1] ** -0.5
     groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
     weights = torch.matmul(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
+    cap = kwargs.get("softcap")
+    if cap is not None:
+        weights.div_(cap).tanh_().mul_(cap)
     if kwargs.get("position_bias") is not None:
         weights.add_(kwargs["position_bias"])
     if attention_mask is not None:

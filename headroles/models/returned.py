@@ -8,9 +8,10 @@ returns, a batch at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -46,6 +47,8 @@ class ReturnedAttention:
     model: PreTrainedModel
     places: tuple[_Place, ...]
     asked: dict[str, bool]
+    weights_of: Callable[[Tensor], Tensor]
+    """Weights in float32, from what is returned."""
 
     @property
     def is_at_once(self) -> bool:
@@ -60,7 +63,7 @@ class ReturnedAttention:
             return
         try:
             for weights in _returned(self.model, inputs):
-                this_pass.take(weights.float())
+                this_pass.take(self.weights_of(weights))
         except LastLayerRead:
             pass
 
@@ -78,24 +81,31 @@ def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Return
             base.set_attn_implementation("eager")
             stack.callback(base.set_attn_implementation, before)
         trial = _trial_inputs(base)
-        expected, places = _try_out(base, trial, family)
+        returned, places = _try_out(base, trial, family)
+        weights_of = _weights_of(family)
+        expected = [weights_of(one) for one in returned]
         _refuse_other_rows(expected, trial["attention_mask"], family)
         _refuse_dependence_on_padding(base, expected, trial, family)
         hooks = stack.enter_context(ExitStack())
         for place in dict.fromkeys(places):
-            hooks.callback(place.module.register_forward_hook(_reporting(place.index)).remove)
-        found = _first_that_reads(base, places, trial, expected)
+            report = _reporting(place.index, weights_of)
+            hooks.callback(place.module.register_forward_hook(report).remove)
+        found = _first_that_reads(base, places, trial, expected, weights_of)
         if found.is_at_once:
             hooks.close()
         yield found
 
 
 def _first_that_reads(
-    base: PreTrainedModel, places: tuple[_Place, ...], trial: Inputs, expected: list[Tensor]
+    base: PreTrainedModel,
+    places: tuple[_Place, ...],
+    trial: Inputs,
+    expected: list[Tensor],
+    weights_of: Callable[[Tensor], Tensor],
 ) -> ReturnedAttention:
     """Layer by layer where that gives what the model returns, best without keeping anything."""
     for asked in ({}, _ASKED) if places else ():
-        found = ReturnedAttention(base, places, asked)
+        found = ReturnedAttention(base, places, asked, weights_of)
         layers: list[Tensor] = []
 
         def keep(layer: int, weights: Tensor, layers: list[Tensor] = layers) -> None:
@@ -107,7 +117,7 @@ def _first_that_reads(
             continue
         if len(layers) == len(expected) and all(map(torch.equal, layers, expected)):
             return found
-    return ReturnedAttention(base, (), _ASKED)
+    return ReturnedAttention(base, (), _ASKED, weights_of)
 
 
 def _trial_inputs(base: PreTrainedModel) -> dict[str, Tensor]:
@@ -160,13 +170,20 @@ def _try_out(
         )
     found = [seen.get(id(one)) for one in weights]
     places = () if None in found else tuple(place for place in found if place is not None)
-    return [one.detach().float() for one in weights], places
+    return [one.detach() for one in weights], places
 
 
-def _reporting(index: int | None) -> Any:
+def _weights_of(family: Family) -> Callable[[Tensor], Tensor]:
+    """How weights in float32 are made of what a family returns."""
+    if family.returns_scores:
+        return partial(torch.softmax, dim=-1, dtype=torch.float32)
+    return Tensor.float
+
+
+def _reporting(index: int | None, weights_of: Callable[[Tensor], Tensor]) -> Any:
     def report(module: nn.Module, inputs: Any, output: Any) -> Any:
         weights = output if index is None else output[index]
-        if not isinstance(weights, Tensor) or not report_weights(weights.float()):
+        if not isinstance(weights, Tensor) or not report_weights(weights_of(weights)):
             return None
         nothing = weights.new_empty(0)
         if index is None:
@@ -211,10 +228,11 @@ def _refuse_dependence_on_padding(
     """Raise ModelSupportError where a sequence has other weights beside a longer one."""
     length = int(trial["attention_mask"][1].sum())
     alone = _returned(base, {name: values[1:, :length] for name, values in trial.items()})
+    weights_of = _weights_of(family)
     for layer, (weights, own) in enumerate(zip(layers, alone, strict=True)):
         together = weights[1:, :, :length, :length]
         tolerance = _TOLERANCE.get(base.dtype, _COARSE)
-        if not torch.allclose(together, own.float(), rtol=0, atol=tolerance):
+        if not torch.allclose(together, weights_of(own), rtol=0, atol=tolerance):
             raise ModelSupportError(
                 f"{family.name}: the attention of layer {layer} depends on the padding of a "
                 "batch, so scores would depend on the neighbours of a sentence"

@@ -25,7 +25,7 @@ _COMMON: dict[str, Any] = {
 
 _ONLY_EAGER = (
     *("mpnet", "deberta", "deberta-v2", "roformer", "rembert", "megatron-bert", "splinter"),
-    *("xlm", "flaubert", "luke", "ibert", "squeezebert"),
+    *("xlm", "flaubert", "luke", "ibert", "squeezebert", "fsmt", "prophetnet", "convbert"),
 )
 
 _T5 = {
@@ -89,8 +89,30 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "squeezebert": ("SqueezeBert", {"embedding_size": 32}),
     "luke": ("Luke", {"entity_vocab_size": 10, "entity_emb_size": 8}),
     "xmod": ("Xmod", {"languages": ["en_XX", "de_DE"], "default_language": "en_XX"}),
+    "convbert": (
+        "ConvBert",
+        {"num_attention_heads": 2 * HEADS, "embedding_size": 32, "initializer_range": 0.2},
+    ),
+    "fsmt": ("FSMT", {**_BART, "src_vocab_size": 60, "tgt_vocab_size": 60}),
+    "prophetnet": (
+        "ProphetNet",
+        {
+            "num_hidden_layers": None,  # of which it has two
+            "init_std": 0.4,
+            "num_encoder_layers": LAYERS,
+            "num_encoder_attention_heads": HEADS,
+            "encoder_ffn_dim": 48,
+            "num_decoder_layers": 1,
+            "num_decoder_attention_heads": 2,
+            "decoder_ffn_dim": 16,
+        },
+    ),
 }
-HALVES = tuple(kind for kind, (_, options) in CONFIGS.items() if options in (_T5, _BART))
+HALVES = tuple(
+    kind
+    for kind, (name, _) in CONFIGS.items()
+    if getattr(getattr(hf, f"{name}Config"), "is_encoder_decoder", False)
+)
 """Encoders of encoder-decoders."""
 PROJECTED = tuple(kind for kind in CONFIGS if FAMILIES[kind].paths is not None)
 """Families whose projections are known."""
@@ -114,7 +136,8 @@ def make_model(
 
 def _make(kind: str, task: str, attention: str, seed: int) -> PreTrainedModel:
     name, options = CONFIGS[kind]
-    config = getattr(hf, f"{name}Config")(**{**_COMMON, **options})
+    sizes = {name: size for name, size in {**_COMMON, **options}.items() if size is not None}
+    config = getattr(hf, f"{name}Config")(**sizes)
     if kind in _ONLY_EAGER:
         attention = "eager"
     config._attn_implementation = attention

@@ -15,6 +15,9 @@ from transformers import (
     GPT2Config,
     GPT2Model,
     PreTrainedModel,
+    T5GemmaConfig,
+    T5GemmaModel,
+    T5GemmaModuleConfig,
 )
 
 from headroles.errors import ModelError, ModelSupportError
@@ -47,10 +50,27 @@ def capture(model: PreTrainedModel, inputs: dict[str, Tensor]) -> list[Tensor]:
 
 
 def expected_weights(model: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    """What transformers says the attention weights are; of SqueezeBERT it says the scores."""
-    found = encoder_of(model)(**inputs, output_attentions=True).attentions
-    is_scores = model.config.model_type == "squeezebert"
+    """What transformers says the attention weights are; of some families it says the scores.
+
+    The convolutions of ConvBERT see the padding, so each of its sequences is run by itself.
+    """
+    kind, encoder = model.config.model_type, encoder_of(model)
+    if kind == "convbert":
+        return _expected_one_by_one(encoder, inputs)
+    found = encoder(**inputs, output_attentions=True).attentions
+    is_scores = kind in ("squeezebert", "prophetnet")
     return tuple(one.softmax(-1) for one in found) if is_scores else found
+
+
+def _expected_one_by_one(encoder: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    longest = max(LENGTHS)
+    expected = tuple(torch.zeros(2, HEADS, longest, longest) for _ in range(LAYERS))
+    for row, length in enumerate(LENGTHS):
+        alone = {name: one[row : row + 1, :length] for name, one in inputs.items()}
+        found = encoder(**alone, output_attentions=True).attentions
+        for full, own in zip(expected, found, strict=True):
+            full[row, :, :length, :length] = own[0]
+    return expected
 
 
 def hooks(model: PreTrainedModel) -> int:
@@ -137,6 +157,21 @@ class TestEveryFamily:
         for weights in capture(model, make_inputs()):
             assert weights.dtype == torch.float32
             assert weights[0].sum(-1) == pytest.approx(1, abs=tolerance())
+
+
+def test_scores_that_are_capped_are_read_as_such() -> None:
+    part = {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "head_dim": 8}
+    part |= {"hidden_size": 32, "intermediate_size": 48, "vocab_size": 60, "pad_token_id": 0}
+    part |= {"num_key_value_heads": 2, "attn_logit_softcapping": 0.5, "layer_types": None}
+    config = T5GemmaConfig(encoder=T5GemmaModuleConfig(**part), decoder=part, vocab_size=60)
+    config._attn_implementation = "eager"
+    model = T5GemmaModel(config).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    with torch.no_grad():
+        expected = expected_weights(model, make_inputs())
+    for ours, theirs in zip(capture(model, make_inputs()), expected, strict=True):
+        assert_same_sums(ours[0], theirs[0])
 
 
 def test_training_mode_is_refused(bert: PreTrainedModel) -> None:

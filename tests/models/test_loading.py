@@ -24,8 +24,6 @@ from transformers import (
     BigBirdConfig,
     BigBirdPegasusConfig,
     CanineConfig,
-    FSMTConfig,
-    FSMTModel,
     GPT2Config,
     LEDConfig,
     LlamaConfig,
@@ -568,12 +566,17 @@ class TestEncodersOfEncoderDecoders:
         ):
             read_model(str(tmp_path), ModelOptions(), ENCODER)
 
-    def test_an_encoder_that_is_no_model_is_refused(self) -> None:
-        sizes = {"d_model": 8, "encoder_attention_heads": 2, "decoder_attention_heads": 2}
-        sizes |= {"encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 8}
-        config = FSMTConfig(langs=["en", "de"], src_vocab_size=60, tgt_vocab_size=60, **sizes)
-        with pytest.raises(ModelSupportError, match="encoder of fsmt is part of its encoder-dec"):
-            encoder_of(FSMTModel(config))
+    def test_an_encoder_that_is_no_model_by_itself_is_made_one(self, tmp_path: Path) -> None:
+        whole = make_whole("fsmt")
+        whole.encoder.embed_tokens = torch.nn.Embedding(128, 32)
+        whole.config.src_vocab_size = 128
+        whole.save_pretrained(tmp_path)
+        options = ModelOptions(tokenizer=make_tokenizer())
+        loaded, folder = (load_encoder(one, options) for one in (whole, str(tmp_path)))
+        assert loaded.description["weights_sha256"] == folder.description["weights_sha256"]
+        assert not folder.model.training
+        assert not any("decoder" in name for name, _ in folder.model.named_parameters())
+        assert encoder_of(folder.model) is folder.model
 
     def test_decoders_that_were_taken_out_are_refused(self) -> None:
         bart, t5 = make_whole("bart"), make_whole("t5")

@@ -16,9 +16,10 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutput
 
 from headroles.errors import ModelSupportError
-from headroles.models import open_reader
+from headroles.models import encoder_of, open_reader
+from tests.models import families
 from tests.models.families import make_model
-from tests.models.test_attention import hooks, make_inputs
+from tests.models.test_attention import LENGTHS, capture, hooks, make_inputs
 
 LAYERS, HEADS, WIDTH = 3, 2, 8
 
@@ -104,6 +105,43 @@ def test_own_code_is_read_as_it_says(kind: str, way: str) -> None:
     assert [layer for layer, _ in layers] == list(range(LAYERS))
     for (_, ours), theirs in zip(layers, expected, strict=True):
         assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "key"),
+    [
+        ("xlm", "attentions.{}.q_lin", "attentions.{}.k_lin"),
+        ("flaubert", "attentions.{}.q_lin", "attentions.{}.k_lin"),
+        ("fsmt", "encoder.layers.{}.self_attn.q_proj", "encoder.layers.{}.self_attn.k_proj"),
+        ("prophetnet", "layers.{}.self_attn.query_proj", "layers.{}.self_attn.key_proj"),
+    ],
+)
+def test_weights_are_the_softmax_of_products_of_queries_and_keys(
+    kind: str, query: str, key: str
+) -> None:
+    """Computed anew from the hidden states and the projections of each layer."""
+    model, inputs, states = encoder_of(make_model(kind)), make_inputs(), []
+    projections = [
+        [model.get_submodule(path.format(layer)) for path in (query, key)]
+        for layer in range(families.LAYERS)
+    ]
+    for queries, _ in projections:
+        queries.register_forward_pre_hook(lambda _, given: states.append(given[0]))
+    with torch.no_grad():
+        model(**inputs)
+    for layer, weights in enumerate(capture(model, inputs)):
+        hidden = states[layer].transpose(0, 1) if kind == "fsmt" else states[layer]
+        products = [
+            (hidden @ linear.weight.T + linear.bias).view(2, -1, families.HEADS, 8).transpose(1, 2)
+            for linear in projections[layer]
+        ]
+        scores = products[0] @ products[1].mT / 8**0.5
+        padding = inputs["attention_mask"][:, None, None] == 0
+        expected = scores.masked_fill(padding, -torch.inf).softmax(-1)
+        for row, length in enumerate(LENGTHS):
+            torch.testing.assert_close(
+                weights[row, :, :length], expected[row, :, :length], rtol=0, atol=1e-5
+            )
 
 
 def test_one_layer_at_a_time_is_kept() -> None:
