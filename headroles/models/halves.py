@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 
-class EncoderHalf(PreTrainedModel):
+class EncoderHalf(PreTrainedModel):  # type: ignore[no-untyped-call]
     """The encoder of an encoder-decoder that has no configuration of its own (FSMT)."""
 
     def __init__(self, config: PreTrainedConfig, encoder: nn.Module) -> None:
