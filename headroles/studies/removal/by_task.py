@@ -36,7 +36,7 @@ class TaskDrops(Result):
     set, less the mean of the same over the other tasks: how much more this removal matters here
     than elsewhere, whatever a task loses on the whole. Both kinds of p-values are corrected over
     removals and tasks, each measure by itself. ``answer`` is worse, better or undecided;
-    ``deviates`` more, less or undecided.
+    ``deviates`` more, less or undecided; ``note`` what to know of the test behind ``answer``.
     """
 
     kind: ClassVar[str] = "task drops"

@@ -20,6 +20,7 @@ from headroles.testing import (
     TestOptions,
     answers,
     find_intervals,
+    find_notes,
     find_p_values,
     size_of,
 )
@@ -31,6 +32,7 @@ COMPARED = (
     "p_value",
     "p_adjusted",
     "answer",
+    "note",
 )
 COLUMNS = (
     "order",
@@ -67,7 +69,7 @@ def make_table(
         others = (frame["order"] != options.against).to_numpy()
         compared = _compared(points, found[measure], own, measure, options)
         for name, column in compared.items():
-            frame[name] = NOT_COMPARED if name == "answer" else np.nan
+            frame[name] = NOT_COMPARED if name in ("answer", "note") else np.nan
             frame.loc[others, name] = column
         frames.append(frame)
     return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
@@ -122,6 +124,7 @@ def _compared(
         tested.single,
         tested.adjusted,
         answers(tested.shows(options.alpha), is_worse, (WORSE, BETTER)),
+        find_notes(tests),
     )
     return dict(zip(COMPARED, columns, strict=True))
 

@@ -45,7 +45,7 @@ class PruningCurves(OutcomesResult):
     ``difference`` is the value less that of the order ``against`` which all were compared, with its
     interval and p-value (paired by example, both over examples and over draws); p-values are
     corrected over orders and shares, each measure by itself. ``answer`` is better, worse or
-    undecided.
+    undecided, ``note`` what to know of the test.
 
     ``outcomes`` are the losses and predictions (examples, settings), the first setting the whole
     model; ``targets`` (examples,) what was to be said. ``points`` tell which setting is which.

@@ -30,6 +30,7 @@ from headroles.testing import (
     TestOptions,
     answers,
     find_intervals,
+    find_notes,
     find_p_values,
     size_of,
 )
@@ -55,6 +56,7 @@ COLUMNS = (
     "p_deviation",
     "p_deviation_adjusted",
     "deviates",
+    "note",
 )
 
 
@@ -144,6 +146,8 @@ def _of_task(
     limits = find_intervals(drops, TestOptions(alpha=options.alpha))
     # Where all that there was is lost, nothing varies around the ratio, which has no error then.
     low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
+    # A share is lost if anything is: the difference is tested, which has an error then too.
+    changes = Hypotheses.of(worse_by(values[:, 1:] - values[:, :1], measure), 0.0, size=size)
     columns: dict[str, Any] = {
         "set": [kind for kind, _ in removals],
         "removed": [removed for _, removed in removals],
@@ -155,9 +159,8 @@ def _of_task(
         "relative_drop": drops.moments.mean,
         "ci_low": low,
         "ci_high": high,
+        "note": find_notes(changes),
     }
-    # A share is lost if anything is: the difference is tested, which has an error then too.
-    changes = Hypotheses.of(worse_by(values[:, 1:] - values[:, :1], measure), 0.0, size=size)
     return _Task(pd.DataFrame(columns), drops, changes)
 
 

@@ -52,6 +52,7 @@ def test_relative_drops(found: TaskDrops, ablations: list[Ablations]) -> None:
                 row.loss_change / whole["loss"]
             )
             assert own.loc[row.removed, "p_value"] == pytest.approx(row.p_value)
+            assert own.loc[row.removed, "note"] == row.note
         accuracies = rows_of(found, name, "accuracy")["relative_drop"].to_numpy()
         changes = one.frame["accuracy_change"].to_numpy()
         assert accuracies == pytest.approx(-changes / whole["accuracy"])
@@ -119,6 +120,20 @@ def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
     expected = stats.ttest_1samp([0, 0, 1, 1, 1, 1, 1, 1], 0).pvalue
     assert own["p_value"] == pytest.approx(expected)
     assert own["answer"] == "worse"
+
+
+def test_notes_say_that_nothing_varies(ablations: list[Ablations]) -> None:
+    """A removal that changes no loss has no p-value."""
+    still = []
+    for one in ablations:
+        losses = one.outcomes.losses.copy()
+        losses[:, 1] = losses[:, 0]
+        still.append(replace(one, outcomes=replace(one.outcomes, losses=losses)))
+    found = compare_tasks(still, NAMES, correction="none").frame
+    losses = found[found["measure"] == "loss"]
+    is_first = losses["removed"] == ablations[0].frame["removed"].iloc[0]
+    assert losses["p_value"].isna().equals(is_first)
+    assert losses["note"].str.startswith("degenerate").equals(is_first)
 
 
 def test_wide_keeps_every_removal(found: TaskDrops) -> None:
