@@ -15,6 +15,9 @@ from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.studies.removal import PruneOptions, PruningCurves, find_pruning_curves
+from headroles.studies.removal.curve_options import CurveOptions
+from headroles.studies.removal.curve_points import Point, Points
+from headroles.studies.removal.curve_table import make_table
 from headroles.studies.removal.measures import measured, unit_values
 from headroles.studies.removal.orders import choose_heads, present_heads, without
 from headroles.studies.stored import load_table
@@ -162,6 +165,17 @@ def test_the_mean_over_shares(found: PruningCurves) -> None:
     assert mean["value"] == pytest.approx(rows[rows["share"].notna()]["value"].mean())
     assert mean["n_removed"] == -1
     assert found.overall("accuracy")["share"].isna().all()
+
+
+def test_notes_say_that_nothing_varies() -> None:
+    """An order without which no loss differs from that of the other has no p-value."""
+    orders = ["middle", "random"]
+    points = Points(tuple(Point(one, 0.5, 0, ((0, 0),), 1) for one in orders), ((), ((0, 0),)))
+    losses = np.random.default_rng(0).random((30, 2))
+    options = CurveOptions(orders=orders, shares=[0.5], draws=1, against="random")
+    frame = make_table(points, Outcomes(losses, losses), np.zeros(30), [], options)
+    assert frame["p_value"].isna().all()
+    assert frame["note"].str.startswith("degenerate").tolist() == [True, False]
 
 
 def test_corrected_over_orders_and_shares(found: PruningCurves) -> None:
