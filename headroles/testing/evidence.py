@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles import inference
-from headroles.inference import CORRECTIONS, Alternative, RunningBets, Sample
+from headroles.inference import CORRECTIONS, Alternative, Sample
 from headroles.testing.catalogue import TESTS, Found, T
 from headroles.testing.hypotheses import FloatArray, Hypotheses, IntArray
 from headroles.testing.options import MAX_T, CorrectionOptions, ResamplingOptions, TestOptions
@@ -86,17 +86,11 @@ def find_replicated(
     """
     log_e = np.array([one.betting.test("greater").log_e for one in parts])
     combined = inference.partial_conjunction(log_e, at_least, independent)
-    return _of_bets(combined, parts[0].families, options)
+    return of_bets(combined, parts[0].families, options)
 
 
-def bets_so_far(
-    bets: RunningBets, families: IntArray, options: CorrectionOptions, alternative: Alternative
-) -> PValues:
-    """p-values by betting on values of which more may come."""
-    return _of_bets(bets.test(alternative).log_e, families, options)
-
-
-def _of_bets(log_e: FloatArray, families: IntArray, options: CorrectionOptions) -> PValues:
+def of_bets(log_e: FloatArray, families: IntArray, options: CorrectionOptions) -> PValues:
+    """p-values from the logarithm of the evidence (T,) of bets, of which more may follow."""
     single = np.exp(-np.maximum(log_e, 0))
     adjusted = _adjust(single, families, options)
     return PValues(log_e, single, adjusted, np.sign(log_e), np.full(len(log_e), np.nan))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from headroles.inference import Bounds, RunningBets, Sample
 from headroles.testing.answers import answer
-from headroles.testing.evidence import bets_so_far
+from headroles.testing.evidence import of_bets
 from headroles.testing.hypotheses import FloatArray, IntArray, families_of
 from headroles.testing.options import LevelOptions
 
@@ -45,7 +45,7 @@ class RunningAnswers:
     def look(self) -> NDArray[np.str_]:
         """The answers (T,) so far."""
         above, below = (
-            bets_so_far(self._bets, self._families, self._options, side)
+            of_bets(self._bets.test(side).log_e, self._families, self._options)
             for side in ("greater", "less")
         )
         return answer(above, below, self._options.alpha)

@@ -26,7 +26,6 @@ from headroles.studies.removal.measures import (
 from headroles.tasks.outcomes import FloatArray
 from headroles.testing import (
     Hypotheses,
-    PValues,
     TestOptions,
     answers,
     find_intervals,
@@ -75,9 +74,10 @@ def make_table(
             for one, name in zip(ablations, names, strict=True)
         ]
         frame = pd.concat([one.frame for one in tasks], ignore_index=True).assign(measure=measure)
-        changed = _tested(Hypotheses.joined([one.changes for one in tasks]), options)
+        changes = Hypotheses.joined([one.changes for one in tasks])
+        changed = find_p_values(changes, options, "two-sided")
         deviating = _deviations([one.drops for one in tasks], removals)
-        deviated = _tested(deviating, options)
+        deviated = find_p_values(deviating, options, "two-sided")
         limits = find_intervals(deviating, TestOptions(alpha=options.alpha))
         frame = frame.assign(
             p_value=changed.single,
@@ -93,10 +93,6 @@ def make_table(
         at = frame["removed"].map({name: k for k, name in enumerate(frame["removed"].unique())})
         frames.append(frame.iloc[np.argsort(at.to_numpy(), kind="stable")])
     return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
-
-
-def _tested(hypotheses: Hypotheses, options: TaskDropOptions) -> PValues:
-    return find_p_values(hypotheses, options, "two-sided")
 
 
 def measures_of(
