@@ -4,11 +4,13 @@ from .corpus import read_conllu as read_conllu
 from .corpus import read_pairs as read_pairs
 from .corpus import read_text as read_text
 from .errors import HeadRolesError as HeadRolesError
+from .models import SavedAttention as SavedAttention
 from .models import load_model as load_model
 from .roles import Role as Role
 from .sample import demo_model as demo_model
 from .sample import sample_treebank as sample_treebank
 from .scoring import HeadScores as HeadScores
+from .scoring import score_attention as score_attention
 from .scoring import score_heads as score_heads
 from .studies import BestHeads as BestHeads
 from .studies import Classification as Classification

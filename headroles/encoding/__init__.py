@@ -1,5 +1,6 @@
 """Examples -> word pieces, with what each of them is: special, of which segment, of which word."""
 
+from headroles.encoding.aligned import AlignedEncoder, Alignment
 from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray, pad
 from headroles.encoding.encoder import NO_PIECES, TOO_LONG, ExampleEncoder
 
@@ -7,6 +8,8 @@ __all__ = [
     "NO_PIECES",
     "SPECIAL",
     "TOO_LONG",
+    "AlignedEncoder",
+    "Alignment",
     "EncodedExample",
     "ExampleEncoder",
     "IntArray",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 TOO_LONG = "examples longer than the model takes"
 NO_PIECES = "examples without word pieces"
+
+
+class Cut(NamedTuple):
+    """Word pieces of one example; ``words`` are counted from 0 in each segment."""
+
+    input_ids: IntArray
+    token_type_ids: IntArray | None
+    segments: IntArray
+    words: IntArray
 
 
 class ExampleEncoder:
@@ -64,6 +73,35 @@ class ExampleEncoder:
         self, examples: list[Example], skipped: Skipped
     ) -> Iterator[EncodedExample | None]:
         """Encode examples of one and the same number of sentences."""
+        for example, cut in zip(examples, self._cut(examples), strict=True):
+            input_ids, type_ids, segments, word_ids = cut
+            if len(input_ids) > self._max_tokens:
+                skipped[TOO_LONG] += 1
+                yield None
+                continue
+            if (segments == SPECIAL).all():
+                skipped[NO_PIECES] += 1
+                yield None
+                continue
+            starts, sizes = _spans(example, segments, word_ids)
+            words_of = _number_words(example, segments, word_ids)
+            self._count(input_ids, words_of, sizes)
+            yield EncodedExample(
+                id=example.id,
+                document=example.document,
+                input_ids=input_ids,
+                token_type_ids=type_ids,
+                segments=segments,
+                words=words_of,
+                starts=starts,
+                sizes=sizes,
+                governors=_all_governors(example),
+                relations=sum((sentence.relations for sentence in example.sentences), ()),
+                sentences=example.sentences,
+            )
+
+    def _cut(self, examples: list[Example]) -> Iterator[Cut]:
+        """Cut examples of one and the same number of sentences."""
         if not examples:
             return
         columns = zip(*(example.sentences for example in examples), strict=True)
@@ -78,33 +116,12 @@ class ExampleEncoder:
             verbose=False,
         )
         type_ids = batch.get("token_type_ids")
-        for k, example in enumerate(examples):
-            input_ids = np.asarray(batch["input_ids"][k], dtype=np.int64)
-            if len(input_ids) > self._max_tokens:
-                skipped[TOO_LONG] += 1
-                yield None
-                continue
-            segments = _as_array(batch.sequence_ids(k), SPECIAL)
-            if (segments == SPECIAL).all():
-                skipped[NO_PIECES] += 1
-                yield None
-                continue
-            word_ids = _as_array(batch.word_ids(k), -1)
-            starts, sizes = _spans(example, segments, word_ids)
-            words_of = _number_words(example, segments, word_ids)
-            self._count(input_ids, words_of, sizes)
-            yield EncodedExample(
-                id=example.id,
-                document=example.document,
-                input_ids=input_ids,
-                token_type_ids=None if type_ids is None else np.asarray(type_ids[k], np.int64),
-                segments=segments,
-                words=words_of,
-                starts=starts,
-                sizes=sizes,
-                governors=_all_governors(example),
-                relations=sum((sentence.relations for sentence in example.sentences), ()),
-                sentences=example.sentences,
+        for k in range(len(examples)):
+            yield Cut(
+                np.asarray(batch["input_ids"][k], dtype=np.int64),
+                None if type_ids is None else np.asarray(type_ids[k], np.int64),
+                _as_array(batch.sequence_ids(k), SPECIAL),
+                _as_array(batch.word_ids(k), -1),
             )
 
     def _count(self, input_ids: IntArray, words_of: IntArray, sizes: IntArray) -> None:

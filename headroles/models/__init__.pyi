@@ -6,6 +6,7 @@ from .families import FAMILIES as FAMILIES
 from .families import REFUSED as REFUSED
 from .families import Family as Family
 from .families import encoder_of as encoder_of
+from .loading import Attending as Attending
 from .loading import (
     LoadedEncoder as LoadedEncoder,
 )
@@ -24,4 +25,6 @@ from .measures import NORMS as NORMS
 from .measures import WEIGHTS as WEIGHTS
 from .norms import NormReader as NormReader
 from .options import ModelOptions as ModelOptions
+from .own import OWN as OWN
+from .saved import SavedAttention as SavedAttention
 from .weights import load_config as load_config

@@ -6,7 +6,7 @@ layer, the pooler and a task head take no part in any attention weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +30,7 @@ from headroles.models.families import (
 from headroles.models.kept_heads import Head, kept_heads, pruned_heads
 from headroles.models.measures import WEIGHTS
 from headroles.models.norms import NormReader
+from headroles.models.own import OwnAttention, lacks_weights
 from headroles.models.projections import find_projections
 from headroles.models.reporting import (
     OnLayer,
@@ -51,7 +52,7 @@ class AttentionReader:
     Made by `open_reader`; usable until that context ends.
     """
 
-    model: PreTrainedModel
+    model: PreTrainedModel | OwnAttention
     family: Family
     n_layers: int
     n_heads: int
@@ -66,17 +67,20 @@ class AttentionReader:
     norms: NormReader | None = None
     """Where norms are read instead of weights."""
 
-    def read(self, inputs: Mapping[str, Tensor], on_layer: OnLayer) -> None:
+    def read(
+        self, inputs: Mapping[str, Tensor], on_layer: OnLayer, names: Sequence[str] = ()
+    ) -> None:
         """Run the encoder on one batch. ``on_layer`` must not keep the weights it is given.
 
-        Weights of heads that were removed from the model are 0.
+        Weights of heads that were removed from the model are 0. ``names`` are those of the
+        examples: attention of the user's own is found, and errors in it are told, by them.
         """
 
         def put(layer: int, weights: Tensor) -> None:
             measured = weights if self.norms is None else self.norms.norms(layer, weights)
             on_layer(layer, self._at_their_numbers(layer, measured))
 
-        self.run(inputs, Pass(put, self.n_layers))
+        self.run(inputs, Pass(put, self.n_layers, names=names))
 
     def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
         """Weights of all heads that there were, from those of the heads that are left."""
@@ -99,7 +103,9 @@ class AttentionReader:
 
 
 @contextmanager
-def open_reader(model: PreTrainedModel, measure: str = WEIGHTS) -> Iterator[AttentionReader]:
+def open_reader(
+    model: PreTrainedModel | OwnAttention, measure: str = WEIGHTS
+) -> Iterator[AttentionReader]:
     """Make the attention of ``model`` readable; leaves the model as it was found.
 
     With the ``measure`` ``"norms"`` what is handed over is that of `headroles.models.norms`.
@@ -112,6 +118,12 @@ def open_reader(model: PreTrainedModel, measure: str = WEIGHTS) -> Iterator[Atte
         ModelError: the model is in training mode, where dropout falsifies attention.
         ModelSupportError: the model is not an encoder, or its attention cannot be reached.
     """
+    if isinstance(model, OwnAttention):
+        if measure != WEIGHTS:
+            raise lacks_weights(model.source)
+        with torch.inference_mode():
+            yield _own_reader(model)
+        return
     if model.training:
         raise ModelError(
             "the model is in training mode, where attention weights have gone through dropout; "
@@ -156,6 +168,8 @@ def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
 
     Raises ModelSupportError for a family whose projections are not known.
     """
+    if isinstance(reader.model, OwnAttention):
+        raise lacks_weights(reader.model.source)
     with open_values(find_projections(reader.model, reader.family, reader.n_heads)) as values:
         yield NormReader(values)
 
@@ -203,6 +217,20 @@ def _make_reader(
         kept_heads(base.config, n_heads, n_layers),
         run,
         way,
+    )
+
+
+def _own_reader(own: OwnAttention) -> AttentionReader:
+    heads = tuple(range(own.n_heads))
+    return AttentionReader(
+        own,
+        Family("own attention", paths=None),
+        own.n_layers,
+        own.n_heads,
+        (None,) * own.n_layers,
+        (heads,) * own.n_layers,
+        own.run,
+        own.source,
     )
 
 

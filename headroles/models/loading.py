@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import torch
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder
 from headroles.errors import ModelError
 from headroles.models.devices import choose_device
 from headroles.models.families import encoder_of, longest_input, refuse_unsupported
 from headroles.models.options import ModelOptions
+from headroles.models.own import (
+    OWN,
+    OwnAttention,
+    OwnFunction,
+    function_attention,
+    lacks_weights,
+    name_of,
+)
+from headroles.models.saved import SavedAttention, saved_attention, stand_in_tokenizer
 from headroles.models.tokenizers import (
     doubts_about,
     fit_to_words,
@@ -40,22 +51,39 @@ _NOT_COMPUTED = (
 
 Model: TypeAlias = str | Path | PreTrainedModel
 """A folder, a hub id, or a loaded model in evaluation mode."""
+Attending: TypeAlias = Model | OwnFunction | SavedAttention
+"""A model, or attention of the user's own."""
 
 
 @dataclass(frozen=True)
 class LoadedEncoder:
     """An encoder that is ready to be scored. ``max_tokens`` counts special tokens too."""
 
-    model: PreTrainedModel
+    network: PreTrainedModel | OwnAttention
     tokenizer: PreTrainedTokenizerBase
     max_tokens: int
     takes_token_types: bool
     description: dict[str, Any]
+    alignment: Mapping[str, Alignment] | None = None
+    """Of word pieces that no tokenizer makes."""
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model itself. Raises ModelSupportError where there is attention alone."""
+        if isinstance(self.network, OwnAttention):
+            raise lacks_weights(self.network.source)
+        return self.network
+
+    def example_encoder(self) -> ExampleEncoder:
+        """What makes word pieces of examples."""
+        if self.alignment is not None:
+            return AlignedEncoder(self.alignment)
+        return ExampleEncoder(self.tokenizer, self.max_tokens, self.takes_token_types)
 
     @property
     def device(self) -> torch.device:
         """Where the inputs belong."""
-        return self.model.device
+        return self.network.device
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -73,7 +101,7 @@ class LoadedEncoder:
 
 
 def load_encoder(
-    model: Model, options: ModelOptions | None = None, head: str = ENCODER
+    model: Attending, options: ModelOptions | None = None, head: str = ENCODER
 ) -> LoadedEncoder:
     """A checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
 
@@ -81,7 +109,8 @@ def load_encoder(
     comes with what was trained on top of its encoder, and the tokenizer as it was trained with. A
     loaded model is used where it stands, in its own precision; a tokenizer must come with it
     unless it knows where it was loaded from. Weights are read from safetensors files only, and
-    code from the hub is run only with ``trust_remote_code``.
+    code from the hub is run only with ``trust_remote_code``. Of a function its attention of two
+    trial sentences is looked at; with it must come a tokenizer.
 
     Raises:
         ModelError: no such model, no safetensors weights, or weights missing or not finite.
@@ -90,6 +119,8 @@ def load_encoder(
         UsageError: a device that this machine does not have.
     """
     options = options or ModelOptions()
+    if is_own(model):
+        return _load_own(model, options, head)
     if isinstance(model, PreTrainedModel):
         name = model.config._name_or_path or type(model).__name__
         refuse_unsupported(model.config)
@@ -108,7 +139,7 @@ def load_encoder(
     encoder = encoder_of(network)
     limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
     return LoadedEncoder(
-        model=network,
+        network=network,
         tokenizer=tokenizer if head else fit_to_words(tokenizer),
         max_tokens=min(int(limit) for limit in limits if limit is not None),
         takes_token_types=_takes_token_types(network.config, tokenizer),
@@ -127,6 +158,55 @@ def load_encoder(
     )
 
 
+def is_own(model: Any) -> TypeGuard[OwnFunction | SavedAttention]:
+    """Whether this is attention of the user's own, and no model."""
+    return isinstance(model, SavedAttention) or (
+        callable(model) and not isinstance(model, PreTrainedModel)
+    )
+
+
+def _load_own(
+    given: OwnFunction | SavedAttention, options: ModelOptions, head: str
+) -> LoadedEncoder:
+    """Attention of the user's own in the place of an encoder."""
+    is_saved = isinstance(given, SavedAttention)
+    name = given.name if isinstance(given, SavedAttention) else name_of(given)
+    if head:
+        raise lacks_weights(name)
+    alignment = given.alignment if isinstance(given, SavedAttention) else None
+    by_words = alignment if isinstance(alignment, Mapping) else None
+    if by_words is not None:
+        tokenizer = stand_in_tokenizer()
+    else:
+        source = options.tokenizer or alignment or ""
+        tokenizer = fit_to_words(load_tokenizer(source, options))  # type: ignore[arg-type]
+    takes_types = by_words is None and "token_type_ids" in tokenizer.model_input_names
+    device = choose_device(options.device)
+    if isinstance(given, SavedAttention):
+        own = saved_attention(given, device)
+    else:
+        own = function_attention(given, tokenizer, takes_types, device)
+    return LoadedEncoder(
+        network=own,
+        tokenizer=tokenizer,
+        max_tokens=limit_of(tokenizer),
+        takes_token_types=takes_types,
+        description={
+            "model": name,
+            "revision": None,
+            "class": "saved attention" if is_saved else "function",
+            "model_type": OWN,
+            "dtype": "float32",
+            "weights_sha256": own.digest,
+            "config_sha256": None,
+            "tokenizer": tokenizer.name_or_path,
+            "tokenizer_class": type(tokenizer).__name__,
+            "warnings": [],
+        },
+        alignment=by_words,
+    )
+
+
 def load_whole(
     model: Model, options: ModelOptions
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -134,6 +214,8 @@ def load_whole(
 
     To be changed and written again; errors are those of `load_encoder`.
     """
+    if is_own(model):
+        raise lacks_weights("attention of your own")
     if isinstance(model, PreTrainedModel):
         refuse_unsupported(model.config)
         return model, load_tokenizer(options.tokenizer or model.config._name_or_path, options)

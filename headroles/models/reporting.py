@@ -7,7 +7,7 @@ weights go through is reported, or what they return (`models.returned`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -41,6 +41,8 @@ class Pass:
     on_layer: OnLayer
     n_layers: int | None
     layers_read: int = 0
+    names: Sequence[str] = ()
+    """Of the examples of the batch, where they matter."""
 
     @property
     def is_trial(self) -> bool:

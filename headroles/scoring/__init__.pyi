@@ -42,6 +42,7 @@ from .run_notes import describe_run as describe_run
 from .run_notes import facts_of_run as facts_of_run
 from .run_notes import model_name as model_name
 from .run_notes import warnings_of_run as warnings_of_run
+from .saved import score_attention as score_attention
 from .scores import HeadScores as HeadScores
 from .sharing import ALONE as ALONE
 from .sharing import Sharing as Sharing

@@ -122,6 +122,7 @@ class BlockScorer:
         self._reader.read(
             inputs,
             lambda layer, weights: layers.append(read_scores(weights, plans[reaches[layer]])),
+            [example.id for example in batch.examples],
         )
         return torch.stack(layers, dim=1)
 
@@ -178,5 +179,5 @@ def refuse_not_finite(
         row, layer = np.argwhere(~np.isfinite(read))[0, :2]
         raise ModelError(
             f"attention of layer {layer} is not finite for example {examples[row].id!r}; "
-            f"run the model in float32 (it ran in {encoder.model.dtype})"
+            f"run the model in float32 (it ran in {encoder.network.dtype})"
         )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus
-from headroles.encoding import TOO_LONG, ExampleEncoder
+from headroles.encoding import TOO_LONG
 from headroles.errors import CorpusError
-from headroles.models import AttentionReader, LoadedEncoder, Model, load_encoder, open_reader
+from headroles.models import Attending, AttentionReader, LoadedEncoder, load_encoder, open_reader
 from headroles.options import takes
 from headroles.passes import Budget, shown_in_notebooks
 from headroles.provenance import new_provenance
@@ -33,11 +33,12 @@ from headroles.wording import listed
 
 
 @takes(ScoreOptions)
-def score_heads(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScores:
+def score_heads(model: Attending, corpus: Corpus, options: ScoreOptions) -> HeadScores:
     """Score every head of an encoder on every role, over every example of a corpus.
 
     Args:
-        model: a folder, a hub id, or a loaded model in evaluation mode.
+        model: a folder, a hub id, or a loaded model in evaluation mode; or, with a ``tokenizer``, a
+            function from the pieces of a batch to attention, as in ``docs/own-attention.md``.
         corpus: from `read_conllu`, `read_text`, `read_pairs` or `make_corpus`; or the path of a
             treebank, or a list of spaCy's documents, of triples or of `Sentence`.
         options: keyword arguments, described below.
@@ -54,7 +55,7 @@ def score_heads(model: Model, corpus: Corpus, options: ScoreOptions) -> HeadScor
 
 
 def score(
-    model: Model, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+    model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
 ) -> HeadScores:
     """`score_heads` for callers that have their options together; `Sharing` is that of the run."""
     with open_scoring(model, corpus, options, sharing=sharing) as run:
@@ -75,7 +76,7 @@ def score_to_folder(
 
 @contextmanager
 def open_scoring(
-    model: Model,
+    model: Attending,
     corpus: Corpus,
     options: ScoreOptions,
     arrange: Callable[[PreparedCorpus], PreparedCorpus] = lambda corpus: corpus,
@@ -92,17 +93,17 @@ def open_scoring(
         relations = choose_relations(options, ready.scheme, ready.relations, ready)
         choose_roles(options, relations, SCORES[options.score], ready)
         encoder = load_encoder(model, options)
-        with open_reader(encoder.model, options.measure) as reader:
+        with open_reader(encoder.network, options.measure) as reader:
             yield ScoringRun(encoder, reader, ready, options, sharing)
 
 
-def assist(model: Model, options: ScoreOptions, sharing: Sharing) -> None:
+def assist(model: Attending, options: ScoreOptions, sharing: Sharing) -> None:
     """Score what is left to score in a run that another process opened, and leave the rest to it.
 
     Raises StorageError where this process would not score as that does.
     """
     encoder = load_encoder(model, options)
-    with sharing.find_prepared() as corpus, open_reader(encoder.model, options.measure) as reader:
+    with sharing.find_prepared() as corpus, open_reader(encoder.network, options.measure) as reader:
         ScoringRun(encoder, reader, corpus, options, sharing).assist()
 
 
@@ -130,7 +131,7 @@ class ScoringRun:
         budget = Budget.of(encoder.device, options.batch_tokens)
         self.batch_tokens = budget.tokens
         self._windows = WindowScorer(
-            ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types),
+            encoder.example_encoder(),
             BlockScorer(encoder, reader, self.roles, self.score, budget),
             options.precision == HALF,
             self._report,

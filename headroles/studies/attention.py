@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.corpus import Example
-from headroles.encoding import EncodedExample, ExampleEncoder
+from headroles.encoding import EncodedExample
 from headroles.errors import ModelError
-from headroles.models import WEIGHTS, LoadedEncoder, Model, load_encoder, open_reader
+from headroles.models import OWN, WEIGHTS, Attending, LoadedEncoder, load_encoder, open_reader
 from headroles.models.options import ModelOptions
 from headroles.options import takes
 from headroles.passes import Budget, ExampleBatch, passes_over
@@ -118,7 +118,12 @@ def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
     """The model that was scored. Raises ModelError for another one."""
     recorded = scores.provenance["model"]
     cure = "name the model that was scored with model (--model)"
-    model: Model = options.model
+    model: Attending | None = options.model
+    if model is None and recorded.get("model_type") == OWN:
+        raise ModelError(
+            f"{recorded['model']} that was scored is a {recorded['class']}, which results do not "
+            "keep; pass it again as model, with its tokenizer"
+        )
     if model is None:
         model, options = recorded["model"], _as_scored(recorded, options)
     try:
@@ -152,7 +157,7 @@ def _encode_again(
     encoder: LoadedEncoder,
 ) -> list[EncodedExample]:
     """The ``chosen`` examples in word pieces. Raises ModelError for others than were scored."""
-    pieces = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
+    pieces = encoder.example_encoder()
     encoded = pieces.encode([found[scores.ids[row]] for row in chosen], Counter())
     digests = [scores.digests[row] for row in chosen] if scores.digests else []
     if len(encoded) != len(chosen) or (digests and digests != [one.digest for one in encoded]):
@@ -168,7 +173,7 @@ def _read(
 ) -> Iterator[tuple[FloatArray, int | None]]:
     """Of each example the weights (N, N) of the head, and how far its layer reaches."""
     layer, place = head
-    with open_reader(encoder.model, measure) as reader:
+    with open_reader(encoder.network, measure) as reader:
 
         def read(batch: ExampleBatch) -> FloatArray:
             held: list[FloatArray] = []
@@ -177,7 +182,7 @@ def _read(
                 if number == layer:
                     held.append(weights[0, place].float().cpu().numpy().copy())
 
-            reader.read(batch.inputs, take)
+            reader.read(batch.inputs, take, [one.id for one in batch.examples])
             return held[0]
 
         passes = passes_over(encoded, encoder, Budget.of(encoder.device, asked=1))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
-from headroles.models import Model
+from headroles.models import Attending
 from headroles.options import takes
 from headroles.results import Shown, Summary, as_html, as_text, drawn, save_together
 from headroles.scoring import ALONE, HeadScores, Sharing, score
@@ -63,13 +63,13 @@ class Classification(Summary):
 
 
 @takes(ClassifyOptions)
-def classify_heads(model: Model, corpus: Corpus, options: ClassifyOptions) -> Classification:
+def classify_heads(model: Attending, corpus: Corpus, options: ClassifyOptions) -> Classification:
     """`score_heads`, then `assign_roles`; arguments, options and errors are theirs."""
     return classify(model, corpus, options)
 
 
 def classify(
-    model: Model, corpus: Corpus, options: ClassifyOptions, sharing: Sharing = ALONE
+    model: Attending, corpus: Corpus, options: ClassifyOptions, sharing: Sharing = ALONE
 ) -> Classification:
     """`classify_heads` for callers that have their options together; `sharing` is of scoring."""
     if options.tests.clusters == "document":  # refused before long work

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headroles.corpus import Corpus, PreparedCorpus, Sentence, make_examples
 from headroles.errors import UsageError
-from headroles.models import Model
+from headroles.models import Attending
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring import (
     ALONE,
@@ -53,7 +53,7 @@ class Stopping:
         return self.options.until_of != CORPUS and self.tests.clusters != "none"
 
     def score(
-        self, model: Model, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+        self, model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
     ) -> HeadScores:
         """The scores up to where it stopped."""
         self._refuse_offsets(options)
@@ -66,7 +66,7 @@ class Stopping:
 
     def score_to_folder(
         self,
-        model: Model,
+        model: Attending,
         corpus: Corpus,
         options: ScoreOptions,
         folder: Path,

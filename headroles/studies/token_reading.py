@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from torch import Tensor
 
 from headroles.corpus import MISSING, PreparedCorpus, Sentence
-from headroles.encoding import EncodedExample, ExampleEncoder
+from headroles.encoding import EncodedExample
 from headroles.models import AttentionReader, LoadedEncoder, NormReader, open_norms, open_reader
 from headroles.passes import Budget, ExampleBatch, passes_over
 from headroles.roles import Batch
@@ -79,7 +79,7 @@ class TokenReading:
 
     def _windows(self) -> Iterator[list[EncodedExample]]:
         encoder, done = self.encoder, 0
-        cut = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
+        cut = encoder.example_encoder()
         for window, examples in windows_of(self.corpus, self.options.pairing):
             encoded = cut.encode(examples, self.skipped)
             self.documents += [example.document for example in encoded]

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
-from headroles.encoding import ExampleEncoder
 from headroles.errors import CorpusError
 from headroles.models import LoadedEncoder
 from headroles.passes import Budget, ExampleBatch, Passes, passes_over
@@ -42,7 +41,7 @@ def read_sample(
     """
     with prepared(corpus or read_conllu(sample_treebank())) as ready:
         examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
-        encode = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
+        encode = encoder.example_encoder()
         encoded = encode.encode(examples, Counter())
         description = {**ready.describe(), "bundled": corpus is None}
     if len(encoded) < 2:

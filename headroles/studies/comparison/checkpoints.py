@@ -59,7 +59,7 @@ def score_checkpoints(
             encoder = load_encoder(model, options)
             (folder / name).mkdir()
             with (
-                open_reader(encoder.model, options.measure) as reader,
+                open_reader(encoder.network, options.measure) as reader,
                 progress(name) as on_progress,
             ):
                 shown = replace(options, on_progress=on_progress)
@@ -101,7 +101,7 @@ class _Shape:
     def of(cls, model: str, options: ScoreOptions) -> _Shape:
         """That of a model, which is loaded and checked for it."""
         loaded = load_encoder(model, options)
-        encoder = ExampleEncoder(loaded.tokenizer, loaded.max_tokens, loaded.takes_token_types)
+        encoder = loaded.example_encoder()
         with open_reader(loaded.model) as reader:
             return cls(
                 reader.n_layers,

@@ -1,0 +1,250 @@
+"""Attention that a function of the user computes, or that was saved: checked, read like a model's.
+
+Neither weights nor code of a model are known here, so everything else that needs them is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from headroles.errors import HeadRolesError, ModelError, ModelSupportError
+from headroles.memory import lacks_memory
+from headroles.models.reporting import LastLayerRead, Pass
+from headroles.wording import in_one_line
+
+OWN = "own"
+"""The model type of attention that no model of transformers computes."""
+Pieces: TypeAlias = dict[str, NDArray[np.int64]]
+OwnFunction: TypeAlias = Callable[[Pieces], Any]
+"""From the pieces of a batch to its attention (batch, layers, heads, query, key), or to an iterable
+over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask`` and, where
+the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end."""
+_ATTENTION, _LAYER = 5, 4  # dimensions
+_TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
+_FINE = 1e-3
+"""How far sums of rows may be from 1, and weights from those without padding, else."""
+_TRIAL = (["The", "old", "dog", "sleeps", "in", "the", "sun", "."], ["It", "rains", "."])
+
+
+@dataclass(frozen=True, eq=False)
+class OwnAttention:
+    """What takes the place of a model; ``attend`` knows the names of examples beside their pieces.
+
+    ``source`` is the noun of messages. ``digest`` stands for what it computes.
+    """
+
+    attend: Callable[[Pieces, Sequence[str]], Any]
+    source: str
+    device: torch.device
+    n_layers: int = 0
+    n_heads: int = 0
+    digest: str = ""
+    dtype = torch.float32
+
+    def run(self, inputs: Mapping[str, Tensor], this_pass: Pass) -> None:
+        """Hand the layers of one batch to a pass, as `reporting.run_pass` does with a model's."""
+        pieces = {name: values.cpu().numpy() for name, values in inputs.items()}
+        try:
+            for weights in self.layers(pieces, this_pass.names):
+                this_pass.take(weights.to(self.device))
+        except LastLayerRead:
+            return
+        raise ModelError(
+            f"{self.source} gives {this_pass.layers_read} layers for {_batch(this_pass.names)}, "
+            f"and gave {self.n_layers} before; it must give all of them for every batch"
+        )
+
+    def layers(self, pieces: Pieces, names: Sequence[str]) -> Iterator[Tensor]:
+        """The weights (batch, heads, query, key) of each layer, checked; 0 at padding.
+
+        Raises ModelError, with the name of the example, for anything else than attention.
+        """
+        steps = self._steps(pieces, names)
+        layer = 0
+        while True:
+            try:
+                given = next(steps, None)
+            except HeadRolesError:
+                raise
+            except Exception as error:  # of the user's function
+                if lacks_memory(error):
+                    raise
+                raise self._located(error, pieces, names) from error
+            if given is None:
+                return
+            yield self._checked(given, layer, pieces["attention_mask"], names)
+            layer += 1
+
+    def _steps(self, pieces: Pieces, names: Sequence[str]) -> Iterator[Tensor]:
+        """The layers as they are given."""
+        given = self.attend(dict(pieces), names)
+        if hasattr(given, "shape"):
+            attention = _as_tensor(given)
+            if attention.dim() != _ATTENTION:
+                raise self._misshapen(attention, "(batch, layers, heads, query, key)", names)
+            given = attention.unbind(1)
+        if not isinstance(given, Iterable):
+            raise ModelError(
+                f"{self.source} gives a value of type {type(given).__name__} for {_batch(names)}; "
+                "it must give arrays, or an iterable over the layers"
+            )
+        yield from map(_as_tensor, given)
+
+    def _located(self, error: Exception, pieces: Pieces, names: Sequence[str]) -> ModelError:
+        """The error of a batch, with the first example that alone raises one too."""
+        for row, name in enumerate(names if len(names) > 1 else ()):
+            try:
+                for _ in self._steps(_alone(pieces, row), [name]):
+                    pass
+            except Exception as own:
+                return self._raised(own, repr(name))
+        return self._raised(error, _batch(names))
+
+    def _raised(self, error: Exception, where: str) -> ModelError:
+        told = f"{type(error).__name__}: {in_one_line(error)}"
+        return ModelError(f"{self.source} raised an error for {where} ({told})")
+
+    def _misshapen(self, weights: Tensor, needed: str, names: Sequence[str]) -> ModelError:
+        return ModelError(
+            f"{self.source} gives an array of shape {tuple(weights.shape)} for {_batch(names)}; "
+            f"{needed} is needed"
+        )
+
+    def _checked(
+        self, given: Tensor, layer: int, mask: NDArray[np.int64], names: Sequence[str]
+    ) -> Tensor:
+        real = torch.from_numpy(mask).bool().to(given.device)
+        n, width = real.shape
+        heads = self.n_heads or (given.shape[1] if given.dim() == _LAYER else 0)
+        if given.shape != (n, heads, width, width) or not heads:
+            needed = f"(batch, heads, query, key) = ({n}, {heads or 'heads'}, {width}, {width})"
+            raise self._misshapen(given, f"in layer {layer} {needed}", names)
+        weights = given.float().where(real[:, None, :, None] & real[:, None, None, :], 0)
+        sums, tolerance = weights.sum(-1), _TOLERANCE.get(given.dtype, _FINE)
+        is_row = (sums - 1).abs() <= tolerance  # false for NaN
+        wrong = (~is_row | (weights < 0).any(-1)) & real[:, None]
+        if wrong.any():
+            row, head, query = wrong.nonzero()[0].tolist()
+            raise ModelError(
+                f"{self.source} gives no attention for {names[row]!r}: in layer {layer}, head "
+                f"{head}, the weights of piece {query} "
+                f"{_finding(weights[row, head, query], sums[row, head, query])}; each row must be "
+                "0 or more and sum to 1 over the pieces that are no padding"
+            )
+        return weights
+
+
+def _finding(weights: Tensor, total: Tensor) -> str:
+    if not torch.isfinite(weights).all():
+        return "hold NaN or infinity"
+    if (weights < 0).any():
+        return f"are {float(weights.min()):.3g} at least"
+    return f"sum to {float(total):.4g}"
+
+
+def _batch(names: Sequence[str]) -> str:
+    others = f" and the {len(names) - 1} others of its batch" if len(names) > 1 else ""
+    return f"{names[0]!r}{others}" if names else "a batch"
+
+
+def _as_tensor(given: Any) -> Tensor:
+    if isinstance(given, Tensor):
+        return given.detach()
+    array = np.asarray(given)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _alone(pieces: Pieces, row: int) -> Pieces:
+    """One example of a batch without its padding."""
+    n = int(pieces["attention_mask"][row].sum())
+    return {name: values[row : row + 1, :n] for name, values in pieces.items()}
+
+
+def function_attention(
+    function: OwnFunction,
+    tokenizer: PreTrainedTokenizerBase,
+    with_token_types: bool,
+    device: torch.device,
+) -> OwnAttention:
+    """The attention of a function, whose layers and heads are counted on two trial sentences.
+
+    Raises ModelError where it gives no attention, and ModelSupportError where the attention of a
+    sentence depends on what is beside it in a batch.
+    """
+    own = OwnAttention(
+        lambda pieces, names: function(pieces), f"the function {name_of(function)}", device
+    )
+    batch = tokenizer(
+        list(_TRIAL),
+        is_split_into_words=True,
+        return_token_type_ids=with_token_types,
+        verbose=False,
+    )
+    lengths = np.array([len(ids) for ids in batch["input_ids"]])
+    places = np.arange(lengths.max())
+    fill = {"input_ids": tokenizer.pad_token_id or 0}
+    pieces = {
+        name: np.array(
+            [[*ids, *[fill.get(name, 0)] * (lengths.max() - len(ids))] for ids in batch[name]]
+        )
+        for name in ("input_ids", *(["token_type_ids"] if "token_type_ids" in batch else []))
+    }
+    pieces["attention_mask"] = (places < lengths[:, None]).astype(np.int64)
+    names = [" ".join(words) for words in _TRIAL]
+    tried = tried_out(own, pieces, names)
+    together, n = list(tried.layers(pieces, names)), int(lengths[1])
+    alone = tried.layers(_alone(pieces, 1), names[1:])
+    for layer, (weights, others) in enumerate(zip(together, alone, strict=False)):
+        tolerance = _TOLERANCE.get(weights.dtype, _FINE)
+        if not torch.allclose(weights[1:, :, :n, :n], others, rtol=0, atol=tolerance):
+            raise ModelSupportError(
+                f"{own.source} gives other attention for {names[1]!r} in layer {layer} if another "
+                "sentence is beside it, or in a second call; mask the padding of the batch "
+                "(attention_mask is 0), and run the model in evaluation mode"
+            )
+    return tried
+
+
+def tried_out(own: OwnAttention, pieces: Pieces, names: Sequence[str]) -> OwnAttention:
+    """The same with its layers and heads counted, and its digest. Errors are those of `layers`."""
+    digest = hashlib.sha256(own.digest.encode())
+    heads: list[int] = []
+    for layer, weights in enumerate(own.layers(pieces, names)):
+        heads.append(weights.shape[1])
+        digest.update(weights.cpu().contiguous().numpy().tobytes())
+        if weights.shape[-1] > 1 and not weights.triu(1).any():
+            raise ModelSupportError(
+                f"{own.source}: tokens see only what precedes them (layer {layer}); headroles "
+                "scores encoders"
+            )
+    if len(set(heads)) != 1:
+        raise ModelError(
+            f"{own.source} gives layers with {heads} heads for {_batch(names)}; it must give one "
+            "layer or more, with as many heads in each"
+        )
+    return OwnAttention(
+        own.attend, own.source, own.device, len(heads), heads[0], digest.hexdigest()
+    )
+
+
+def lacks_weights(source: str) -> ModelSupportError:
+    """The error where more than attention is needed."""
+    return ModelSupportError(
+        f"{source} gives attention weights alone; norms, tasks, pruning and all that needs the "
+        "model itself take a model of transformers"
+    )
+
+
+def name_of(function: OwnFunction) -> str:
+    """What a function is called, with its module."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', None) or '__main__'}:{name}"

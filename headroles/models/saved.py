@@ -1,0 +1,163 @@
+"""Attention that was computed elsewhere and saved: one array for each sentence."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import safe_open
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from headroles.encoding import Alignment
+from headroles.errors import ModelError, UsageError
+from headroles.models.own import OwnAttention, Pieces, tried_out
+from headroles.wording import in_one_line, listed
+
+Arrays: TypeAlias = Mapping[str, Any]
+_MATRICES = 4  # (layers, heads, query, key)
+_FORMATS = (".npz", ".safetensors")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedAttention:
+    """Attention of sentences, by their ids; given in the place of a model.
+
+    Args:
+        arrays: for each sentence (layers, heads, pieces, pieces), rows being queries; a mapping, or
+            an ``.npz`` or ``.safetensors`` file with an array of the name of each sentence.
+        alignment: which piece belongs to which word. For each sentence a list with the number of
+            its word, from 0, for each piece, None for a special token (``word_ids`` of a fast
+            tokenizer); or the tokenizer itself, loaded or as a folder or hub id.
+    """
+
+    arrays: Arrays | str | Path
+    alignment: Mapping[str, Alignment] | PreTrainedTokenizerBase | str | Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Where it came from."""
+        return str(self.arrays) if isinstance(self.arrays, str | Path) else "saved attention"
+
+
+class _Tensors(Mapping[str, NDArray[Any]]):
+    """The tensors of a safetensors file, each read when it is asked for."""
+
+    def __init__(self, file: Path) -> None:
+        opened: Any = safe_open
+        self._stored = opened(file, framework="pt")
+        self._names: list[str] = list(self._stored.keys())
+
+    def __getitem__(self, name: str) -> Any:
+        return self._stored.get_tensor(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def saved_attention(saved: SavedAttention, device: torch.device) -> OwnAttention:
+    """A reader's source from saved arrays. Raises ModelError for a file that holds none."""
+    source = f"the file {saved.name}" if saved.name != "saved attention" else saved.name
+    arrays, digest = _opened(saved.arrays)
+    if not arrays:
+        raise ModelError(f"{source} holds no arrays; save one for each sentence")
+    shapes: list[tuple[int, ...]] = []
+
+    def one(name: str, n: int) -> torch.Tensor:
+        """The attention of a sentence of ``n`` pieces; of any number if 0."""
+        if name not in arrays:
+            raise ModelError(
+                f"{source} has no array for {name!r} (it has {listed(list(arrays))}); name each "
+                "array as its sentence"
+            )
+        found = _array_of(arrays, name, source)
+        expected = (*(shapes[0] if shapes else ("layers", "heads")), n or "pieces", n or "pieces")
+        fits = found.dim() == _MATRICES and 0 not in found.shape
+        wanted = (*(shapes or [found.shape[:2]])[0], *[n or found.shape[-1]] * 2) if fits else ()
+        if not fits or tuple(found.shape) != wanted:
+            raise ModelError(
+                f"{source} has an array of shape {tuple(found.shape)} for {name!r}; "
+                f"(layers, heads, query, key) must be ({', '.join(map(str, expected))}), by the "
+                "first array and the pieces of the sentence"
+            )
+        return found
+
+    def attend(pieces: Pieces, names: Sequence[str]) -> torch.Tensor:
+        lengths = pieces["attention_mask"].sum(axis=1)
+        found = [one(name, int(n)) for name, n in zip(names, lengths, strict=True)]
+        width = int(pieces["attention_mask"].shape[1])
+        padded = found[0].new_zeros((len(found), *found[0].shape[:2], width, width))
+        for row, weights in enumerate(found):
+            padded[row, :, :, : weights.shape[-1], : weights.shape[-1]] = weights
+        return padded
+
+    first = next(iter(arrays))
+    trial = one(first, 0)
+    shapes.append(tuple(trial.shape[:2]))
+    mask = np.ones((1, trial.shape[-1]), dtype=np.int64)
+    own = OwnAttention(attend, source, device, digest=f"{digest} {_digest(saved.alignment)}")
+    return tried_out(own, {"attention_mask": mask}, [first])
+
+
+def _opened(arrays: Arrays | str | Path) -> tuple[Arrays, str]:
+    """The arrays by name, and a digest of all of them."""
+    if isinstance(arrays, Mapping):
+        digest = hashlib.sha256()
+        for name in arrays:
+            values = np.ascontiguousarray(arrays[name])
+            digest.update(f"{name}{values.shape}{values.dtype}".encode() + values.tobytes())
+        return arrays, digest.hexdigest()
+    if not isinstance(arrays, str | Path):
+        raise UsageError(
+            f"the arrays are a {type(arrays).__name__}; give a mapping from the ids of sentences, "
+            "or the path of an .npz or .safetensors file"
+        )
+    file = Path(arrays)
+    if file.suffix not in _FORMATS:
+        raise ModelError(
+            f"{file} is no .npz or .safetensors file, and headroles opens no pickles; save the "
+            "arrays with numpy.savez or safetensors"
+        )
+    try:
+        with file.open("rb") as content:
+            digest_of_file = hashlib.file_digest(content, "sha256").hexdigest()
+        opened = np.load(file, allow_pickle=False) if file.suffix == ".npz" else _Tensors(file)
+    except Exception as error:  # of whatever the file holds in truth
+        raise ModelError(f"{file} cannot be read ({in_one_line(error)}); save it again") from error
+    return opened, digest_of_file
+
+
+def _array_of(arrays: Arrays, name: str, source: str) -> torch.Tensor:
+    try:
+        found = arrays[name]
+        return found if isinstance(found, torch.Tensor) else torch.from_numpy(np.array(found))
+    except Exception as error:  # a damaged file, objects, texts
+        raise ModelError(
+            f"the array for {name!r} in {source} cannot be read ({in_one_line(error)}); save it "
+            "again as an array of numbers"
+        ) from error
+
+
+def _digest(alignment: Any) -> str:
+    if not isinstance(alignment, Mapping):
+        return ""
+    listing = str([(name, list(numbers)) for name, numbers in alignment.items()])
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def stand_in_tokenizer() -> PreTrainedTokenizerBase:
+    """A tokenizer that stands in where an alignment says everything that is asked of one."""
+    backend = Tokenizer(WordLevel({"[special]": 0, "[piece]": 1}, unk_token="[piece]"))  # noqa: S106
+    make: Any = PreTrainedTokenizerFast
+    tokenizer: PreTrainedTokenizerBase = make(tokenizer_object=backend)
+    return tokenizer

@@ -1,0 +1,88 @@
+"""Scores of attention that was computed elsewhere and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from headroles.corpus import PAIRINGS, Corpus, as_corpus
+from headroles.errors import UsageError
+from headroles.models import SavedAttention
+from headroles.options import Option, takes
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import score
+from headroles.scoring.scores import HeadScores
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SavedOptions(ScoreOptions):
+    """What is scored of saved attention, in which every sentence is an example."""
+
+    title: ClassVar[str] = "Roles"
+
+    pairing: Annotated[
+        str,
+        Option(
+            "Whether two adjacent sentences make an example.",
+            more="Those that do have one array, of the name of both joined by a plus sign.",
+            words="the pairing",
+            choices=PAIRINGS,
+        ),
+    ] = PAIRINGS[1]
+
+
+@takes(SavedOptions)
+def score_attention(
+    arrays: Any, sentences: Corpus, alignment: Any, options: SavedOptions
+) -> HeadScores:
+    """Score attention that was computed elsewhere and saved, on every role.
+
+    Args:
+        arrays: for each sentence its attention (layers, heads, query, key) between all pieces,
+            special tokens included: a sequence in the order of the sentences, a mapping from their
+            ids, or an ``.npz`` or ``.safetensors`` file with an array of the name of each.
+        sentences: a corpus, as for `score_heads`.
+        alignment: for each sentence a list with the number of its word, from 0, for each piece,
+            and None for special tokens: a sequence or a mapping as before; or the tokenizer that
+            made the pieces, loaded or as a folder or hub id.
+        options: keyword arguments, described below.
+
+    Returns:
+        The scores, as of `score_heads`.
+
+    Raises:
+        ModelError: arrays that do not fit the pieces, or whose rows do not sum to 1.
+        TokenizerError: pieces that do not fit the words, or no tokenizer.
+        CorpusError, UsageError: as `score_heads`.
+    """
+    corpus = as_corpus(sentences)
+    saved = SavedAttention(
+        _by_id(arrays, corpus, "arrays"),
+        alignment if _is_tokenizer(alignment) else _by_id(alignment, corpus, "alignment"),
+    )
+    return score(saved, corpus, options)
+
+
+def _is_tokenizer(alignment: Any) -> bool:
+    return callable(alignment)
+
+
+def _by_id(given: Any, corpus: Corpus, what: str) -> Any:
+    """A sequence in the order of the sentences as a mapping from their ids; all else as it is."""
+    if isinstance(given, Mapping | str | Path):
+        return given
+    if not isinstance(given, Sequence) and not hasattr(given, "shape"):
+        raise UsageError(
+            f"the {what} are a {type(given).__name__}; give a sequence with one for each sentence, "
+            "or a mapping from the ids of the sentences"
+        )
+    ids = [sentence.id for sentence in corpus]
+    if len(given) != len(ids):
+        raise UsageError(
+            f"the {what} are {len(given)} for {len(ids)} sentences; give one for each sentence"
+        )
+    return dict(zip(ids, given, strict=True))

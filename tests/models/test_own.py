@@ -1,0 +1,256 @@
+"""Attention of the user's own in the place of a model: what is read, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from headroles import HeadScores, SavedAttention, Sentence, score_attention, score_heads
+from headroles.errors import HeadRolesError, ModelError, ModelSupportError, TokenizerError
+from headroles.models import load_encoder, load_whole, open_reader
+from headroles.models.options import ModelOptions
+from tests.conftest import make_tokenizer
+
+LAYERS, HEADS = 2, 3
+WORDS = {
+    "first": ("the", "dog", "was", "in", "."),
+    "second": ("it", "was"),
+    "third": ("this", "cat", "was", "with", "that", "dog", "."),
+}
+TOKENIZER = make_tokenizer()
+
+
+def sentences() -> list[Sentence]:
+    """Sentences whose words all depend on the first one."""
+    return [
+        Sentence(
+            name, "d", k, words, (-1, *[0] * (len(words) - 1)), ("root", *["dep"] * 9)[: len(words)]
+        )
+        for k, (name, words) in enumerate(WORDS.items())
+    ]
+
+
+def attend(pieces: dict[str, Any]) -> Any:
+    """Attention by the numbers of pieces."""
+    ids, mask = pieces["input_ids"], pieces["attention_mask"]
+    factors = np.arange(1, 1 + LAYERS * HEADS).reshape(LAYERS, HEADS, 1, 1)
+    scores = np.cos(ids[:, None, None, :, None] * factors + ids[:, None, None, None, :])
+    weights = np.exp(scores) * mask[:, None, None, None, :]
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def layer_by_layer(pieces: dict[str, Any]) -> Iterator[torch.Tensor]:
+    """The same as tensors."""
+    for layer in range(LAYERS):
+        yield torch.from_numpy(attend(pieces)[:, layer])
+
+
+def score(function: Any, **options: Any) -> HeadScores:
+    given = {"tokenizer": TOKENIZER, "pairing": "none", "roles": ["self", "delimiter"]}
+    return score_heads(function, sentences(), **{**given, **options})
+
+
+def pieces_of(name: str) -> dict[str, Any]:
+    batch = TOKENIZER(list(WORDS[name]), is_split_into_words=True)
+    return {key: np.array([ids]) for key, ids in batch.items()}
+
+
+def saved() -> dict[str, Any]:
+    return {name: attend(pieces_of(name))[0] for name in WORDS}
+
+
+def alignment() -> dict[str, Any]:
+    return {
+        name: TOKENIZER(list(words), is_split_into_words=True).word_ids()
+        for name, words in WORDS.items()
+    }
+
+
+def test_scores_of_a_function_are_those_of_its_attention() -> None:
+    scores = score(attend)
+    assert (scores.n_layers, scores.n_heads) == (LAYERS, HEADS)
+    for row, name in enumerate(WORDS):
+        weights = attend(pieces_of(name))[0]
+        mean = weights.diagonal(axis1=-2, axis2=-1).mean(-1) * weights.shape[-1]
+        np.testing.assert_allclose(
+            scores.values[row, :, :, scores.role_ids.index("self")], mean, rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        layer_by_layer,
+        lambda pieces: list(layer_by_layer(pieces)),
+        lambda pieces: torch.from_numpy(attend(pieces)),
+        lambda pieces: attend(pieces).tolist() and tuple(layer_by_layer(pieces)),
+    ],
+)
+@pytest.mark.parametrize("batch_tokens", [8, 1000])
+def test_arrays_tensors_and_iterators_are_the_same(function: Any, batch_tokens: int) -> None:
+    found, expected = score(function, batch_tokens=batch_tokens), score(attend)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["mapping", "lists", "tokenizer", ".npz", ".safetensors"])
+def test_saved_attention_has_the_scores_of_the_function(kind: str, tmp_path: Path) -> None:
+    arrays: Any = saved()
+    known: Any = TOKENIZER if kind == "tokenizer" else alignment()
+    if kind == "lists":
+        arrays, known = list(arrays.values()), list(known.values())
+    elif kind == ".npz":
+        np.savez(tmp_path / "a.npz", **arrays)
+        arrays = tmp_path / "a.npz"
+    elif kind == ".safetensors":
+        save_file(arrays, tmp_path / "a.safetensors")
+        arrays = str(tmp_path / "a.safetensors")
+    found = score_attention(arrays, sentences(), known, roles=["self", "delimiter"])
+    np.testing.assert_allclose(found.values, score(attend).values, rtol=1e-5)
+    assert found.provenance["model"]["class"] == "saved attention"
+
+
+def at(name: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], Any]:
+    """`attend`, but for one sentence, wherever it is in a batch."""
+    own = pieces_of(name)["input_ids"][0]
+
+    def changed(pieces: dict[str, Any]) -> Any:
+        weights = attend(pieces)
+        for row, ids in enumerate(pieces["input_ids"]):
+            if ids[: len(own)].tolist() == own.tolist():
+                weights[row] = change(weights[row])
+        return weights
+
+    return changed
+
+
+def fail(weights: Any) -> Any:
+    raise RuntimeError("no such tensor")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (fail, r"raised an error for 'second' \(RuntimeError: no such tensor\)"),
+        (lambda weights: weights * np.nan, "'second': in layer 0, head 0.* hold NaN"),
+        (lambda weights: weights / 2, r"'second': in layer 0, head 0.* sum to 0\.5"),
+        (lambda weights: weights * 2 - 0.25, "'second': in layer 0, head 0.*(sum to|at least)"),
+    ],
+)
+def test_nonsense_is_told_with_its_sentence(change: Any, told: str) -> None:
+    with pytest.raises(ModelError, match=told):
+        score(at("second", change))
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda pieces: attend(pieces)[:, 0], r"\(batch, layers, heads, query, key\) is needed"),
+        (lambda pieces: [attend(pieces)], r"in layer 0 \(batch, heads, query, key\)"),
+        (lambda pieces: [attend(pieces)[:, 0, ..., 1:]], r"\(batch, heads, query, key\)"),
+        (lambda pieces: 3, "a value of type int"),
+        (lambda pieces: ["a"], "raised an error"),
+        (lambda pieces: [], "one layer or more"),
+        (lambda pieces: [attend(pieces)[:, 0], attend(pieces)[:, 0, :2]], "as many heads"),
+        (lambda: 3, "raised an error for .The old dog sleeps"),
+    ],
+)
+def test_no_attention_is_told_in_the_trial(function: Any, told: str) -> None:
+    with pytest.raises(HeadRolesError, match=told):
+        score(function)
+
+
+def test_layers_that_are_lacking_later_are_told() -> None:
+    calls = []
+
+    def fewer(pieces: dict[str, Any]) -> Any:
+        calls.append(1)
+        return list(layer_by_layer(pieces))[: LAYERS if len(calls) < 5 else 1]
+
+    with pytest.raises(ModelError, match=r"gives 1 layers for '.*and gave 2 before"):
+        score(fewer, batch_tokens=8)
+
+
+def test_neighbours_and_decoders_are_refused() -> None:
+    def unmasked(pieces: dict[str, Any]) -> Any:
+        return attend({**pieces, "attention_mask": np.ones_like(pieces["attention_mask"])})
+
+    def of_width(pieces: dict[str, Any]) -> Any:
+        weights = attend(pieces) ** pieces["input_ids"].shape[1]
+        return weights / weights.sum(-1, keepdims=True)
+
+    def causal(pieces: dict[str, Any]) -> Any:
+        weights = np.tril(attend(pieces))
+        return weights / weights.sum(-1, keepdims=True)
+
+    with pytest.raises(ModelError, match=r"It rains \.'.*sum to"):
+        score(unmasked)
+    with pytest.raises(ModelSupportError, match="if another sentence is beside it"):
+        score(of_width)
+    with pytest.raises(ModelSupportError, match="headroles scores encoders"):
+        score(causal)
+
+
+def test_more_than_attention_is_refused_by_name() -> None:
+    options = ModelOptions(tokenizer=TOKENIZER)
+    encoder = load_encoder(attend, options)
+    for ask in (
+        lambda: encoder.model,
+        lambda: load_encoder(attend, options, "classification"),
+        lambda: load_whole(attend, options),  # type: ignore[arg-type]
+        lambda: open_reader(encoder.network, "norms").__enter__(),
+        lambda: score(attend, measure="norms"),
+    ):
+        with pytest.raises(ModelSupportError, match="attention weights alone"):
+            ask()
+    with pytest.raises(TokenizerError, match="pass tokenizer="):
+        score(attend, tokenizer=None)
+
+
+def without(things: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in things.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "aligned", "told"),
+    [
+        (without(saved(), "second"), alignment(), "has no array for 'second'"),
+        (saved(), without(alignment(), "second"), "the alignment lacks the sentence 'second'"),
+        ({**saved(), "second": saved()["third"]}, alignment(), r"for 'second'; .*2, 3, 4, 4"),
+        ({**saved(), "second": saved()["second"][:1]}, alignment(), r"\(1, 3, 4, 4\) for 'second'"),
+        ({**saved(), "second": saved()["second"] / 3}, alignment(), "'second'.* sum to 0.3333"),
+        ({**saved(), "second": "text"}, alignment(), "for 'second' in saved attention cannot be"),
+        (saved(), {**alignment(), "second": [None, 0, 7, None]}, "'second' names the word 7"),
+        (saved(), {**alignment(), "second": [None, 1, 0, None]}, "'second' has words that go back"),
+        (saved(), {**alignment(), "second": [0, None, None, 1]}, "a special token between words"),
+        (list(saved().values())[:2], alignment(), "the arrays are 2 for 3 sentences"),
+        (3, alignment(), "the arrays are a int"),
+        ({}, alignment(), "holds no arrays"),
+        ("no.npz", alignment(), "no.npz cannot be read"),
+    ],
+)
+def test_saved_attention_that_does_not_fit(arrays: Any, aligned: Any, told: str) -> None:
+    with pytest.raises(HeadRolesError, match=told):
+        score_attention(arrays, sentences(), aligned, roles=["self"])
+
+
+def test_pickles_are_never_opened(tmp_path: Path) -> None:
+    file = tmp_path / "a.pkl"
+    file.write_bytes(pickle.dumps(saved()))
+    with pytest.raises(ModelError, match="opens no pickles"):
+        score_attention(file, sentences(), alignment())
+    objects: Any = {name: np.array([{}], dtype=object) for name in WORDS}
+    np.savez(tmp_path / "b.npz", **objects)
+    with pytest.raises(ModelError, match=r"'first' in .* cannot be read"):
+        score_attention(tmp_path / "b.npz", sentences(), alignment())
+
+
+def test_pairs_need_a_tokenizer() -> None:
+    with pytest.raises(TokenizerError, match=r"'first\+second' has two; pass pairing"):
+        score_heads(SavedAttention(saved(), alignment()), sentences())
