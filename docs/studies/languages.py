@@ -4,10 +4,11 @@ python -m docs.studies.languages FOLDER --models MODEL [MODEL ...] --treebanks F
     [--sentences 400] [--masked-lm [SENTENCES]]
 
 MODEL is a hub id or a folder. Of each treebank as many sentences are drawn at random, always the
-same ones. What is done is kept in FOLDER and not done again: FOLDER/MODEL/TREEBANK as `classify
---score excess --pairing none` writes it, FOLDER/MODEL-replicated of `replicate` over two treebanks
-or more, and with --masked-lm, for models with a head that predicts masked tokens,
-FOLDER/MODEL/TREEBANK-ablated of `ablate --sets thirds,layers` and FOLDER/MODEL-by-task.
+same ones. What is done is kept in FOLDER, and not done again whatever --sentences says:
+FOLDER/MODEL/TREEBANK as `classify --score excess --pairing none` writes it, FOLDER/MODEL-replicated
+of `replicate` over two treebanks or more. With --masked-lm, for models with a head that predicts
+masked tokens, FOLDER/MODEL/TREEBANK-ablated of `ablate --sets thirds,layers`, and
+FOLDER/MODEL-by-task of `by-task` over these.
 Tables, in markdown:
 
 read      how much of each language the tokenizer knows, how many heads have roles of arcs beyond
@@ -86,7 +87,9 @@ def main() -> None:
             show(f"{place.name}: shared", shared(folders, place))
         if given.masked_lm:
             ablated = [ablate(model, language, given.masked_lm, place) for language in languages]
-            print(hr.compare_tasks(ablated, list(folders)))
+            drops = hr.compare_tasks(ablated, list(folders))
+            drops.save(place.with_name(f"{place.name}-by-task"), overwrite=True)
+            print(drops)
 
 
 def show(title: str, table: pd.DataFrame) -> None:
