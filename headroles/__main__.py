@@ -1,6 +1,6 @@
 """``python -m headroles``, and what the command ``headroles`` begins with."""
 
-from headroles import interrupts
+from headroles import interrupts, memory
 
 
 def main() -> None:
@@ -12,10 +12,12 @@ def main() -> None:
         run()
     except KeyboardInterrupt as stop:
         interrupts.end(str(stop) or interrupts.written_so_far())
-    except SystemExit:
-        if not interrupts.was_heeded():
-            raise
-        interrupts.end(interrupts.written_so_far())
+    except SystemExit as end:
+        if interrupts.was_heeded():
+            interrupts.end(interrupts.written_so_far())
+        if isinstance(end.code, int):
+            memory.leave(end.code)
+        raise
 
 
 if __name__ == "__main__":
