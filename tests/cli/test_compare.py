@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -100,6 +101,21 @@ class TestModels:
         assert (out / "shifts.csv").read_bytes() == (results / "shifts.csv").read_bytes()
         expected = compare_roles(HeadScores.load(before), HeadScores.load(after), threshold=1.2)
         pd.testing.assert_frame_equal(RoleShifts.load(out).frame, expected.frame, check_exact=True)
+
+    def test_equal_runs_give_equal_bytes(
+        self, before: Path, after: Path, out: Path, tmp_path: Path
+    ) -> None:
+        run_well("compare", before, after, "--out", out)
+        with mock.patch("headroles.provenance.datetime") as clock:
+            clock.now.return_value = datetime(2030, 1, 1, tzinfo=UTC)
+            run_well("compare", before, after, "--out", tmp_path / "again")
+        one, other = provenance(out), provenance(tmp_path / "again")
+        assert one["created"] != other["created"] == "2030-01-01T00:00:00+00:00"
+        for name in SHIFTS - {"run.json"}:
+            assert (out / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+        circumstances = ("created", "command", "digest")
+        for name in one.keys() | other.keys():
+            assert name in circumstances or one[name] == other[name]
 
     def test_the_layer_that_was_left_alone_did_not_change(
         self, results: Path, before: Path, after: Path

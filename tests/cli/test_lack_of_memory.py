@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +21,9 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 from typer.testing import CliRunner
 
+from headroles import HeadScores
 from headroles.cli import app
+from tests.conftest import make_bert
 from tests.studies.removal.conftest import classifier, labelled, roles
 from tests.tasks.conftest import make_task_model, save
 
@@ -177,3 +182,58 @@ def test_no_memory_for_the_model_itself(bert_folder: Path, sample: Path, tmp_pat
     assert result.exit_code == 1
     assert "error: memory ran out; use a device with more (--device cpu)" in result.stderr
     assert "Traceback" not in result.output
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from headroles.cli import main
+from headroles.scoring import run
+from headroles.scoring.block_scoring import BlockScorer
+
+run.WINDOW_EXAMPLES = 8
+launch, calls = BlockScorer.launch, []
+
+def launch_with_less(*given):
+    calls.append(given)
+    if len(calls) == 4:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        size = pages * resource.getpagesize() + 2**23
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    return launch(*given)
+
+if sys.argv.pop(1) == "limited":
+    BlockScorer.launch = launch_with_less
+main()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc and RLIMIT_AS")
+def test_a_limit_of_the_system(sample: Path, tmp_path: Path) -> None:
+    """What a run has done before memory ran out is kept, and taken up with more memory."""
+    model, corpus = save(make_bert(heads=24), tmp_path / "model"), tmp_path / "t.conllu"
+    blocks = sample.read_text(encoding="utf-8").split("\n\n")[:24]
+    rows = "\n".join(f"{k}\tthe\t_\tX\t_\t_\t{k - 1}\tdep\t_\t_" for k in range(2, 501))
+    long = f"# sent_id = long\n1\tthe\t_\tX\t_\t_\t0\troot\t_\t_\n{rows}"
+    corpus.write_text("\n\n".join([*blocks, long, ""]) + "\n", encoding="utf-8")
+    asked = ("score", str(model), str(corpus), "--pairing", "none", "--out")
+
+    def ended(way: str, *out: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", LIMITED, way, *asked, *out],
+            check=False,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+        )
+
+    stopped = ended("limited", str(tmp_path / "out"))
+    assert stopped.returncode == 1, stopped.stderr
+    error, told = stopped.stderr.splitlines()
+    assert error.startswith("error: memory ran out")
+    assert told.startswith(("warning: 2 parts of the work", "warning: 3 parts of the work"))
+    for out in (("out", "--resume"), ("whole",)):
+        done = ended("unlimited", str(tmp_path / out[0]), *out[1:])
+        assert done.returncode == 0, done.stderr
+    one, other = (HeadScores.load(tmp_path / name) for name in ("out", "whole"))
+    np.testing.assert_array_equal(one.values, other.values)

@@ -154,6 +154,20 @@ def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
         make_report(tmp_path)
 
 
+def test_a_link_in_the_place_of_the_report_is_not_followed(
+    table: RoleTable, tmp_path: Path
+) -> None:
+    folder, victim = tmp_path / "results", tmp_path / "thesis.html"
+    table.save(folder)
+    victim.write_text("three years")
+    (folder / "report.html").symlink_to(victim)
+    with pytest.raises(StorageError, match=r"report\.html is no plain file; nothing is written"):
+        write_report(folder)
+    assert victim.read_text() == "three years"
+    assert (folder / "report.html").is_symlink()
+    assert write_report(folder, tmp_path / "mine.html").is_file()
+
+
 def test_the_command_writes_the_file(folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["report", str(folder)])
     assert done.exit_code == 0, done.output

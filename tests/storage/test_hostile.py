@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headroles import collaborate_heads, read_conllu, score_heads
 from headroles.errors import StorageError
+from headroles.models.stored import PrunedModel
 from headroles.storage import (
     HIDDEN,
     changed_folder,
@@ -31,6 +33,7 @@ from headroles.storage import (
     write_run,
 )
 from headroles.storage.names import is_result_name, is_result_path
+from tests.conftest import make_bert, make_tokenizer
 
 REMOVE = "Remove it, and run the command again"
 
@@ -274,6 +277,25 @@ class TestPermissions:
         finally:
             os.umask(before)
         assert stat.S_IMODE((tmp_path / "a.csv").stat().st_mode) == mode
+
+    @pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644)])
+    def test_scores_and_models_have_them_too(
+        self, bert_folder: Path, sample: Path, tmp_path: Path, umask: int, mode: int
+    ) -> None:
+        before = os.umask(umask)
+        try:
+            corpus = read_conllu(sample)
+            score_heads(bert_folder, corpus, roles="local").save(tmp_path / "scores")
+            PrunedModel(make_bert(), make_tokenizer()).save(tmp_path / "model")
+            made, _ = collaborate_heads(bert_folder, None, rank=16)
+            made.save(tmp_path / "shared")
+        finally:
+            os.umask(before)
+        files = [file for file in tmp_path.rglob("*") if file.is_file()]
+        assert {"scores.parquet", "model.safetensors", "low_rank.safetensors"} <= {
+            file.name for file in files
+        }
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {mode}
 
     def test_replaced_files_pass_theirs_on(self, results: Path) -> None:
         for name in ("roles.csv", "run.json"):
