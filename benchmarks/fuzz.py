@@ -13,10 +13,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import fuzz_commands, fuzz_folders, fuzz_inputs
+from benchmarks import fuzz_commands, fuzz_folders, fuzz_inputs, fuzz_sent
 from benchmarks.fuzzing import go_through
 
-SURFACES = {**fuzz_folders.SURFACES, **fuzz_inputs.SURFACES, **fuzz_commands.SURFACES}
+SURFACES = {
+    **fuzz_folders.SURFACES,
+    **fuzz_inputs.SURFACES,
+    **fuzz_commands.SURFACES,
+    **fuzz_sent.SURFACES,
+}
 
 
 def main() -> None:

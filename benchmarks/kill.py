@@ -1,7 +1,8 @@
 """Commands that are killed at random moments, and run again: is the result that of one run?
 
 python -m benchmarks.kill --model DIR --treebank FILE [--moments 50] [--seed 0] [--sentences 900]
-    [--task-model DIR --task FILE] [--examples 400] [--only NAME,NAME]
+    [--task-model DIR --task FILE] [--examples 400] [--steps 5]
+    [--updates 20] [--only NAME,NAME]
 
 `score`, `classify`, `assign`, `collaborate` and `compare`, of models and of stored scores, take
 turns, and so do SIGKILL, SIGTERM and SIGINT. With a model that was trained for a task, the studies
@@ -83,6 +84,8 @@ def main() -> None:
     parser.add_argument("--task-model")
     parser.add_argument("--task")
     parser.add_argument("--examples", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=5, help="of prune")
+    parser.add_argument("--updates", type=int, default=20, help="of gate")
     parser.add_argument("--only", help="names of commands as the table has them, with commas")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -126,22 +129,17 @@ def of_a_task(arguments: argparse.Namespace, folder: Path) -> Asked:
     into = ("--examples", str(arguments.examples), "--out", OUT, "--overwrite")
     roles = ("--roles-from", str(folder / "classify-new"), "--draws", "2")
     curves = ("--test", arguments.task, "--test-examples", str(arguments.examples), "--draws", "2")
+    estimated = ("--order", "reestimated", "--steps", str(arguments.steps))
+    learned = ("--keep", "12", "--seeds", "2", "--updates", str(arguments.updates))
     return {
         "importance": (("importance", *subjects, *into), ("--normalisation", "l2")),
         "ablate": (("ablate", *subjects, *into, "--sets", "layers"), ("--alpha", "0.01")),
         "by-role": (("by-role", *subjects, *into, *roles), ("--seed", "1")),
         "curves": (("pruning-curves", *subjects, *into, *curves), ("--seed", "1")),
-        "prune": (("prune", *subjects, *into, "--share", "0.5", *REESTIMATED), ("--steps", "2")),
-        "gate": (("gate", *subjects, *into, "--keep", "12", *FEW_UPDATES), ("--seed", "5")),
-        "trained": (
-            ("gate", *subjects, *into, "--keep", "12", *FEW_UPDATES, "--weights", "trained"),
-            ("--seed", "5"),
-        ),
+        "prune": (("prune", *subjects, *into, "--share", "0.5", *estimated), ("--steps", "2")),
+        "gate": (("gate", *subjects, *into, *learned), ("--seed", "5")),
+        "trained": (("gate", *subjects, *into, *learned, "--weights", "trained"), ("--seed", "5")),
     }
-
-
-REESTIMATED = ("--order", "reestimated", "--steps", "5")
-FEW_UPDATES = ("--seeds", "2", "--updates", "20")
 
 
 def make_jobs(asked: Asked, folder: Path, only: str | None) -> list[Job]:

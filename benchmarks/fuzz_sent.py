@@ -1,0 +1,540 @@
+"""Folders as somebody may send them: journals, links, parts, and tables with digests that fit."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForSequenceClassification
+from typer.testing import CliRunner
+
+from benchmarks.fuzz_corpora import GOOD, _tokenizer
+from benchmarks.fuzzing import Attempt, Surface, read_json, spoil_json
+from benchmarks.kill import differences
+from headroles import HeadScores, assign_roles
+from headroles.cli import app
+from headroles.errors import HeadRolesError
+from headroles.models import load_encoder, open_reader
+from headroles.report import make_report
+from headroles.results import Result
+from headroles.storage import (
+    HIDDEN,
+    OpenParts,
+    decode_arrays,
+    digests_of,
+    encode_arrays,
+    encode_json,
+    finish_swap,
+    read_run,
+    result_folder,
+    write_run,
+)
+from headroles.storage.parts import _digest
+from headroles.storage.swaps import Swap
+from headroles.studies.stored import TABLES
+
+N_SENTENCES = 12
+WORDS = "sleep bad eat the cats good dogs it on".split()
+
+
+def run(*arguments: object) -> None:
+    """Run a command in this process. Raises HeadRolesError for one that ends in a line of error."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if done.exit_code == 0:
+        return
+    if not isinstance(done.exception, SystemExit):
+        raise done.exception or AssertionError(done.output)
+    told = [line for line in done.stderr.splitlines() if line.lower().startswith("error: ")]
+    assert len(told) == 1 or done.exit_code == 130, done.stderr
+    raise HeadRolesError(told[0] if told else "interrupted")
+
+
+def make_subjects(place: Path) -> dict[str, Path]:
+    """A tiny classifier, a treebank and a task."""
+    torch.manual_seed(0)
+    tokenizer = copy.deepcopy(_tokenizer())
+    tokenizer.pad_token = "[PAD]"
+    config = BertConfig(
+        id2label={0: "bad", 1: "good"},
+        label2id={"bad": 0, "good": 1},
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=8,
+        max_position_embeddings=64,
+    )
+    names = ("model", "other", "t.conllu", "u.conllu", "task.tsv")
+    files = {name: place / name for name in names}
+    for name in ("model", "other"):
+        BertForSequenceClassification(config).eval().save_pretrained(files[name])
+        tokenizer.save_pretrained(files[name])
+    text = GOOD.decode()
+    for name, start in (("t.conllu", 0), ("u.conllu", N_SENTENCES)):
+        copies = (text.replace("a-", f"{k}-").replace("= a", f"= {k}") for k in range(N_SENTENCES))
+        files[name].write_text("".join(copies).replace("Cats", "Cats" if start == 0 else "Dogs"))
+    chance = random.Random(0)
+    rows = (
+        f"{' '.join(chance.choices(WORDS, k=5))}\t{chance.choice(('good', 'bad'))}\n"
+        for _ in range(N_SENTENCES)
+    )
+    files["task.tsv"].write_text("sentence\tlabel\n" + "".join(rows))
+    return files
+
+
+def _reseal(folder: Path) -> None:
+    """Give a folder the digests that fit what it holds now."""
+    record = read_run(folder)
+    present = {
+        kind: digests_of(folder, [name for name in own if (folder / name).is_file()])
+        for kind, own in record.files.items()
+    }
+    write_run(folder, record.provenance, present)
+
+
+def _fresh(good: Path) -> Path:
+    """A copy of a folder to spoil."""
+    folder = good.parent / "spoilt"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(good, folder, symlinks=True)
+    return folder
+
+
+# Tables whose digests fit
+
+CELLS: tuple[Any, ...] = (
+    *(None, True, 0, 1, -1, 10**18, -(2**63), 1.5, 1e308, -1e308, 1e-320),
+    *(float("nan"), float("inf"), -float("inf")),
+    *("", "x", "yes", "local", "\x00", "\x1b[31m", "\u202e", "a" * 3000, "<script>", "../x", "nan"),
+    *([], [1.0], {"a": 1}, b"\xff"),
+)
+
+
+def spoil_table(table: pa.Table, chance: random.Random) -> pa.Table:
+    """A table with another column, type, value, or with rows repeated, left out or moved."""
+    number = chance.randrange(table.num_columns)
+    name = table.column_names[number]
+    changes: tuple[Callable[[], pa.Table], ...] = (
+        lambda: table.drop_columns([name]),
+        lambda: table.rename_columns([one + "x" * (one == name) for one in table.column_names]),
+        lambda: table.append_column(chance.choice(("odd", name)), table.column(number)),
+        lambda: table.take(chance.choices(range(table.num_rows), k=table.num_rows)),
+        lambda: table.take(chance.sample(range(table.num_rows), k=table.num_rows)),
+        lambda: pa.concat_tables([table, table.slice(0, 1 + chance.randrange(3))]),
+        lambda: table.slice(chance.randrange(1 + table.num_rows)),
+        lambda: table.slice(0, 0),
+        *[lambda: _with_column(table, number, chance)] * 12,
+    )
+    try:
+        return chance.choice(changes)()
+    except (IndexError, pa.ArrowException):
+        return table.slice(1)
+
+
+def _with_column(table: pa.Table, number: int, chance: random.Random) -> pa.Table:
+    """A table with one column of other values or of another type."""
+    values = table.column(number).to_pylist()
+    cell, draw = chance.choice(CELLS), chance.random()
+    if draw < 0.6 and values:
+        values[chance.randrange(len(values))] = cell
+    elif draw < 0.8:
+        values = [cell] * len(values)
+    elif draw < 0.9:
+        values = [str(value) for value in values]
+    else:
+        wrong = pa.array([b"\xed\xa0\x80"] * len(values), pa.binary()).view(pa.string())
+        return table.set_column(number, table.column_names[number], wrong)
+    try:
+        column = pa.array(values, table.schema.types[number])
+    except (pa.ArrowException, TypeError, OverflowError, ValueError):
+        try:
+            column = pa.array(values)
+        except (pa.ArrowException, TypeError, OverflowError):
+            column = pa.array([str(value) for value in values])
+    return table.set_column(number, table.column_names[number], column)
+
+
+def make_tables(place: Path) -> list[Path]:
+    """Folders with every kind of table that commands write."""
+    files = make_subjects(place)
+    model, corpus, task = files["model"], files["t.conllu"], files["task.tsv"]
+    roles, subjects = ("--roles-from", place / "roles"), (model, task)
+    asked: dict[str, tuple[object, ...]] = {
+        "roles": ("classify", model, corpus, "--threshold", "1"),
+        "others": ("classify", files["other"], corpus, "--threshold", "1"),
+        "again": ("classify", model, files["u.conllu"], "--threshold", "1"),
+        "hits": ("classify", model, corpus, "--score", "hit"),
+        "shifts": ("compare", place / "roles", place / "others"),
+        "replicated": ("replicate", place / "roles", place / "again"),
+        "counted": ("replicate", place / "roles", place / "others", "--over", "seeds"),
+        "best": ("best", place / "hits"),
+        "power": ("power", place / "roles"),
+        "own": ("score", model, corpus, "--roles", "confidence,entropy,distance"),
+        "described": ("describe", place / "own"),
+        "tokens": ("tokens", model, corpus),
+        "examples": ("examples", place / "roles", "--head", "0-1", "--role", "local"),
+        "importance": ("importance", *subjects),
+        "ablated": ("ablate", *subjects),
+        "ablated2": ("ablate", files["other"], task),
+        "by-role": ("by-role", *subjects, *roles, "--draws", "2", "--permutations", "99"),
+        "by-task": ("by-task", place / "ablated", place / "ablated2"),
+        "curves": ("pruning-curves", *subjects, "--test", task, "--draws", "2"),
+        "redundant": ("collaborate", model, "--report"),
+        "shared": ("collaborate", model, "--rank", "8", "--sample", corpus),
+    }
+    made = []
+    for name, command in asked.items():
+        try:
+            run(*command, "--out", place / name)
+        except HeadRolesError as error:
+            print(f"no folder {name}: {error}")
+        else:
+            made.append(place / name)
+    return made
+
+
+def try_table(good: Path, chance: random.Random) -> str:
+    """What becomes of a folder with a changed table and the digests that fit it."""
+    folder = _fresh(good)
+    files = sorted(folder.glob("*.parquet"))
+    if words := sorted(folder.glob("sentences-words.json")):
+        files += words
+    file = chance.choice(files)
+    if file.suffix == ".json":
+        file.write_text(json.dumps(spoil_json(read_json(file), chance)))
+    else:
+        table = spoil_table(pq.read_table(file), chance)
+        pq.write_table(table, file)
+    _reseal(folder)
+    if chance.random() < 0.2:
+        run_file = read_run(folder)
+        spoilt = spoil_json(run_file.provenance, chance)
+        write_run(folder, spoilt if isinstance(spoilt, dict) else {}, run_file.files)
+    held = read_run(folder).files
+    kinds = [kind for kind in (HeadScores, *TABLES) if kind.kind in held]
+    for kind in kinds:
+        read_through(kind.load(folder))
+    if chance.random() < 0.3:
+        make_report(folder).to_html()
+    return "read"
+
+
+def read_through(loaded: Any) -> None:
+    """Show a result in all the ways that it can be shown."""
+    repr(loaded)
+    loaded._repr_html_()
+    if isinstance(loaded, HeadScores):
+        assign_roles(loaded)
+    if isinstance(loaded, Result):
+        json.dumps(loaded.facts(), default=str)
+        for view in loaded.views:
+            loaded.export("csv", view)
+
+
+def _tables(place: Path) -> Attempt:
+    known = make_tables(place)
+    return lambda chance: try_table(chance.choice(known), chance)
+
+
+# Pruned and collaborative folders
+
+
+def make_models(place: Path) -> list[Path]:
+    """A pruned, a gated and a collaborative model."""
+    files = make_subjects(place)
+    subjects = (files["model"], files["task.tsv"])
+    run("prune", *subjects, "--keep", "5", "--order", "random", "--out", place / "pruned")
+    run(
+        "gate", *subjects, "--keep", "5", "--seeds", "1", "--updates", "3", "--out", place / "gated"
+    )
+    run("collaborate", files["model"], "--rank", "8", "--out", place / "shared")
+    return [place / name for name in ("pruned", "gated", "shared")]
+
+
+def try_changed_model(good: Path, chance: random.Random) -> str:
+    """What becomes of a changed model whose digests fit, most of the time."""
+    folder = _fresh(good)
+    weights = sorted(folder.glob("*.safetensors"))
+    texts = [file for file in sorted(folder.glob("*.json")) if file.name != "run.json"]
+    if chance.random() < 0.4:
+        file = chance.choice(weights)
+        save_file(_spoil_tensors(load_file(file), chance), file, {"format": "pt"})
+    else:
+        file = chance.choice(texts)
+        file.write_text(json.dumps(spoil_json(read_json(file), chance)))
+    draw = chance.random()
+    if draw < 0.8:
+        _reseal(folder)
+    elif draw < 0.9:
+        content = spoil_json(read_json(folder / "run.json"), chance)
+        (folder / "run.json").write_text(json.dumps(content))
+    else:
+        (folder / "run.json").unlink()
+    loaded = load_encoder(folder)
+    inputs = loaded.tokenizer(
+        ["a", "bc"], is_split_into_words=True, return_tensors="pt", return_token_type_ids=False
+    )
+    with open_reader(loaded.model) as reader:
+        reader.read(dict(inputs), lambda layer, weights: None)
+    return "loaded"
+
+
+def _spoil_tensors(tensors: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    name = chance.choice(sorted(tensors))
+    value = tensors[name]
+    changes: tuple[Callable[[], Mapping[str, Any]], ...] = (
+        dict,
+        lambda: {name: value, "odd": value.clone()},
+        lambda: {name: value[:1].clone()},
+        lambda: {name: torch.cat([value, value])},
+        lambda: {name: value.flatten().clone()},
+        lambda: {name: torch.full_like(value, chance.choice((np.nan, np.inf, 1e38, 0)))},
+        lambda: {name: value.to(chance.choice((torch.int8, torch.bool, torch.float64)))},
+        lambda: {name: torch.zeros(chance.choice(((0,), (1,), (3, 0, 2))))},
+    )
+    return {**{one: tensors[one] for one in tensors if one != name}, **chance.choice(changes)()}
+
+
+def _changed_models(place: Path) -> Attempt:
+    known = make_models(place)
+    return lambda chance: try_changed_model(chance.choice(known), chance)
+
+
+# Journals and links
+
+PATHS = (
+    *("run.json", "roles.csv", "roles.parquet", "within/roles.csv", "within", "link"),
+    *("link/roles.csv", "../victim/roles.csv", "../victim", "..", ".", "", "/", "notes.txt"),
+    *("a//b.csv", ".headroles/lock", ".headroles/old/roles.csv", "\x00", "\ud800", "a" * 300),
+    *("within/../../victim/roles.csv", "model.safetensors", "config.json", None, 3, []),
+)
+ENTRIES = (
+    *("lock", "swap.json", "new", "old", "parts", "new/roles.csv", "new/run.json", "old/roles.csv"),
+    *(
+        "new/within/roles.csv",
+        "parts/p/part-0",
+        "parts/plan.json",
+        "new/link",
+        "x",
+        "parts/p/claims",
+    ),
+)
+
+
+def try_journal(good: Path, chance: random.Random) -> str:
+    """What becomes of a folder with a hostile hidden folder; what is outside must stay."""
+    folder, victim = _fresh(good), good.parent / "victim"
+    shutil.rmtree(victim, ignore_errors=True)
+    (victim / "new").mkdir(parents=True)
+    for name in ("roles.csv", "run.json", "lock", "part-0", "thesis.txt", "new/roles.csv"):
+        (victim / name).write_text(f"my {name}")
+    hidden = folder / HIDDEN
+    if chance.random() < 0.1:
+        hidden.symlink_to(victim)
+    else:
+        hidden.mkdir()
+        for name in chance.sample(ENTRIES, k=chance.randrange(6)):
+            _put(hidden / name, victim, chance)
+    for name in chance.sample(("link", "within", "roles.csv", "run.json"), k=chance.randrange(3)):
+        (folder / name).unlink(missing_ok=True)
+        _put(folder / name, victim, chance)
+    if not os.path.lexists(hidden / "swap.json") and not hidden.is_symlink():
+        old, new = (chance.choices(PATHS, k=chance.randrange(4)) for _ in range(2))
+        journal: Any = {"old": old, "new": new, "ends_parts": chance.random() < 0.5}
+        if chance.random() < 0.3:
+            journal = spoil_json(journal, chance)
+        (hidden / "swap.json").write_text(json.dumps(journal))
+    before = _everything(victim)
+    try:
+        return _use(folder, chance)
+    finally:
+        assert _everything(victim) == before, "something outside was changed"
+
+
+def _put(place: Path, victim: Path, chance: random.Random) -> None:
+    """A file, a folder or a link at a place, if nothing hinders it."""
+    draw = chance.random()
+    if os.path.lexists(place) or any(one.is_symlink() for one in place.parents):
+        return
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if draw < 0.5:
+            place.write_text(place.name)
+        elif draw < 0.65:
+            place.mkdir()
+        else:
+            place.symlink_to(chance.choice((victim, victim / "thesis.txt", "../nowhere")))
+    except OSError:
+        return
+
+
+def _use(folder: Path, chance: random.Random) -> str:
+    draw = chance.randrange(4)
+    if draw == 0:
+        finish_swap(folder)
+        return "finished"
+    if draw == 1:
+        run("export", folder)
+        return "exported"
+    if draw == 2:
+        run("report", folder)
+        return "reported"
+    with result_folder(folder, overwrite=True, resume=chance.choice((False, True))) as staging:
+        (staging / "roles.csv").write_text("new")
+        write_run(staging, {}, {"roles": digests_of(staging, ["roles.csv"])})
+    return "replaced"
+
+
+def _everything(folder: Path) -> dict[str, str]:
+    return {
+        str(place.relative_to(folder)): place.read_text() if place.is_file() else ""
+        for place in sorted(folder.rglob("*"))
+    }
+
+
+def _journals(place: Path) -> Attempt:
+    files = make_subjects(place)
+    run("classify", files["model"], files["t.conllu"], "--out", place / "good")
+    return lambda chance: try_journal(place / "good", chance)
+
+
+# Parts
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A command, its folder with all parts and no results, what comes of it, and others' parts."""
+
+    command: tuple[object, ...]
+    folder: Path
+    result: Path
+    others: Path
+
+
+def make_unfinished(place: Path) -> list[Unfinished]:
+    """Commands that kept all their parts and were stopped before results took their place."""
+    files = make_subjects(place)
+    task = files["task.tsv"]
+    small = ("--batch-tokens", "40")
+    ways: dict[str, Callable[[Path], tuple[object, ...]]] = {
+        "score": lambda model: ("score", model, files["t.conllu"]),
+        "importance": lambda model: ("importance", model, task, *small),
+        "ablate": lambda model: ("ablate", model, task, *small),
+        "prune": lambda model: ("prune", model, task, "--keep", "5", *REESTIMATED, *small),
+    }
+    made = []
+    for name, way in ways.items():
+        folders = [place / f"{name}-{which}" for which in ("unfinished", "others", "result")]
+        for folder, model in zip(folders, ("model", "other", "model"), strict=True):
+            stopped = folder is not folders[2]
+            with mock.patch("headroles.scoring.run.WINDOW_EXAMPLES", 8):
+                if not stopped:
+                    run(*way(files[model]), "--out", folder)
+                    continue
+                with (
+                    mock.patch.object(Swap, "put", side_effect=KeyboardInterrupt),
+                    contextlib.suppress(HeadRolesError),
+                ):
+                    run(*way(files[model]), "--out", folder)
+        made.append(Unfinished(way(files["model"]), folders[0], folders[2], folders[1]))
+        assert _parts_of(folders[0]), name
+    return made
+
+
+REESTIMATED = ("--order", "reestimated", "--steps", "3")
+
+
+def _parts_of(folder: Path) -> list[Path]:
+    return sorted((folder / HIDDEN / "parts").rglob("part-*"))
+
+
+def try_parts(one: Unfinished, chance: random.Random) -> str:
+    """What becomes of parts that are not what they seem; raises AssertionError if believed."""
+    folder = _fresh(one.folder)
+    parts, others = _parts_of(folder), _parts_of(one.others)
+    part, other = chance.choice(parts), chance.choice(parts)
+    draw = chance.randrange(6)
+    fits = False
+    if draw == 0:
+        content = part.read_bytes()
+        part.write_bytes(other.read_bytes())
+        other.write_bytes(content)
+    elif draw == 1:
+        part.rename(part.with_name(chance.choice((other.name, "part-99", "part-x"))))
+    elif draw == 2:
+        shutil.copy(chance.choice(others), part)
+    elif draw == 3:  # another folder of parts, with a plan that is its own or ours
+        shutil.rmtree(folder / HIDDEN)
+        shutil.copytree(one.others / HIDDEN, folder / HIDDEN)
+        if chance.random() < 0.5:
+            plan = one.folder / HIDDEN / "parts" / "plan.json"
+            shutil.copy(plan, folder / HIDDEN / "parts" / "plan.json")
+    else:
+        fits = _forge(part, chance)
+    with mock.patch("headroles.scoring.run.WINDOW_EXAMPLES", 8):
+        run(*one.command, "--out", folder, "--resume")
+    if fits:
+        return "went on with forged numbers"
+    found = differences(folder, one.result)
+    assert not found, f"parts of another kind were believed: {draw}, {part}, {found}"
+    return "went on to the same"
+
+
+def _forge(part: Path, chance: random.Random) -> bool:
+    """Write other arrays under a digest that fits; returns whether their shapes and types do."""
+    plan = read_json(part.parent.parent / "plan.json")
+    opened = OpenParts(part.parent, _digest(encode_json(plan)))
+    name = part.name.removeprefix("part-")
+    arrays: dict[str, Any] = dict(decode_arrays(opened.read(name)))
+    key = chance.choice(sorted(arrays))
+    value = arrays[key]
+    fits = chance.random() < 0.3
+    if fits:
+        odd = chance.choice((np.nan, np.inf, 1e38, -1, 0))
+        with np.errstate(invalid="ignore"):
+            arrays[key] = np.full_like(value, odd if value.dtype.kind == "f" else 0)
+    else:
+        changes: tuple[Callable[[], Any], ...] = (
+            lambda: value[:-1],
+            lambda: np.concatenate([value, value]),
+            lambda: value.reshape(-1, 1, 1),
+            lambda: value.astype(np.int8 if value.dtype.kind == "f" else np.float16),
+            lambda: np.zeros(chance.choice(((0,), (1,), (3, 2, 2)))),
+            lambda: None,
+        )
+        changed = chance.choice(changes)()
+        if changed is None:
+            del arrays[key]
+        elif changed.shape == value.shape and changed.dtype == value.dtype:
+            fits = True
+        else:
+            arrays[key] = np.ascontiguousarray(changed)
+    opened.write(name, encode_arrays(arrays))
+    return fits
+
+
+def _of_parts(place: Path) -> Attempt:
+    known = make_unfinished(place)
+    return lambda chance: try_parts(chance.choice(known), chance)
+
+
+SURFACES = {
+    "journals": Surface(1000, _journals),
+    "parts": Surface(1000, _of_parts),
+    "tables": Surface(1000, _tables),
+    "changed": Surface(1000, _changed_models),
+}
