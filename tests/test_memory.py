@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -112,6 +113,6 @@ def test_systems_that_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_resident_memory_is_that_of_this_process() -> None:
     before = memory.resident_memory()
-    block = bytearray(64 * 2**20)
-    block[::4096] = b"x" * len(block[::4096])
+    block = mmap.mmap(-1, 64 * 2**20)  # new pages, whatever the allocator has at hand
+    block.write(b"x" * len(block))
     assert memory.resident_memory() == 0 or memory.resident_memory() > before + 32 * 2**20

@@ -204,7 +204,7 @@ def fine_tune(model: Path, task: Task, seed: int, recipe: Recipe, place: Path) -
                 model={"id": str(model)}, corpus={"task": task.name}, options=asdict(recipe)
             )
             content = provenance | {"measured": train(model, task, seed, recipe, staging)}
-            storage.write_json(staging / record.name, content)
+        storage.write_json(record, content)  # last: it says that the folder is whole
     measured = dict(storage.read_json(record)["measured"])
     print(f"{place.name}: {task.measure} {measured['before']:.2f} -> {measured['after']:.2f}")
     return measured

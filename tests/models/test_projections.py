@@ -61,7 +61,8 @@ def change(projection: Projection, head: int) -> None:
 
 def test_every_family_is_here() -> None:
     assert set(CONFIGS) == set(FAMILIES)
-    assert set(CONFIGS) - set(PROJECTED) == {"ibert", "squeezebert"}
+    unknown = {"convbert", "fsmt", "ibert", "prophetnet", "squeezebert"}
+    assert set(CONFIGS) - set(PROJECTED) == unknown
 
 
 @pytest.mark.parametrize("kind", PROJECTED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +38,10 @@ def planted(input_ids: list[int], layer: int) -> NDArray[np.float64]:
 
 
 def read_planted(
-    reader: AttentionReader, inputs: Mapping[str, Tensor], on_layer: Callable[[int, Tensor], None]
+    reader: AttentionReader,
+    inputs: Mapping[str, Tensor],
+    on_layer: Callable[[int, Tensor], None],
+    names: Sequence[str],
 ) -> None:
     """In the place of a model; rows of padding hold what rows of padding may hold."""
     batch, width = inputs["input_ids"].shape
