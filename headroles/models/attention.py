@@ -92,6 +92,11 @@ class AttentionReader:
         return full
 
     @property
+    def description(self) -> dict[str, str]:
+        """The family of the model and how its weights are reached, for records."""
+        return {"family": self.family.name, "read_through": self.read_through}
+
+    @property
     def removed(self) -> tuple[Head, ...]:
         """The heads that were removed from the model, as (layer, head)."""
         return tuple(

@@ -23,6 +23,8 @@ from headroles.models.families import Paths, encoder_of, find_at, find_family, l
 from headroles.models.projections import LayerProjections, find_projections
 from headroles.models.values import ValueReader, open_values
 
+OUTPUTS = "outputs of heads"
+"""How heads are reached whose attention weights are not read."""
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
 """Given a layer and the outputs (batch, tokens, heads it has, head size) of its heads, what is to
 take their place."""
@@ -55,6 +57,11 @@ class HeadSites:
     def n_heads(self) -> int:
         """Number of heads that each layer has, or had before some were removed."""
         return int(encoder_of(self.model).config.num_attention_heads)
+
+    @property
+    def description(self) -> dict[str, str]:
+        """The family of the model and where its heads are reached, for records."""
+        return {"family": find_family(self.model).name, "read_through": OUTPUTS}
 
     @property
     def layers_are_shared(self) -> bool:

@@ -148,11 +148,7 @@ class ScoringRun:
     def _open_provenance(self) -> dict[str, Any]:
         reader, corpus = self._reader, self._corpus
         provenance = new_provenance(
-            model={
-                **self._encoder.description,
-                "family": reader.family.name,
-                "read_through": reader.read_through,
-            },
+            model={**self._encoder.description, **reader.description},
             corpus=corpus.describe(),
             options={
                 **self._options.part(ScoreOptions).record(),

@@ -194,7 +194,7 @@ def token_groups(model: Model, corpus: Corpus, options: TokenOptions) -> TokenGr
         raise CorpusError(f"no example could be read: {left or 'the corpus is empty'}")
     clusters = clusters_in(reading.documents, options)
     provenance = new_provenance(
-        model={**encoder.description, "family": reading.family},
+        model={**encoder.description, **reading.described},
         corpus=described,
         options=options.record(),
     )

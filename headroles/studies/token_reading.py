@@ -62,7 +62,7 @@ class TokenReading:
         self.skipped: Counter[str] = Counter(self.corpus.skipped)
         self.documents: list[str] = []
         self.pieces: dict[str, int] = {}
-        self.family = ""
+        self.described: dict[str, str] = {}
         self._budget = Budget.of(self.encoder.device, self.options.batch_tokens)
 
     def values(self) -> NDArray[np.float32]:
@@ -71,7 +71,7 @@ class TokenReading:
         The last are means over layers.
         """
         with open_reader(self.encoder.model) as reader, open_norms(reader) as norms:
-            self.family = reader.family.name
+            self.described = reader.description
             rows = [row for window in self._windows() for row in self._of(window, reader, norms)]
         if not rows:
             return np.empty((0, 0, len(QUANTITIES)), dtype=np.float32)

@@ -82,7 +82,7 @@ class TaskRun:
     def provenance(self, options: TaskOptions) -> dict[str, Any]:
         """Where results of this run come from."""
         record = new_provenance(
-            model=self.encoder.description,
+            model={**self.encoder.description, **self.sites.description},
             corpus=self.task.describe(),
             options={
                 **options.record(),

@@ -287,6 +287,7 @@ class TestProvenance:
         assert provenance["corpus"]["sentences"] == 140
         assert provenance["options"]["relations"] == list(RELATIONS)
         assert provenance["model"]["family"] == "BERT"
+        assert provenance["model"]["read_through"] == "attention interface"
         assert {"torch", "transformers", "python"} <= provenance["versions"].keys()
 
     def test_counts_what_was_skipped(

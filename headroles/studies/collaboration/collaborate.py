@@ -90,7 +90,7 @@ def _collaborate(
     asked = replace(options, tokenizer=tokenizer)
     encoder = load_encoder(network, asked)
     with open_reader(network) as reader:
-        n_heads, family = reader.n_heads, reader.family.name
+        n_heads, described = reader.n_heads, reader.description
     sites = find_sites(network, n_heads)
     check_rank(options, sites, n_heads)
     run = None if task is None else open_run(network, task, asked)
@@ -105,7 +105,7 @@ def _collaborate(
     }
     frame = _frame(fits, measured)
     provenance = new_provenance(
-        model={**encoder.description, "family": family},
+        model={**encoder.description, **described},
         corpus=text.description,
         options={**options.record(), "device": encoder.device.type},
     )

@@ -69,14 +69,14 @@ def redundancy(model: Model, roles: RoleTable | None, options: RedundancyOptions
     """`report_redundancy` for callers that have their options together."""
     encoder = load_encoder(model, options)
     with open_reader(encoder.model) as reader:
-        n_heads, family = reader.n_heads, reader.family.name
+        n_heads, described = reader.n_heads, reader.description
     sites = find_sites(encoder.model, n_heads)
     rng = np.random.default_rng(options.seed)
     layers = _layers(sites, options, rng)
     common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]
     pairs = _pairs(sites, common, options, rng)
     provenance = new_provenance(
-        model={**encoder.description, "family": family}, corpus={}, options=options.record()
+        model={**encoder.description, **described}, corpus={}, options=options.record()
     )
     shared = None
     if roles is not None:

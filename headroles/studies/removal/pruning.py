@@ -11,6 +11,7 @@ import torch
 
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
+from headroles.models.gates import HeadSites
 from headroles.models.kept_heads import Head
 from headroles.models.pruned import put_to_zero
 from headroles.models.stored import PrunedModel, model_folder
@@ -173,7 +174,11 @@ def write_without(
     if not zeroed:
         remove_heads(network, removed)
     record = {
-        **new_provenance(model=encoder.description, corpus={}, options=options.record()),
+        **new_provenance(
+            model={**encoder.description, **HeadSites.of(network).description},
+            corpus={},
+            options=options.record(),
+        ),
         "removed": [list(head) for head in removed],
         **({"fine_tuning": tuning.facts()} if tuning else {}),
         **(notes or {}),

@@ -70,6 +70,8 @@ def test_normalisation_changes_the_order() -> None:
 
 def test_every_head_by_every_estimator(found: Importance) -> None:
     assert len(found) == 4 * 12
+    assert found.provenance["model"]["family"] == "BERT"
+    assert found.provenance["model"]["read_through"] == "outputs of heads"
     values = values_of(found.derivatives, "signed")
     assert found.of("signed").ravel() == pytest.approx(values.mean(0))
     errors = values.std(0, ddof=1) / np.sqrt(8)
