@@ -181,7 +181,7 @@ def _p_of_draws(n_draws: int, ratio: float, rng: np.random.Generator) -> FloatAr
 def _p_values(points: list[Point], losses: FloatArray, options: CurveOptions) -> FloatArray:
     """p-values of all shares of the order that is compared."""
     outcomes = Outcomes(losses, np.full_like(losses, np.nan))
-    frame = make_table(Points(tuple(points), ()), outcomes, np.zeros(len(losses)), [], options)
+    frame, _ = make_table(Points(tuple(points), ()), outcomes, np.zeros(len(losses)), [], options)
     own = frame[(frame["order"] != options.against) & frame["share"].notna()]
     return own["p_value"].to_numpy(dtype=np.float64)
 

@@ -37,6 +37,7 @@ from .bootstrap import (
 from .contrast import contrast_sample as contrast_sample
 from .corrections import CORRECTIONS as CORRECTIONS
 from .corrections import adjust_p_values as adjust_p_values
+from .crossed import ENOUGH_DRAWS as ENOUGH_DRAWS
 from .crossed import crossed_sample as crossed_sample
 from .intervals import Intervals as Intervals
 from .intervals import t_interval as t_interval

@@ -164,7 +164,9 @@ class SummedSample(Sample):
     def joined(cls, samples: Sequence[Sample]) -> Sample:
         """The tests of samples of different examples, side by side."""
         parts = [[getattr(one.moments, name.name) for one in samples] for name in fields(Moments)]
-        return cls.of_moments(Moments(*(np.concatenate(part) for part in parts)))
+        joined = cls.of_moments(Moments(*(np.concatenate(part) for part in parts)))
+        joined.__dict__["skewness"] = np.concatenate([one.skewness for one in samples])
+        return joined
 
     def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
         """The same moments, with no deviation in some tests."""

@@ -14,9 +14,9 @@ from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
 from headroles.results import Grid
 from headroles.scoring import model_name
-from headroles.studies.comparison import RoleShifts
+from headroles.studies.comparison import RoleShifts, is_certified
 
-N_ROLES = 3
+N_ROLES, N_CERTIFIED = 3, 5
 
 
 def comparison_page(folder: Path) -> Page:
@@ -50,7 +50,7 @@ def _answer(shifts: RoleShifts) -> Iterator[str]:
             f"contrast {changes.get('changed', 0)} changed, {changes.get('trivial', 0)} changed by "
             f"less than the margin, {changes.get('equivalent', 0)} did not change by more than it, "
             f"and {changes.get('undecided', 0)} are undecided"
-            f"{f', {untestable} untestable' if untestable else ''}."
+            f"{f', {untestable} untestable' if untestable else ''}.{_certified(shifts, rows)}"
         )
     moved = shifts.moved(1).to_dict("records")
     if moved and moved[-1]["effect_size"] > 0:
@@ -61,6 +61,19 @@ def _answer(shifts: RoleShifts) -> Iterator[str]:
             f"{last['layer']}-{last['head']}: most in {last['role']}, "
             f"by {last['role_difference']:+.3g}."
         )
+
+
+def _certified(shifts: RoleShifts, rows: pd.DataFrame) -> str:
+    """How many changes are certified, if any could be, and which of those are the largest."""
+    if not shifts.knows_bounds:
+        return ""
+    found = rows[is_certified(rows)]
+    largest = found.loc[found["difference"].abs().sort_values(ascending=False).index[:N_CERTIFIED]]
+    named = [
+        f"{row.layer}-{row.head} {row.role} ({row.difference:+.2g})" for row in largest.itertuples()
+    ]
+    of_changes = f" {len(found)} of the {rows['changed'].sum()} changes are certified"
+    return f"{of_changes}{', the largest of them ' if named else ''}{', '.join(named)}."
 
 
 def _roles_of_heads(rows: pd.DataFrame) -> str:

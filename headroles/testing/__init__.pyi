@@ -34,6 +34,8 @@ from .notes import SKEWED as SKEWED
 from .notes import find_notes as find_notes
 from .notes import find_warnings as find_warnings
 from .notes import is_skewed as is_skewed
+from .notes import warn_of_differences as warn_of_differences
+from .notes import warn_of_shared as warn_of_shared
 from .options import MAX_T as MAX_T
 from .options import AlphaOptions as AlphaOptions
 from .options import CorrectionOptions as CorrectionOptions

@@ -32,7 +32,8 @@ class Hypotheses:
     which those of the sample were drawn in random order, if the means are those over all of them;
     None for means over all units there could be. ``called`` is what messages call all values
     together, if they are not the scores of roles. ``bets`` are those that were made on values that
-    came in blocks, and were not kept.
+    came in blocks, and were not kept. ``n_draws`` is the number of random draws that examples were
+    crossed with, None if nothing was drawn.
     """
 
     sample: Sample
@@ -46,6 +47,7 @@ class Hypotheses:
     n_population: int | None = None
     called: str = ""
     bets: RunningBets | None = None
+    n_draws: int | None = None
 
     @classmethod
     def of(
@@ -63,6 +65,7 @@ class Hypotheses:
         n_population: int | None = None,
         called: str = "",
         bets: RunningBets | None = None,
+        n_draws: int | None = None,
     ) -> Hypotheses:
         """Hypotheses of values; columns that vary by rounding alone get their mean for all values.
 
@@ -79,6 +82,7 @@ class Hypotheses:
             n_population: of which the units were drawn, if it is finite.
             called: what messages call the values.
             bets: made on values that came in blocks.
+            n_draws: that examples were crossed with.
 
         Raises:
             StatisticsError: what `Sample.of` refuses, and a size that is negative or not finite.
@@ -102,6 +106,7 @@ class Hypotheses:
             n_population=n_population,
             called=called,
             bets=bets,
+            n_draws=n_draws,
         )
 
     @classmethod
@@ -112,7 +117,16 @@ class Hypotheses:
             np.concatenate([one.threshold for one in parts]),
             size=np.concatenate([one.size for one in parts]),
             called=parts[0].called,
+            n_draws=parts[0].n_draws,
         )
+
+    @classmethod
+    def of_crossed(
+        cls, values: NDArray[np.floating], *, size: ArrayLike, called: str = ""
+    ) -> Hypotheses:
+        """H0: the mean of values (examples, draws, T), over other examples and draws, is 0."""
+        crossed = inference.crossed_sample(values)
+        return cls.of(crossed, 0.0, size=size, called=called, n_draws=values.shape[1])
 
     @classmethod
     def of_draws(

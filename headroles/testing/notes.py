@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.inference import UNTESTABLE
+from headroles.inference import ENOUGH_DRAWS, UNTESTABLE
 from headroles.testing.catalogue import BY_T, FCR, SIGN_FLIP, SIMULTANEOUS, TESTS, T
 from headroles.testing.evidence import PValues
 from headroles.testing.hypotheses import Hypotheses, IntArray
-from headroles.testing.options import MAX_T, TestOptions
+from headroles.testing.options import MAX_T, CorrectionOptions, TestOptions
 from headroles.wording import listed
 
 FEW = 20
@@ -68,20 +69,47 @@ def find_notes(
     return notes
 
 
+def warn_of_differences(hypotheses: Hypotheses, options: CorrectionOptions) -> list[str]:
+    """`find_warnings` for two-sided t-tests of independent examples."""
+    asked = TestOptions(alpha=options.alpha, correction=options.correction, clusters="none")
+    return find_warnings(hypotheses, asked, sides=2)
+
+
+def warn_of_shared(samples: Mapping[str, str]) -> list[str]:
+    """Warn of samples that are tested against one another and are of the same examples.
+
+    ``samples`` has a digest of the examples of each, by name.
+    """
+    names: dict[str, list[str]] = {}
+    for name, digest in samples.items():
+        names.setdefault(digest, []).append(name)
+    return [
+        f"{', '.join(own)} are of the same examples, which tests between tasks take as independent"
+        for own in names.values()
+        if len(own) > 1
+    ]
+
+
 def find_warnings(
-    hypotheses: Hypotheses, options: TestOptions, tested: PValues, sides: int = 1
+    hypotheses: Hypotheses,
+    options: TestOptions,
+    tested: PValues | None = None,
+    sides: int = 1,
 ) -> list[str]:
     """What to know before relying on the tests: sentences for people.
 
-    ``tested`` are those of one direction, or two-sided ones if ``sides`` is 2.
+    ``tested`` are those of one direction, or two-sided ones if ``sides`` is 2; only resampled tests
+    need them.
     """
     found = _family_wise(hypotheses, options, sides)
     if not TESTS[options.test].takes_bounds:
         found += [
             _few(hypotheses, options),
+            _few_draws(hypotheses),
             _skewed(hypotheses),
-            _out_of_reach(hypotheses, options, tested, sides),
         ]
+        if tested is not None and TESTS[options.test].is_resampled:
+            found.append(_out_of_reach(hypotheses, options, tested, sides))
     return [warning for warning in found if warning]
 
 
@@ -108,10 +136,27 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> li
     ]
 
 
+def _few_draws(hypotheses: Hypotheses) -> str:
+    """Of one draw nothing is known about others, and of two to four little."""
+    if hypotheses.n_draws is None or hypotheses.n_draws >= ENOUGH_DRAWS:
+        return ""
+    if hypotheses.n_draws == 1:
+        return (
+            "with one draw, answers are about what this very draw found, not about the ways to "
+            f"find it; for those take {ENOUGH_DRAWS} draws or more (--draws)"
+        )
+    return (
+        f"with {hypotheses.n_draws} draws intervals are wide and little can be shown; take "
+        f"{ENOUGH_DRAWS} or more (--draws)"
+    )
+
+
 def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
     moments = hypotheses.moments
-    worth = _most_by_label(hypotheses, np.nan_to_num(moments.effective_clusters))
     n_units = _most_by_label(hypotheses, moments.n_clusters)
+    worth = n_units
+    if hypotheses.n_draws is None:  # else draws are what is few, and have a warning of their own
+        worth = _most_by_label(hypotheses, np.nan_to_num(moments.effective_clusters))
     few = np.flatnonzero(worth < FEW)
     if not len(few):
         return ""
@@ -163,7 +208,7 @@ def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: PValues,
     """Resampled p-values come in steps: the smallest may be too large for any rejection."""
     made = ~np.isnan(tested.single)
     sizes = [int(made[columns].sum()) for columns in hypotheses.columns_by_family]
-    if not TESTS[options.test].is_resampled or not any(sizes):
+    if not any(sizes):
         return ""
     flips = 2 ** int(hypotheses.moments.n_clusters.max())
     # Of few clusters all flips are gone through, the one that changes nothing among them.

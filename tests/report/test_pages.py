@@ -141,6 +141,13 @@ def test_a_comparison_has_its_numbers(shifts: RoleShifts, tmp_path: Path) -> Non
     most = f"Most of that was in {role}: {own.get('lost', 0)} lost, {own.get('gained', 0)} gained."
     assert most in page.answer[0]
     assert Outline(page.to_html()).tags.count("table") >= 3
+    assert "certified" not in page.answer[0]  # scores made by hand have no bounds
+    frame = shifts.frame.assign(certified=shifts.frame["change"])
+    certified = make_report(replace(shifts, frame=frame).save(tmp_path / "certified"))
+    largest = first[first["changed"]].nlargest(1, "difference", keep="all").iloc[0]
+    n = int(first["changed"].sum())
+    assert f"{n} of the {n} changes are certified, the largest of them " in certified.answer[0]
+    assert f"{largest['layer']}-{largest['head']} {largest['role']}" in certified.answer[0]
 
 
 def test_other_results_show_what_they_show(scores: HeadScores, tmp_path: Path) -> None:

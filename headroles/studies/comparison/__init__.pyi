@@ -1,6 +1,7 @@
 from .answers import CHANGES as CHANGES
 from .answers import STATUSES as STATUSES
 from .answers import describe_change as describe_change
+from .answers import is_certified as is_certified
 from .answers import role_status as role_status
 from .checkpoints import check_places as check_places
 from .checkpoints import score_checkpoints as score_checkpoints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from headroles.testing import NO, UNTESTABLE, YES
@@ -15,6 +16,8 @@ CHANGES = {
     "open": "undecided",
 }
 """Columns of counts by what is known of differences; roles have a column undecided already."""
+CERTIFIED = "certified_changes"
+"""Column of counts: how many of the changes, trivial ones included, are certified."""
 
 
 def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
@@ -57,3 +60,8 @@ def describe_change(
     cases = (~testable, changed & equivalent, changed, equivalent)
     answers = ("untestable", "trivial", "changed", "equivalent")
     return np.select(cases, answers, default="undecided")
+
+
+def is_certified(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows of a table of shifts are changes, however small, that are certified too."""
+    return frame["changed"] & frame["certified"].isin(("changed", "trivial"))

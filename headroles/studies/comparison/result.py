@@ -15,7 +15,7 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS, is_contrast
-from headroles.studies.comparison.answers import CHANGES, STATUSES
+from headroles.studies.comparison.answers import CERTIFIED, CHANGES, STATUSES
 from headroles.studies.comparison.shifts import COLUMNS
 from headroles.studies.comparison.summaries import (
     count_answers,
@@ -31,7 +31,8 @@ from headroles.wording import listed
 
 _SHOWN_HEADS = 10
 _HAPPENED = ("kept", "gained", "lost", "changed", "trivial")
-_COUNTS = (*STATUSES, *CHANGES)
+_COUNTS = (*STATUSES, *CHANGES, CERTIFIED)
+_TITLES = {CERTIFIED: "certified"}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -60,6 +61,11 @@ class RoleShifts(Result):
     def checkpoints(self) -> tuple[str, ...]:
         """Names of the score sets after, in the order of the table."""
         return tuple(dict.fromkeys(self.frame["checkpoint"]))
+
+    @property
+    def knows_bounds(self) -> bool:
+        """Whether changes could be certified."""
+        return bool((self.frame["certified"] != "").any())
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -118,6 +124,8 @@ class RoleShifts(Result):
         """
         counts = self._by_role(checkpoint)
         shown = [name for name in _COUNTS if name != "untestable" or counts[name].any()]
+        if not self.knows_bounds:
+            shown.remove(CERTIFIED)
         rows = counts[shown]
         if len(self.checkpoints) > 1:
             rows = rows[rows[list(_HAPPENED)].any(axis=1)]
@@ -126,7 +134,7 @@ class RoleShifts(Result):
             for role, row in zip(rows.index, rows.to_numpy(), strict=True)
         ]
         cells.append(("all roles", *map(str, counts[shown].sum())))
-        return Grid(("heads by role", *shown), tuple(cells))
+        return Grid(("heads by role", *(_TITLES.get(name, name) for name in shown)), tuple(cells))
 
     def _by_role(self, checkpoint: str) -> pd.DataFrame:
         """Numbers of heads: a row per role, the columns of ``_COUNTS``."""
@@ -176,12 +184,14 @@ class RoleShifts(Result):
                 f"{row['layer']}-{row['head']}",
                 _two_digits(row["effect_size"]),
                 str(row["changed"]),
+                *([str(row[CERTIFIED])] if self.knows_bounds else []),
                 str(row["role"]),
                 f"{row['role_difference']:+.2g}",
             )
             for row in rows
         ]
-        columns = ("heads that moved most", "effect size", "changes", "most in", "by")
+        certified = [_TITLES[CERTIFIED]] if self.knows_bounds else []
+        columns = ("heads that moved most", "effect size", "changes", *certified, "most in", "by")
         return Grid(columns, tuple(cells), left=frozenset(["most in"]))
 
     def facts(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headroles.inference.payoffs import Bounds
 from headroles.scoring import HeadScores
-from headroles.studies.comparison.answers import describe_change, role_status
+from headroles.studies.comparison.answers import describe_change, is_certified, role_status
 from headroles.studies.heads import FloatArray, HeadColumns, IntArray, note_removed
 from headroles.testing import (
     BETTING,
@@ -175,9 +175,8 @@ def _bounds(sets: Sequence[HeadScores], columns: HeadColumns) -> Bounds | None:
 
 
 def _warn_of_uncertified(frame: pd.DataFrame, options: TestOptions) -> list[str]:
-    changes = frame["changed"]
-    certified = frame["certified"].isin(("changed", "trivial"))
-    n_open, n = int((changes & ~certified).sum()), int(changes.sum())
+    n = int(frame["changed"].sum())
+    n_open = n - int(is_certified(frame).sum())
     if not n_open or options.test == BETTING or not (frame["certified"] != "").any():
         return []
     return [

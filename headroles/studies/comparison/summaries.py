@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.proportion import proportion_confint
 
-from headroles.studies.comparison.answers import CHANGES, STATUSES
+from headroles.studies.comparison.answers import CERTIFIED, CHANGES, STATUSES, is_certified
 from headroles.testing import YES
 
 
@@ -17,14 +17,16 @@ def count_answers(frame: pd.DataFrame) -> pd.DataFrame:
     """How many heads of each checkpoint, role and layer have each status.
 
     Columns ``checkpoint, role, layer, heads``, one for each of ``STATUSES``, and one for each of
-    ``CHANGES``: what is known of the difference of means (`describe_change`), one answer each.
+    ``CHANGES``: what is known of the difference of means (`describe_change`), one answer each; and
+    how many of what changed is certified.
     """
     key = ["checkpoint", "role", "layer"]
     statuses = {name: frame["status"] == name for name in STATUSES}
     changes = {column: frame["change"] == answer for column, answer in CHANGES.items()}
-    counted = frame[key].assign(heads=True, **statuses, **changes)
+    certified = {CERTIFIED: is_certified(frame)}
+    counted = frame[key].assign(heads=True, **statuses, **changes, **certified)
     counts = counted.groupby(key, sort=False).sum().reset_index()
-    return counts[[*key, "heads", *STATUSES, *CHANGES]]
+    return counts[[*key, "heads", *STATUSES, *CHANGES, CERTIFIED]]
 
 
 def summarise_layers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -55,16 +57,21 @@ def find_moved_heads(frame: pd.DataFrame, n: int) -> pd.DataFrame:
     """The ``n`` heads of each checkpoint that moved most, over all roles, farthest first.
 
     ``effect_size`` is the root mean square of a head's standardised differences and ``changed`` the
-    number of its roles that changed by more than is trivial; ``role`` is the one of these that
-    moved most (of all, if none changed), with its ``role_effect_size`` and ``role_difference``,
-    which have their sign.
+    number of its roles that changed by more than is trivial, ``certified_changes`` that of all
+    changes that are certified; ``role`` is the one of the former that moved most (of all, if none
+    changed), with its ``role_effect_size`` and ``role_difference``, which have their sign.
     """
     key = ["checkpoint", "layer", "head"]
     heads = frame.assign(distance=_distances(frame)).dropna(subset="distance")
     heads["square"] = heads["distance"] ** 2
     heads["has_changed"] = heads["change"] == "changed"
+    heads[CERTIFIED] = is_certified(heads)
     grouped = heads.groupby(key, sort=False)
-    moved = grouped.agg(effect_size=("square", "mean"), changed=("has_changed", "sum"))
+    moved = grouped.agg(
+        effect_size=("square", "mean"),
+        changed=("has_changed", "sum"),
+        certified_changes=(CERTIFIED, "sum"),
+    )
     moved["effect_size"] **= 0.5
     farthest = (
         heads.sort_values(["has_changed", "distance"], ascending=False, kind="stable")

@@ -17,6 +17,7 @@ from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
 from headroles.studies.removal.drop_table import COLUMNS, make_table, measures_of
 from headroles.studies.removal.measures import LESS, LOSS, MORE
+from headroles.testing import warn_of_shared
 from headroles.wording import listed
 
 MOST_ROWS = 24
@@ -181,12 +182,13 @@ def by_task(
     _check(ablations, names)
     common = _common_removals(ablations, names)
     measures, left_out = measures_of(ablations, names)
-    frame = make_table(ablations, names, common, measures, options)
+    frame, warnings = make_table(ablations, names, common, measures, options)
     tasks = [_describe(one, name) for one, name in zip(ablations, names, strict=True)]
-    first, warnings = ablations[0].provenance, [*left_out, *_shared(ablations, names)]
+    told = [*left_out, *warn_of_shared({one["name"]: one["sha256"] for one in tasks}), *warnings]
+    first = ablations[0].provenance
     provenance = {
         **{name: first[name] for name in ("created", "command", "versions")},
-        "by_task": {**options.record(), "tasks": tasks, "warnings": warnings},
+        "by_task": {**options.record(), "tasks": tasks, "warnings": told},
     }
     return TaskDrops(frame, provenance)
 
@@ -236,15 +238,3 @@ def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> li
             "be compared; ablate all with --sets thirds"
         )
     raise UsageError(f"no removal is in all of {listed(names, 8)}; ablate all with the same --sets")
-
-
-def _shared(ablations: Sequence[Ablations], names: Sequence[str]) -> list[str]:
-    """What to know of tasks that are of the same examples."""
-    digests: dict[str, list[str]] = {}
-    for one, name in zip(ablations, names, strict=True):
-        digests.setdefault(one.provenance["corpus"]["sha256"], []).append(name)
-    shared = [own for own in digests.values() if len(own) > 1]
-    return [
-        f"{', '.join(own)} are of the same examples, which tests between tasks take as independent"
-        for own in shared
-    ]

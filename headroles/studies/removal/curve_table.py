@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference.crossed import crossed_sample
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import Points
 from headroles.studies.removal.measures import BETTER, WORSE, measured, unit_values, worse_by
@@ -23,6 +22,7 @@ from headroles.testing import (
     find_notes,
     find_p_values,
     size_of,
+    warn_of_differences,
 )
 
 COMPARED = (
@@ -56,13 +56,18 @@ def make_table(
     targets: FloatArray,
     metrics: Sequence[str],
     options: CurveOptions,
-) -> pd.DataFrame:
-    """A row for each measure, order and share, and one for the mean over several shares."""
+) -> tuple[pd.DataFrame, list[str]]:
+    """A row for each measure, order and share, and for the mean over several shares; warnings."""
     values = unit_values(outcomes, targets, metrics)
     found = measured(outcomes, targets, metrics)
-    frames = []
+    frames, warnings = [], []
     for measure, own in values.items():
-        parts = [_of_order(order, points, found[measure], own, options) for order in options.orders]
+        estimated = [_estimated(order, points, own, options) for order in options.orders]
+        warnings += warn_of_differences(Hypotheses.joined(estimated), options)
+        parts = [
+            _of_order(order, points, found[measure], one, options)
+            for order, one in zip(options.orders, estimated, strict=True)
+        ]
         frame = pd.concat(parts, ignore_index=True)
         frame.insert(4, "measure", measure)
         frame.insert(5, "n", len(targets))
@@ -72,17 +77,21 @@ def make_table(
             frame[name] = NOT_COMPARED if name in ("answer", "note") else np.nan
             frame.loc[others, name] = column
         frames.append(frame)
-    return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
+    return pd.concat(frames, ignore_index=True)[list(COLUMNS)], list(dict.fromkeys(warnings))
+
+
+def _estimated(order: str, points: Points, values: FloatArray, options: CurveOptions) -> Hypotheses:
+    """The means of an order, over other examples and draws."""
+    own = _with_mean(values[:, _settings(order, points, options)])
+    return Hypotheses.of_crossed(own, size=size_of(own), called="the curves")
 
 
 def _of_order(
-    order: str, points: Points, found: FloatArray, values: FloatArray, options: CurveOptions
+    order: str, points: Points, found: FloatArray, estimated: Hypotheses, options: CurveOptions
 ) -> pd.DataFrame:
-    """The values of an order, with intervals: ``found``, of which ``values`` have the errors."""
+    """The values of an order, with intervals: ``found``, of which ``estimated`` has the errors."""
     own = _settings(order, points, options)
-    by_draw, by_example = _with_mean(found[own]), _with_mean(values[:, own])
-    estimated = Hypotheses.of(crossed_sample(by_example), 0.0, size=size_of(by_example))
-    reach = _reach(estimated, options)
+    by_draw, reach = _with_mean(found[own]), _reach(estimated, options)
     n_rows = by_draw.shape[-1]
     columns: dict[str, Any] = {
         "order": order,
@@ -109,8 +118,7 @@ def _compared(
         # Draws of both orders have the same seeds, and the same examples to find orders with.
         own = _settings(order, points, options)
         pair = _with_mean(values[:, own]), _with_mean(values[:, base])
-        crossed = crossed_sample(pair[0] - pair[1])
-        parts.append(Hypotheses.of(crossed, 0.0, size=size_of(*pair)))
+        parts.append(Hypotheses.of_crossed(pair[0] - pair[1], size=size_of(*pair)))
         differences.append(_with_mean(found[own]).mean(0) - _with_mean(found[base]).mean(0))
     if not parts:
         return dict.fromkeys(COMPARED, np.empty(0))

@@ -12,7 +12,6 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference.crossed import ENOUGH_DRAWS
 from headroles.models import Model
 from headroles.options import takes
 from headroles.results import Grid, Shown, Warned, widened
@@ -177,7 +176,7 @@ def pruning_curves(
     keep_parts("pruning curves", options, tested.encoder, tested, *runs)
     found = find_points(tested, runs, options)
     outcomes = tested.outcomes(without_each(found.sets, tested.shape))
-    frame = make_table(found, outcomes, tested.targets, tested.metrics, options)
+    frame, warnings = make_table(found, outcomes, tested.targets, tested.metrics, options)
     whole = measured(outcomes, tested.targets, tested.metrics)
     curves = {
         **options.record(),
@@ -186,7 +185,7 @@ def pruning_curves(
         "points": [
             {**asdict(one), "removed": [list(head) for head in one.removed]} for one in found.points
         ],
-        "warnings": _warnings(tested, runs, options),
+        "warnings": [*_warnings(tested, runs, options), *warnings],
     }
     provenance = {**tested.provenance(options), "curves": curves}
     return PruningCurves(frame, provenance, outcomes, tested.targets)
@@ -223,7 +222,7 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
 
 
 def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> list[str]:
-    """What to know before relying on the curves."""
+    """What to know of the examples that orders were found with."""
     found = []
     if runs and runs[0].task.digest == tested.task.digest:
         found.append(
@@ -235,15 +234,5 @@ def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -
         found.append(
             f"{runs[0].task.file} has {size} examples for each of {options.draws} draws, not "
             f"{options.examples}; orders were found with {size}"
-        )
-    if options.draws == 1:
-        found.append(
-            "with one draw, answers are about these very orders of heads, not about the ways to "
-            f"find them; for those take {ENOUGH_DRAWS} draws or more (--draws)"
-        )
-    elif options.draws < ENOUGH_DRAWS:
-        found.append(
-            f"with {options.draws} draws intervals are wide and little can be shown; take "
-            f"{ENOUGH_DRAWS} or more (--draws)"
         )
     return found

@@ -32,6 +32,7 @@ from headroles.testing import (
     find_notes,
     find_p_values,
     size_of,
+    warn_of_differences,
 )
 
 COLUMNS = (
@@ -65,9 +66,9 @@ def make_table(
     removals: Sequence[tuple[str, str]],
     measures: Sequence[str],
     options: TaskDropOptions,
-) -> pd.DataFrame:
-    """A row for each of ``measures``, removal and task."""
-    frames = []
+) -> tuple[pd.DataFrame, list[str]]:
+    """A row for each of ``measures``, removal and task; warnings."""
+    frames, warnings = [], []
     for measure in measures:
         tasks = [
             _of_task(one, name, removals, measure, options)
@@ -75,6 +76,7 @@ def make_table(
         ]
         frame = pd.concat([one.frame for one in tasks], ignore_index=True).assign(measure=measure)
         changes = Hypotheses.joined([one.changes for one in tasks])
+        warnings += warn_of_differences(changes, options)
         changed = find_p_values(changes, options, "two-sided")
         deviating = _deviations([one.drops for one in tasks], removals)
         deviated = find_p_values(deviating, options, "two-sided")
@@ -89,10 +91,11 @@ def make_table(
             p_deviation=deviated.single,
             p_deviation_adjusted=deviated.adjusted,
             deviates=answers(deviated.shows(options.alpha), deviated.direction, (MORE, LESS)),
+            note=find_notes(changes),
         )
         at = frame["removed"].map({name: k for k, name in enumerate(frame["removed"].unique())})
         frames.append(frame.iloc[np.argsort(at.to_numpy(), kind="stable")])
-    return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
+    return pd.concat(frames, ignore_index=True)[list(COLUMNS)], list(dict.fromkeys(warnings))
 
 
 def measures_of(
@@ -143,7 +146,8 @@ def _of_task(
     # Where all that there was is lost, nothing varies around the ratio, which has no error then.
     low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
     # A share is lost if anything is: the difference is tested, which has an error then too.
-    changes = Hypotheses.of(worse_by(values[:, 1:] - values[:, :1], measure), 0.0, size=size)
+    change = worse_by(values[:, 1:] - values[:, :1], measure)
+    changes = Hypotheses.of(change, 0.0, size=size, called=f"the differences of {measure}")
     columns: dict[str, Any] = {
         "set": [kind for kind, _ in removals],
         "removed": [removed for _, removed in removals],
@@ -155,7 +159,6 @@ def _of_task(
         "relative_drop": drops.moments.mean,
         "ci_low": low,
         "ci_high": high,
-        "note": find_notes(changes),
     }
     return _Task(pd.DataFrame(columns), drops, changes)
 

@@ -16,6 +16,7 @@ from statsmodels.stats.weightstats import ttost_paired
 from headroles import HeadScores, RoleShifts, assign_roles, compare_roles
 from headroles.errors import UsageError
 from headroles.inference import Bounds, betting_test, sign_flip_test, step_down_max_t
+from headroles.results import Grid
 from headroles.studies.comparison import COLUMNS
 from tests.studies.comparison.made import ROLES, make_scores, random_scores, shifted
 
@@ -468,8 +469,14 @@ def test_certified_changes_are_bets_on_differences_between_the_bounds_of_both() 
     second, third = (
         replace(first, values=(first.values + sign * by).astype(np.float32)) for sign in (1, -1)
     )
-    frame = compare_roles(first, second, third, margin=0.2).frame
+    shifts = compare_roles(first, second, third, margin=0.2)
+    frame = shifts.frame
     assert set(frame["certified"]) == {"changed", "equivalent"}
+    of_each = frame[frame["certified"] == "changed"].groupby("checkpoint").size()
+    assert shifts.counts().groupby("checkpoint")["certified_changes"].sum().equals(of_each)
+    heads = next(one for one in shifts.shown() if isinstance(one, Grid))
+    certified = [row[heads.columns.index("certified")] for row in heads.rows]
+    assert certified == ["2", "2"]  # roles in which something happened, and all
     # Bounds of differences are 2 wide on either side, and their cap is ten margins of 0.025.
     bounds = Bounds(*np.full((2, 400, 1), [[[-2.0]], [[2.0]]]), *np.array([[-2.0], [2.0]]), 0, 0.25)
     for found in frame.itertuples():
@@ -492,6 +499,7 @@ def test_without_bounds_on_either_side_nothing_is_certified() -> None:
     frame = compare_roles(first, replace(shifted(first, 0.1), bounds=None)).frame
     assert (frame["certified"] == "").all()
     assert frame["certified_difference"].isna().all()
+    assert "certified" not in repr(compare_roles(first, replace(first, bounds=None)))
 
 
 def test_where_nothing_changed_t_finds_changes_and_betting_none() -> None:

@@ -67,7 +67,7 @@ def test_one_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -
         expected = choose_heads(order.partition(":")[0], 3, heads, options, run)
         assert removed[order] == expected
     assert "found and measured in one file" in found.warnings[0]
-    assert "about these very orders of heads" in found.warnings[1]
+    assert any("about what this very draw found" in one for one in found.warnings)
 
 
 def test_every_draw_finds_orders_with_examples_of_its_own(
@@ -173,7 +173,7 @@ def test_notes_say_that_nothing_varies() -> None:
     points = Points(tuple(Point(one, 0.5, 0, ((0, 0),), 1) for one in orders), ((), ((0, 0),)))
     losses = np.random.default_rng(0).random((30, 2))
     options = CurveOptions(orders=orders, shares=[0.5], draws=1, against="random")
-    frame = make_table(points, Outcomes(losses, losses), np.zeros(30), [], options)
+    frame, _ = make_table(points, Outcomes(losses, losses), np.zeros(30), [], options)
     assert frame["p_value"].isna().all()
     assert frame["note"].str.startswith("degenerate").tolist() == [True, False]
 
@@ -218,7 +218,7 @@ def test_role_orders(classifier: Path, labelled: Path, sample: Path, tmp_path: P
     assert len(first) == 2
     for removed in first:
         assert sum(tuple(head) in having for head in removed) == min(3, len(having))
-    assert "with 2 draws intervals are wide" in found.warnings[-1]
+    assert any("with 2 draws intervals are wide" in one for one in found.warnings)
 
 
 def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:

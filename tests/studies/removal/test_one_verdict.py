@@ -37,7 +37,7 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
         ((), ((0, 1),)),
     )
     asked = CurveOptions(orders="bottom,top", against="bottom", shares="0.5")
-    frame = curve_table.make_table(points, outcomes, targets, [], asked)
+    frame, _ = curve_table.make_table(points, outcomes, targets, [], asked)
     found["pruning-curves"] = frame[frame["order"] == "top"].iloc[0]
 
     def task() -> Any:
@@ -45,7 +45,9 @@ def verdicts(whole: NDArray[np.float64], without: NDArray[np.float64]) -> dict[s
         return SimpleNamespace(examples=(outcomes, targets), frame=rows)
 
     pair = [("single", "0-0")]
-    frame = drop_table.make_table([task(), task()], ["a", "b"], pair, ["loss"], TaskDropOptions())
+    frame, _ = drop_table.make_table(
+        [task(), task()], ["a", "b"], pair, ["loss"], TaskDropOptions()
+    )
     found["by-task"] = frame.iloc[0]
 
     sizes = np.sqrt((whole**2).mean()) + np.sqrt((without**2).mean())
