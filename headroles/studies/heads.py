@@ -97,43 +97,60 @@ class HeadColumns:
         """(T,): what the mean of each column is compared with, if not with an offset."""
         return self.by_role([role.threshold(score, asked) for role in self.roles])
 
-    def rivals(self, scores: HeadScores) -> tuple[FloatArray, FloatArray]:
-        """For comparisons with the best fixed offset: shifts (examples, R) and means (R,).
+    def rivals(
+        self, scores: HeadScores, values: NDArray[np.floating]
+    ) -> tuple[FloatArray, FloatArray]:
+        """For comparisons with the best fixed offset: shifts (examples, R * L) and means (R * L,).
 
-        The offset of each example was chosen on the other half of the documents. What it hits there
-        is to be taken from the scores, and its mean put back: only differences vary, and the mean
-        is that of the head. Roles that have nothing to do with offsets are not shifted, and have
-        NaN for a mean.
+        The offset of each example was chosen on the other half of the documents. Its hits there are
+        subtracted from the scores, and their mean is added again: only differences vary, and the
+        mean is that of the head. The mean is over the examples that have ``values`` (examples, T)
+        in a layer, since a layer with a window lacks some. Roles that have nothing to do with
+        offsets are not shifted, and have NaN for a mean.
         """
-        shifts = np.zeros((scores.n_examples, len(self.roles)))
-        means = np.full(len(self.roles), np.nan)
+        n_roles, n_layers = len(self.roles), self.n_layers
+        scored = ~np.isnan(values.reshape(-1, n_roles, n_layers, self.n_heads)).all(axis=3)
+        shifts = np.zeros((scores.n_examples, n_roles, n_layers))
+        means = np.full((n_roles, n_layers), np.nan)
         for place, role in enumerate(self.ids):
-            if (rival := rival_of(scores, role)) is not None:
-                means[place] = np.nanmean(rival.hits)
-                shifts[:, place] = means[place] - rival.hits
-        return shifts, means
+            if (rival := rival_of(scores, role)) is None:
+                continue
+            for layer, has in enumerate(scored[:, place].T):
+                hits = np.where(has, rival.hits, np.nan) if has.any() else rival.hits
+                means[place, layer] = np.nanmean(hits)
+                shifts[:, place, layer] = means[place, layer] - rival.hits
+        return shifts.reshape(scores.n_examples, -1), means.ravel()
+
+    @property
+    def by_layer(self) -> IntArray:
+        """Of each column (T,), the place of its role and layer among R * L."""
+        role, layer, _ = self.places
+        return role * self.n_layers + layer
 
     def bounds(self, scores: HeadScores, shifts: FloatArray | None = None) -> Bounds | None:
         """What the scores of every role lie between; None where that was not kept.
 
         A score has a range of its own, which contrasts leave: differences, with a baseline.
-        ``shifts`` (examples, R) are added to scores, and what they are in other examples is not
-        known.
+        ``shifts`` (examples, R * L) are added to scores, and what they are in other examples is
+        not known.
         """
         if scores.bounds is None:
             return None
         kept = [scores.role_ids.index(name) for name in self.ids]
         low, high = np.moveaxis(scores.bounds[:, kept].astype(np.float64), -1, 0)
+        is_free = np.array([role.baseline is not None for role in self.roles])
+        kinds = self.places[0]
+        if shifts is not None:
+            low, high = (np.repeat(side, self.n_layers, axis=1) + shifts for side in (low, high))
+            is_free = np.repeat(is_free, self.n_layers) | (shifts != 0).any(axis=0)
+            kinds = self.by_layer
         score = scores.score
-        moved = np.zeros(low.shape) if shifts is None else shifts
-        is_contrast = np.array([role.baseline is not None for role in self.roles])
-        is_free = is_contrast | (moved != 0).any(axis=0)
         return Bounds(
-            low=low + moved,
-            high=high + moved,
+            low=low,
+            high=high,
             least=np.where(is_free, -np.inf, score.low),
             most=np.where(is_free, np.inf, score.high),
-            kinds=self.places[0],
+            kinds=kinds,
             cap=score.cap,
         )
 
@@ -159,9 +176,9 @@ def hypotheses_of(
     shifts = None
     if scores.offset_shares is not None and against.threshold is None:
         refuse_stopped(scores, "the best fixed offsets, which are found in the scores, take")
-        shifts, means = columns.rivals(scores)
-        values = values + shifts[:, columns.places[0]]
-        of_offsets = means[columns.places[0]] + against.offset_margin
+        shifts, means = columns.rivals(scores, values)
+        values = values + shifts[:, columns.by_layer]
+        of_offsets = means[columns.by_layer] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
     clusters = clusters_of(scores, options)
     sample = Sample.of(values, clusters, ddof)

@@ -56,6 +56,23 @@ def test_is_the_paired_test_of_both_rules() -> None:
         assert frame["threshold"].tolist() == pytest.approx([rule.mean() + margin] * 3)
 
 
+def test_a_layer_that_lacks_examples_is_compared_with_the_rule_over_its_own_examples() -> None:
+    rng = np.random.default_rng(2)
+    hits, rule = rng.random((40, 2, 1, 1)), (rng.random(40) * 0.6).astype(np.float32)
+    hits[::3, 1] = np.nan
+    one_layer = scores_of(hits[:, 0, :, 0], {-1: rule}, [f"d{k}" for k in range(40)])
+    made = make_scores(hits, [ROLE], [f"d{k}" for k in range(40)], score="hit")
+    scores = replace(made, offset_shares=one_layer.offset_shares)
+    frame = assign_roles(scores).frame
+    has = ~np.isnan(hits[:, 1, 0, 0])
+    stored = scores.values[has, 1, 0, 0].astype(float)
+    expected = ttest_rel(stored, rule[has] + 0.1, alternative="greater")
+    assert frame["mean"][1] == pytest.approx(stored.mean())
+    assert frame["threshold"][1] == pytest.approx(rule[has].mean() + 0.1)
+    assert frame["p_value"][1] == pytest.approx(expected.pvalue)
+    assert frame["threshold"][0] == pytest.approx(rule.mean() + 0.1)
+
+
 def test_a_head_that_is_the_rule_does_not_beat_it() -> None:
     rule = np.random.default_rng(1).random(40).astype(np.float32)
     hits = np.column_stack([rule, np.minimum(1, rule + 0.5)])
