@@ -2,7 +2,7 @@
 
 from headroles.encoding.aligned import AlignedEncoder, Alignment
 from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray, pad
-from headroles.encoding.encoder import NO_PIECES, TOO_LONG, ExampleEncoder
+from headroles.encoding.encoder import NO_PIECES, TOO_LONG, ExampleEncoder, refuse_unknown
 
 __all__ = [
     "NO_PIECES",
@@ -14,4 +14,5 @@ __all__ = [
     "ExampleEncoder",
     "IntArray",
     "pad",
+    "refuse_unknown",
 ]

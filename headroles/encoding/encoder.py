@@ -16,8 +16,21 @@ from headroles.errors import TokenizerError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+MOST_UNKNOWN = 0.5
+"""The largest share of unknown word pieces in text that a model is measured on."""
+
 TOO_LONG = "examples longer than the model takes"
 NO_PIECES = "examples without word pieces"
+
+
+def refuse_unknown(n_unknown: int, n_pieces: int, text: str) -> None:
+    """Raise TokenizerError if most word pieces of ``text`` are unknown: losses mean nothing."""
+    if n_unknown > MOST_UNKNOWN * n_pieces:
+        raise TokenizerError(
+            f"{n_unknown / n_pieces:.0%} of the word pieces of {text} are unknown to the "
+            "tokenizer; name the one that the model was trained with (--tokenizer), or text of "
+            "its kind"
+        )
 
 
 class Cut(NamedTuple):

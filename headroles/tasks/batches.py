@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headroles.encoding import refuse_unknown
 from headroles.errors import CorpusError, ModelError, TokenizerError
 from headroles.models import LoadedEncoder
 from headroles.passes import Budget, Passes
@@ -20,7 +21,6 @@ from headroles.tasks.reading import Task
 
 IGNORED = -100
 """The target of tokens that are not masked."""
-_MOST_UNKNOWN = 0.5
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,11 @@ class Batches:
         return found
 
     def _refuse_unknown(self, words: Sequence[NDArray[np.bool_]], encoded: Any) -> None:
-        """Raise TokenizerError where most word pieces are unknown: losses would mean nothing."""
-        unknown = self.encoder.tokenizer.unk_token_id
-        pieces = np.concatenate([np.asarray(ids) for ids in encoded["input_ids"]])
-        share = float((pieces[np.concatenate(words)] == unknown).mean())
-        if share > _MOST_UNKNOWN:
-            raise TokenizerError(
-                f"{share:.0%} of the word pieces of {self.task.file} are unknown to the tokenizer; "
-                "name the one that the model was trained with (--tokenizer), or text of its kind"
-            )
+        """Raise TokenizerError if most word pieces are unknown."""
+        ids = np.concatenate([np.asarray(ids) for ids in encoded["input_ids"]])
+        pieces = ids[np.concatenate(words)]
+        n_unknown = int((pieces == self.encoder.tokenizer.unk_token_id).sum())
+        refuse_unknown(n_unknown, len(pieces), str(self.task.file))
 
     def _batch(self, encoded: Any, rows: list[int]) -> Batch:
         own = {name: [values[row] for row in rows] for name, values in encoded.items()}

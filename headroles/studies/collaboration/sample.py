@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
+from headroles.encoding import refuse_unknown
 from headroles.errors import CorpusError
 from headroles.models import LoadedEncoder
 from headroles.passes import Budget, ExampleBatch, Passes, passes_over
@@ -37,13 +38,16 @@ def read_sample(
 ) -> SampleText:
     """The first examples of ``corpus``, or of the bundled treebank, some of them held out.
 
-    Raises CorpusError for a sample of fewer than two examples.
+    Raises CorpusError for a sample of fewer than two examples, TokenizerError for one of which the
+    tokenizer does not know most word pieces.
     """
     with prepared(corpus or read_conllu(sample_treebank())) as ready:
         examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
         encode = encoder.example_encoder()
         encoded = encode.encode(examples, Counter())
         description = {**ready.describe(), "bundled": corpus is None}
+    pieces = encode.counts
+    refuse_unknown(pieces["unknown_pieces"], pieces["pieces"], "the sample")
     if len(encoded) < 2:
         raise CorpusError(
             f"the sample has {len(encoded)} examples that fit the model; it must have 2 or more, "

@@ -17,7 +17,7 @@ from headroles import (
     read_conllu,
     score_heads,
 )
-from headroles.errors import CorpusError, ModelSupportError, UsageError
+from headroles.errors import CorpusError, ModelSupportError, TokenizerError, UsageError
 from headroles.models.surgery import remove_heads
 from headroles.passes import Budget, ExampleBatch, Passes
 from headroles.results import save_together
@@ -247,6 +247,13 @@ class TestBadInput:
         file.write_text(treebank.read_text().split("\n\n")[0] + "\n\n")
         with pytest.raises(CorpusError, match=r"has 1 examples.*2 or more"):
             collaborate_heads(bert_folder, read_conllu(file), rank=16)
+
+    def test_a_sample_of_unknown_pieces(self, bert_folder: Path, tmp_path: Path) -> None:
+        corpus = tmp_path / "ko.conllu"
+        rows = "".join(f"{k}\t\ud55c\uae00\t_\tNOUN\t_\t_\t{k - 1}\tdep\t_\t_\n" for k in (1, 2, 3))
+        corpus.write_text("\n".join([rows] * 4) + "\n", encoding="utf-8")
+        with pytest.raises(TokenizerError, match="100% of the word pieces of the sample"):
+            collaborate_heads(bert_folder, read_conllu(corpus), rank=16)
 
     def test_a_small_sample_is_told(self, treebank: Path) -> None:
         _, table = collaborate_heads(
