@@ -89,3 +89,29 @@ def first_sentence(text: str) -> str:
     """
     found = re.match(r".*?\.(?=\s)", text, re.DOTALL)
     return found[0] if found else text
+
+
+def head_name(head: Sequence[int]) -> str:
+    """Name a head by layer and head, counted from 0.
+
+    >>> head_name((4, 0))
+    '4-0'
+    """
+    return f"{head[0]}-{head[1]}"
+
+
+def named_heads(heads: Sequence[tuple[int, int]], n_layers: int = 0, widest: int = 36) -> str:
+    """Name heads, or the layers that they are in where their names take more characters.
+
+    >>> named_heads([(0, 1), (0, 2), (1, 1)], widest=10)
+    'in layers 0 to 1'
+    """
+    named = " ".join(map(head_name, heads))
+    if len(named) <= widest:
+        return named
+    layers = sorted({layer for layer, _ in heads})
+    if len(layers) == n_layers:
+        return "in all layers"
+    if len(layers) > 1 and layers == list(range(layers[0], layers[-1] + 1)):
+        return f"in layers {layers[0]} to {layers[-1]}"
+    return f"in layer{'s' * (len(layers) > 1)} {listed(layers, len(layers))}"

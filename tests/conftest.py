@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import HeadScores, Role, sample_treebank
+from headroles.results import Summary, as_text
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from tests import noise
 
@@ -132,6 +134,11 @@ def conllu_sentence(
 
 CAT = [("Cats", 2, "nsubj"), ("sleep", 0, "root"), (".", 2, "punct")]
 DOG = [("Old", 2, "amod"), ("dogs", 3, "nsubj"), ("eat", 0, "root"), ("bones", 3, "obj")]
+
+
+def in_full(result: Summary) -> str:
+    """What --full prints of a result."""
+    return as_text(chain(result.shown(), result.details()))
 
 
 @pytest.fixture

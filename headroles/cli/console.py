@@ -230,8 +230,10 @@ def finish(folder: Path, options: OutputOptions, told: Summary, roles: Sequence[
 
 
 def print_told(options: OutputOptions, told: Summary) -> None:
-    """Print the summary, and the details if they were asked for."""
-    print_shown(chain(told.shown(), told.details() if options.full else ()))
+    """Print the summary, or in full: with whole warnings, and the details."""
+    from headroles.results import brief
+
+    print_shown(chain(told.shown(), told.details()) if options.full else brief(told.shown()))
 
 
 def _report(folder: Path, options: OutputOptions, roles: Sequence[str]) -> Path | None:

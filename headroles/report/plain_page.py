@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headroles.report.page import Page, Picture, Section, Table
 from headroles.report.run_facts import made_how
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import Grid, Result, Shown
 
 
 def plain_page(
@@ -13,28 +15,28 @@ def plain_page(
     answer: tuple[str, ...] = (),
     pictures: tuple[Picture, ...] = (),
 ) -> Page:
-    """A page of what ``result`` shows, below a question, an answer and pictures if given."""
-    shown = list(result.shown())
-    sentences, tables = _told(shown)
-    cautions = tuple(one.text for one in shown if isinstance(one, Warned))
+    """Make a page of a summary and its details, with pictures between them if given."""
+    sentences, tables = told(result.shown())
+    texts, details = told(result.details())
+    texts = (*sentences, *texts) if answer else texts
     sections = [Section("Overview", pictures=pictures)] if pictures else []
-    sections.append(Section("Tables", texts=sentences if answer else (), tables=tables))
-    if cautions:
+    sections.append(Section("Tables", texts=texts, tables=(*tables, *details)))
+    if cautions := result.warnings:
         sections.append(Section("What to be careful about", cautions=cautions))
     return Page(title or result.kind, answer or sentences, (*sections, made_how(result.provenance)))
 
 
-def _told(shown: list[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:
-    """Sentences, and tables under the line that stands before them if there is one.
-
-    The first sentence is about all that follows, and no caption.
-    """
+def told(shown: Iterable[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:
+    """Part sentences from tables; a title that stands before a table becomes its caption."""
     sentences: list[str] = []
     tables: list[Table] = []
-    for before, one in zip(["", *shown], shown, strict=False):
+    before: Shown = ""
+    for one in shown:
         if isinstance(one, str):
             sentences.append(one.strip())
         elif isinstance(one, Grid):
-            leads = isinstance(before, str) and "\n" not in before.strip() and len(sentences) > 1
+            line = before.strip() if isinstance(before, str) else ""
+            leads = line and "\n" not in line and not line.endswith(".")
             tables.append(Table.of(one, sentences.pop() if leads else one.columns[0]))
+        before = one
     return tuple(sentences), tuple(tables)

@@ -7,6 +7,7 @@ from .shown import Summary as Summary
 from .shown import Warned as Warned
 from .shown import as_html as as_html
 from .shown import as_text as as_text
+from .shown import brief as brief
 from .shown import print_on as print_on
 from .stored import MODEL_KINDS as MODEL_KINDS
 from .stored import Stored as Stored

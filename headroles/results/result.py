@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.formats import export_frame
-from headroles.results.shown import Summary, Warned, as_html, as_text
+from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.results.values import check_values
 from headroles.wording import not_among
@@ -151,10 +151,10 @@ class Result(Stored, Summary):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return as_text(self.shown())
+        return as_text(brief(self.shown()))
 
     def _repr_html_(self) -> str:
-        return drawn(self) + as_html(self.shown())
+        return drawn(self) + as_html(brief(self.shown()))
 
 
 def drawn(result: Result) -> str:

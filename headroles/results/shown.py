@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import html
 import io
+import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from headroles.wording import printable, printable_lines
+from headroles.wording import first_sentence, printable, printable_lines
 
 WIDE = 200
 """Characters a line of a grid may have where nothing says how wide the page is."""
+_LINE = 100
+"""Characters of a line of text."""
+_MOST_WARNINGS = 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ Shown = str | Grid | Warned
 
 
 class Summary(ABC):
-    """What can be told of results: a summary, details behind it, facts for scripts, next steps."""
+    """Results as people read them: a summary, details, facts for scripts, next steps."""
 
     @abstractmethod
     def shown(self) -> Iterable[Shown]:
@@ -59,6 +63,19 @@ class Summary(ABC):
     def next_steps(self, folder: Path) -> Iterable[str]:
         """Name commands that show more of the results, which are stored in ``folder``."""
         return ()
+
+
+def brief(shown: Iterable[Shown]) -> Iterator[Shown]:
+    """Take the first sentences of the first warnings: findings, without reasons and advice."""
+    n_warned = 0
+    for one in shown:
+        n_warned += isinstance(one, Warned)
+        if not isinstance(one, Warned):
+            yield one
+        elif n_warned <= _MOST_WARNINGS:
+            yield Warned(first_sentence(one.text))
+    if n_warned > _MOST_WARNINGS:
+        yield f"{n_warned - _MOST_WARNINGS} more warnings: see --full (in Python: .warnings)."
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:
@@ -91,7 +108,23 @@ def print_on(console: Any, shown: Iterable[Shown]) -> None:
             console.print()
         else:
             text = f"warning: {one.text}" if isinstance(one, Warned) else one
-            console.print(printable_lines(text), soft_wrap=True)
+            for line in map(_wrapped, printable_lines(text).split("\n")):
+                console.print(line, soft_wrap=True)
+
+
+def _wrapped(line: str) -> str:
+    """Break a line of text at spaces; later parts are indented as the first one is."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    parts = textwrap.wrap(
+        line,
+        _LINE,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
+    return "\n".join(parts) if len(line) > _LINE else line
 
 
 def _rich_table(grid: Grid) -> Any:

@@ -71,18 +71,10 @@ class RoleAnswers:
 
 def find_answers(table: RoleTable) -> RoleAnswers:
     """Read the answers off a role table."""
-    arcs = [role for role in table.roles if _is_arc(role)]
-    others = [
-        role
-        for role in table.roles
-        if role not in arcs
-        and not is_contrast(role)
-        and not set(_PARTS.get(role, ("",))) <= set(table.roles)
-    ]
+    arcs, (others, single) = [role for role in table.roles if is_arc(role)], told_roles(table.roles)
     assigned = table.assigned
     found = tuple(_found(assigned, others))
     beyond = _beyond_distance(table, arcs)
-    single = [role for role in arcs if role not in _POOLED] or arcs
     best = beyond[beyond["role"].isin(single)].drop_duplicates("role")
     return RoleAnswers(
         n_heads=count_heads(table),
@@ -97,6 +89,20 @@ def find_answers(table: RoleTable) -> RoleAnswers:
     )
 
 
+def told_roles(roles: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split roles into others and those of arcs, of which none counts what another counts.
+
+    Contrasts are part of what decides about roles of arcs, and no roles of their own.
+    """
+    arcs = [role for role in roles if is_arc(role)]
+    others = [
+        role
+        for role in roles
+        if not (is_arc(role) or is_contrast(role) or set(_PARTS.get(role, ("",))) <= set(roles))
+    ]
+    return others, [role for role in arcs if role not in _POOLED] or arcs
+
+
 def strongest_rows(table: RoleTable, roles: Sequence[str]) -> pd.DataFrame:
     """Return one row of the table for each of the roles that any head has, largest mean first.
 
@@ -104,19 +110,19 @@ def strongest_rows(table: RoleTable, roles: Sequence[str]) -> pd.DataFrame:
     beyond it, the one with the largest mean, whose ``is_only_position`` is then set.
     """
     assigned = table.assigned
-    beyond = _beyond_distance(table, [role for role in table.roles if _is_arc(role)])
+    beyond = _beyond_distance(table, [role for role in table.roles if is_arc(role)])
     best = {row.role: (row.layer, row.head) for row in _rows(beyond.drop_duplicates("role"))}
     kept = [
         best.get(row.role, (row.layer, row.head)) == (row.layer, row.head)
         for row in _rows(assigned)
     ]
     rows = assigned[np.array(kept, dtype=np.bool_)].drop_duplicates("role")
-    is_arc = rows["role"].map(_is_arc).astype(bool)
-    lacks = ~rows["role"].isin(best) & is_arc
+    lacks = ~rows["role"].isin(best) & rows["role"].map(is_arc).astype(bool)
     return rows.assign(is_only_position=lacks)[rows["role"].isin(roles)]
 
 
-def _is_arc(role: str) -> bool:
+def is_arc(role: str) -> bool:
+    """Tell whether a role is one of arcs, and no contrast."""
     return role.startswith("syntactic") and not is_contrast(role)
 
 

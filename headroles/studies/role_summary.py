@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,10 @@ from headroles.results import Grid, Shown, Warned
 from headroles.roles import BIAS, SCORES, in_words, is_contrast
 from headroles.scoring import about_length, describe_run, model_name
 from headroles.studies.options import CORPUS
-from headroles.studies.role_answers import Arc, Found, Head, RoleAnswers, find_answers
+from headroles.studies.role_answers import Arc, Found, RoleAnswers, find_answers
 from headroles.studies.stopped import stopped_early
 from headroles.testing import NO, TESTS, YES, describe_correction, describe_interval
-from headroles.wording import first_sentence, listed
+from headroles.wording import head_name, listed, named_heads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from headroles.studies.role_table import RoleTable
 
 _STRONGEST = 3
-_WIDEST = 36  # characters for heads that are named in a row, before layers are named instead
 _MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which is to fit on a screen
 ABOUT_WHAT = (
     "what is certified is a weighted mean, in which examples that could score far from the "
@@ -33,11 +32,17 @@ ABOUT_WHAT = (
 def summarized(table: RoleTable) -> Iterator[Shown]:
     """Say in some twenty lines which heads do what, and what to be careful about."""
     answers = find_answers(table)
-    yield "\n".join((*_about_run(table), *_about_tests(table), *_about_gaps(table)))
+    yield "\n".join(
+        (
+            *_about_run(table),
+            about_level(table.tests, table.provenance["score"], bool(table.rivals)),
+            *_about_gaps(table),
+        )
+    )
     yield _heads_grid(table, answers)
     yield from _about_others(answers)
     yield from _arcs(table, answers)
-    yield from (Warned(first_sentence(text)) for text in table.warnings)
+    yield from map(Warned, table.warnings)
 
 
 def detailed(table: RoleTable) -> Iterator[Shown]:
@@ -54,7 +59,6 @@ def detailed(table: RoleTable) -> Iterator[Shown]:
         yield f"{untested} tests were not made; the notes of the table say why"
     if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
         yield f"the best offset differs between halves of the documents: {', '.join(changing)}"
-    yield from (Warned(text) for text in table.warnings if text != first_sentence(text))
 
 
 def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
@@ -63,7 +67,7 @@ def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
     answers = find_answers(table)
     best: Iterator[Arc | Found] = chain(answers.arcs, answers.found)
     if first := next(best, None):
-        head = _name(first.head)
+        head = head_name(first.head)
         yield f"         headroles examples {folder} --head {head} --role {first.role}"
 
 
@@ -100,19 +104,17 @@ def _about_gaps(table: RoleTable) -> Iterator[str]:
     yield from _left_out(table)
 
 
-def _about_tests(table: RoleTable) -> Iterator[str]:
+def about_level(tests: Mapping[str, Any], score_name: str, has_rivals: bool) -> str:
     """Say when a head has a role, and how often that may be wrong."""
-    tests = table.tests
-    score = SCORES[table.provenance["score"]]
-    limit = f"{tests['threshold']:g}"
+    score, limit = SCORES[score_name], f"{tests['threshold']:g}"
     if score.of_first_choice:
         over = f"a share of first choices above {limit}"
-        if table.rivals:
+        if has_rivals:
             over += f",\nof arcs by {tests['offset_margin']:g} more than the best fixed offset has"
     else:
         unit = "times uniform attention" if score.name == BIAS.name else f"in {score.name} score"
         over = f"a mean above {limit} {unit}"
-    yield f"A role is shown by {over} ({_error_rate(tests)})."
+    return f"A role is shown by {over} ({_error_rate(tests)})."
 
 
 def _error_rate(tests: Mapping[str, Any]) -> str:
@@ -132,15 +134,15 @@ def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
         (
             in_words(one.role),
             str(len(one.heads)),
-            _named_heads(one.heads, table.provenance.get("layers", 0)),
-            _name(one.head),
+            named_heads(one.heads, table.provenance.get("layers", 0)),
+            head_name(one.head),
             _in_units(one.mean, table.provenance),
         )
         for one in answers.found[:_MOST_ROLES]
     ]
     if answers.arcs or answers.only_position:
-        heads = _named_heads(answers.syntactic, table.provenance.get("layers", 0))
-        best = (_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
+        heads = named_heads(answers.syntactic, table.provenance.get("layers", 0))
+        best = (head_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
         rows.append(("syntactic partners", str(len(answers.syntactic)), heads, *best))
     columns = (title, "heads", "which", "strongest", _unit(table.provenance))
     return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
@@ -166,7 +168,7 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
         rows = (
             (
                 in_words(one.role),
-                _name(one.head),
+                head_name(one.head),
                 _in_units(one.mean, table.provenance),
                 *[_in_units(one.beyond, table.provenance)] * answers.controls_distance,
             )
@@ -187,27 +189,10 @@ def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
         return
     first = max(answers.only_position, key=lambda one: one.mean)
     yield (
-        f"Not counted: {_name(first.head)} ({in_words(first.role)} "
+        f"Not counted: {head_name(first.head)} ({in_words(first.role)} "
         f"{_in_units(first.mean, table.provenance)}), which may give as much to any word at that "
         "distance."
     )
-
-
-def _name(head: Head) -> str:
-    return f"{head[0]}-{head[1]}"
-
-
-def _named_heads(heads: Sequence[Head], n_layers: int) -> str:
-    """Name heads, or the layers that they are in where they are many."""
-    named = " ".join(map(_name, heads))
-    if len(named) <= _WIDEST:
-        return named
-    layers = sorted({layer for layer, _ in heads})
-    if len(layers) == n_layers:
-        return "in all layers"
-    if layers == list(range(layers[0], layers[-1] + 1)):
-        return f"in layers {layers[0]} to {layers[-1]}"
-    return f"in layers {listed(layers, len(layers))}"
 
 
 def _unit(provenance: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +12,11 @@ from scipy import stats
 
 from headroles import HeadScores, RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
-from headroles.results import as_text, put_into, save_together
+from headroles.results import put_into, save_together
 from headroles.roles import SCORES
 from headroles.studies.role_table import COLUMNS
 from headroles.testing import ANSWERS
-from tests.conftest import make_scores, role_ids
+from tests.conftest import in_full, make_scores, role_ids
 
 ROLES = ("local", "block", "syntactic")
 
@@ -200,10 +199,6 @@ def test_the_same_twice(scores: HeadScores) -> None:
     assert one.provenance == other.provenance
     assert one.provenance["tests"]["seed"] == 3
     assert one.provenance["tests"]["resamples"] == 10_000
-
-
-def in_full(table: RoleTable) -> str:
-    return as_text(chain(table.shown(), table.details()))
 
 
 def test_shows_itself(scores: HeadScores) -> None:

@@ -16,6 +16,7 @@ from headroles.formats import to_records
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import BIAS, is_contrast
 from headroles.studies.comparison.answers import CERTIFIED, CHANGES, STATUSES
+from headroles.studies.comparison.role_changes import describe_dropped, summarized
 from headroles.studies.comparison.shifts import COLUMNS
 from headroles.studies.comparison.summaries import (
     count_answers,
@@ -25,6 +26,7 @@ from headroles.studies.comparison.summaries import (
 )
 from headroles.studies.forms import ShiftsForm
 from headroles.studies.heads import roles_in
+from headroles.studies.role_answers import is_arc
 from headroles.studies.role_summary import describe_limit
 from headroles.testing import TESTS, describe_correction
 from headroles.wording import listed
@@ -98,8 +100,24 @@ class RoleShifts(Result):
         """The ``n`` heads of each checkpoint that moved most, as `find_moved_heads` does."""
         return find_moved_heads(self.frame, n)
 
+    @property
+    def has_rivals(self) -> bool:
+        """Whether roles of arcs were compared with the best fixed offset."""
+        of_arcs = self.frame["threshold"][self.frame["role"].map(is_arc)].dropna()
+        return not np.allclose(of_arcs, self.provenance["options"]["threshold"])
+
+    @property
+    def controls_distance(self) -> bool:
+        """Whether arcs were compared with other words at the same distance."""
+        return self.has_rivals or any(map(is_contrast, self.roles))
+
     def shown(self) -> Iterator[Shown]:
-        """What was compared; for each checkpoint its roles, layers and heads; warnings."""
+        """Say how many roles were kept, lost and gained, by which heads."""
+        yield from summarized(self)
+        yield from map(Warned, self.provenance["warnings"])
+
+    def details(self) -> Iterator[Shown]:
+        """Say what was compared and how; for each checkpoint its roles, layers and heads."""
         yield from _sides(self.provenance, self._limit())
         for checkpoint in self.checkpoints:
             if len(self.checkpoints) > 1:
@@ -108,14 +126,11 @@ class RoleShifts(Result):
             yield self._agreement_grid(checkpoint)
             yield self._layers_grid(checkpoint)
             yield self._heads_grid(checkpoint)
-        yield from map(Warned, self.provenance["warnings"])
 
     def _limit(self) -> str:
         """What means are compared with, for people."""
-        asked = self.provenance["options"]
-        own = self.frame[~self.frame["role"].map(is_contrast)]
-        has_rivals = not np.allclose(own["threshold"], asked["threshold"])
-        return describe_limit(asked, len(own) < len(self.frame), has_rivals)
+        has_contrasts = any(map(is_contrast, self.roles))
+        return describe_limit(self.provenance["options"], has_contrasts, self.has_rivals)
 
     def _roles_grid(self, checkpoint: str) -> Grid:
         """How many heads have each status, and what is known of the differences of their means.
@@ -230,7 +245,7 @@ def _sides(record: dict[str, Any], limit: str) -> Iterator[str]:
         f"{'corpus':<{width}} {listed(record.get('corpus', {}).get('files', []))}\n"
         f"{'':<{width}} {record['examples']} examples that all have, {_units(record)}"
     )
-    if dropped := _dropped(record):
+    if dropped := describe_dropped(record):
         yield f"{'dropped':<{width}} {dropped}"
     kind = "" if record["score"] == BIAS.name else f"{record['score']} "
     yield (
@@ -245,18 +260,6 @@ def _units(record: dict[str, Any]) -> str:
     if record["clustered_by"] == "none":
         return "taken as independent"
     return f"clustered by {record['n_clusters']} documents"
-
-
-def _dropped(record: dict[str, Any]) -> str:
-    """What not all score sets had; empty if that is nothing."""
-    parts = []
-    for name, n_examples in record["dropped_examples"].items():
-        roles = record["dropped_roles"].get(name, [])
-        found = [f"{n_examples} examples"] if n_examples else []
-        found += [f"the roles {', '.join(roles)}"] if roles else []
-        if found:
-            parts.append(f"of {name} {' and '.join(found)}")
-    return "; ".join(parts)
 
 
 def _interval(row: dict[Hashable, Any], name: str) -> str:

@@ -474,7 +474,7 @@ def test_certified_changes_are_bets_on_differences_between_the_bounds_of_both() 
     assert set(frame["certified"]) == {"changed", "equivalent"}
     of_each = frame[frame["certified"] == "changed"].groupby("checkpoint").size()
     assert shifts.counts().groupby("checkpoint")["certified_changes"].sum().equals(of_each)
-    heads = next(one for one in shifts.shown() if isinstance(one, Grid))
+    heads = next(one for one in shifts.details() if isinstance(one, Grid))
     certified = [row[heads.columns.index("certified")] for row in heads.rows]
     assert certified == ["2", "2"]  # roles in which something happened, and all
     # Bounds of differences are 2 wide on either side, and their cap is ten margins of 0.025.

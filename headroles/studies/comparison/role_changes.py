@@ -1,0 +1,170 @@
+"""What became of roles between two score sets, and the sentences that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from headroles.results import Grid, Shown
+from headroles.roles import BIAS, contrast_of, in_words
+from headroles.scoring import model_name
+from headroles.studies.comparison.answers import is_certified, role_status
+from headroles.studies.role_answers import is_arc, told_roles
+from headroles.studies.role_summary import about_level
+from headroles.testing import NO, UNDECIDED, UNTESTABLE, YES
+from headroles.wording import head_name, listed
+
+if TYPE_CHECKING:
+    from headroles.studies.comparison.result import RoleShifts
+
+SYNTACTIC = "syntactic partners"
+_KEY = ["checkpoint", "layer", "head"]
+_COUNTED = ("before", "kept", "lost", "gained", "after", UNDECIDED)
+_MOST_NAMED = 4
+
+
+def find_role_changes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return what became of each role of each head, no role counted in two ways.
+
+    Columns ``checkpoint, layer, head, role, group, before, after, status``. A role of arcs needs
+    its contrast too, where that was tested: yes means that both were shown, no that one of both is
+    not there. ``group`` is the role in words, and one for all roles of arcs. Pooled roles are left
+    out where their parts are there.
+    """
+    others, arcs = told_roles(list(frame["role"].unique()))
+    rows = frame[frame["role"].isin([*others, *arcs])].reset_index(drop=True)
+    contrasts = frame.set_index([*_KEY, "role"])
+    of_contrast = pd.MultiIndex.from_frame(rows[_KEY].assign(role=rows["role"].map(contrast_of)))
+    changes = rows[[*_KEY, "role"]].copy()
+    changes["group"] = [SYNTACTIC if is_arc(role) else in_words(role) for role in rows["role"]]
+    for end in ("before", "after"):
+        other = contrasts[f"answer_{end}"].reindex(of_contrast).fillna(YES).to_numpy()
+        changes[end] = _both(rows[f"answer_{end}"], pd.Series(other))
+    changes["status"] = role_status(changes["before"], changes["after"])
+    return changes
+
+
+def _both(one: pd.Series[str], other: pd.Series[str]) -> pd.Series[str]:
+    """Return the answer to both: yes if both are yes, no if one is no."""
+    found = one.where(one != YES, other)
+    found = found.mask((other == NO) & (found != UNTESTABLE), NO)
+    return found.mask((other == UNTESTABLE) & (found != NO), UNTESTABLE)
+
+
+def summarized(shifts: RoleShifts) -> Iterator[Shown]:
+    """Say how many roles were kept, lost and gained, by which heads, and which head moved most."""
+    changes, last = find_role_changes(shifts.frame), shifts.checkpoints[-1]
+    yield "\n".join(_about_sides(shifts))
+    of_last = changes[changes["checkpoint"] == last]
+    if len(shifts.checkpoints) > 1:
+        yield _grid("All roles, before to", changes.groupby("checkpoint", sort=False))
+    to = f", before to {last}" if len(shifts.checkpoints) > 1 else ""
+    yield _grid(f"Roles of heads{to}", of_last.groupby("group", sort=False))
+    for status in ("lost", "gained"):
+        yield f"{status.capitalize()}: {_named(of_last[of_last['status'] == status])}."
+    ever = of_last[(of_last["before"] == YES) | (of_last["after"] == YES)]
+    if lacking := set(of_last["group"]) - set(ever["group"]):
+        yield f"No head has, before or after: {'; '.join(sorted(lacking))}."
+    if not shifts.controls_distance and (changes["group"] == SYNTACTIC).any():
+        yield (
+            "Distance was not controlled: syntactic roles may be of heads that only look at a "
+            "fixed place. Score with --beyond-offset."
+        )
+    yield from _farthest(shifts)
+
+
+def _about_sides(shifts: RoleShifts) -> Iterator[str]:
+    record = shifts.provenance
+    names = [model_name(one) for one in record["sets"].values()]
+    over = listed(
+        [str(one).rpartition("/")[2] for one in record.get("corpus", {}).get("files", [])]
+    )
+    units = f" of {record['n_clusters']} documents" * (record["clustered_by"] != "none")
+    yield f"{names[0]} -> {', '.join(names[1:])}{f' over {over}' if over else ''}:"
+    yield (
+        f"{record['examples']} examples{units} that all models read. Heads are named layer-head, "
+        "counted from 0."
+    )
+    yield about_level(record["options"], record["score"], shifts.has_rivals)
+    if dropped := describe_dropped(record):
+        yield f"Dropped: {dropped}."
+
+
+def describe_dropped(record: dict[str, Any]) -> str:
+    """Name the examples and roles that not all score sets have; empty if all have all."""
+    parts = []
+    for name, n_examples in record["dropped_examples"].items():
+        roles = record["dropped_roles"].get(name, [])
+        found = [f"{n_examples} examples"] if n_examples else []
+        found += [f"the roles {', '.join(roles)}"] if roles else []
+        if found:
+            parts.append(f"of {name} {' and '.join(found)}")
+    return "; ".join(parts)
+
+
+def _grid(title: str, groups: Any) -> Grid:
+    """Count roles by group; arcs come first."""
+    rows = [
+        (str(name), *_counts(own))
+        for name, own in groups
+        if ((own["before"] == YES) | (own["after"] == YES)).any()
+    ]
+    rows.sort(key=lambda row: row[0] != SYNTACTIC)
+    return Grid((title, *_COUNTED), tuple(rows))
+
+
+def _counts(changes: pd.DataFrame) -> Iterator[str]:
+    had, has = changes["before"] == YES, changes["after"] == YES
+    status = changes["status"]
+    open_ends = (status == UNDECIDED) & (had | has)
+    found = {
+        "before": had,
+        "after": has,
+        UNDECIDED: open_ends,
+        **{name: status == name for name in ("kept", "lost", "gained")},
+    }
+    yield from (str(int(found[name].sum())) for name in _COUNTED)
+
+
+def _named(changes: pd.DataFrame) -> str:
+    """Name heads with their roles, those of arcs first."""
+    ordered = changes.sort_values("group", key=lambda own: own != SYNTACTIC, kind="stable")
+    named = [
+        f"{head_name((row['layer'], row['head']))} {in_words(row['role'])}"
+        for row in ordered.to_dict("records")
+    ]
+    more = len(named) - _MOST_NAMED
+    return ("; ".join(named[:_MOST_NAMED]) or "none") + (f"; and {more} more" * (more > 0))
+
+
+def _farthest(shifts: RoleShifts) -> Iterator[str]:
+    """Count means that changed, and name the head that moved most."""
+    last = shifts.checkpoints[-1]
+    rows = shifts.frame[shifts.frame["checkpoint"] == last]
+    others, arcs = told_roles(shifts.roles)
+    own = rows[rows["role"].isin([*others, *arcs])]
+    counts, margin = own["change"].value_counts(), shifts.provenance["options"]["margin"]
+    yield (
+        f"Mean scores of heads: {counts.get('changed', 0)} of {len(own)} changed; "
+        f"{counts.get('trivial', 0) + counts.get('equivalent', 0)} moved by less than {margin:g}."
+    )
+    unit = " times uniform attention" if shifts.provenance["score"] == BIAS.name else ""
+    if shifts.knows_bounds:
+        certified = own[is_certified(own)].sort_values("difference", key=abs, ascending=False)
+        named = "".join(
+            f", the largest {_of_head(row, 'difference', unit)}"
+            for row in certified.head(1).to_dict("records")
+        )
+        yield f"{len(certified)} of the {own['changed'].sum()} changes are certified{named}."
+    moved = shifts.moved()
+    for row in moved[moved["checkpoint"] == last].nlargest(1, "effect_size").to_dict("records"):
+        if row["effect_size"] > 0:
+            yield f"Moved most: {_of_head(row, 'role_difference', unit)}."
+
+
+def _of_head(row: dict[Hashable, Any], by: str, unit: str) -> str:
+    return (
+        f"{head_name((row['layer'], row['head']))} {in_words(row['role'])} ({row[by]:+.2g}{unit})"
+    )

@@ -1,0 +1,68 @@
+"""What became of roles, counted once: against plain loops, and in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headroles import RoleShifts, compare_roles
+from headroles.roles import contrast_of
+from headroles.studies.comparison.role_changes import find_role_changes
+from tests.studies.comparison.made import make_scores, random_scores
+
+ARC = "syntactic:nsubj:to_governor"
+ROLES = ("local", ARC, contrast_of(ARC))
+
+
+@pytest.fixture(scope="module")
+def shifts() -> RoleShifts:
+    """Heads that have an arc role before or after, with and without its contrast."""
+    rng = np.random.default_rng(5)
+    shape = (60, 4, 12, len(ROLES))
+    ends = []
+    for _ in range(2):
+        means = rng.choice([2.0, 3.0, 4.0], size=shape[1:])
+        means[..., 2] = rng.choice([-1.0, 0.0, 1.0], size=shape[1:3])
+        ends.append(means + rng.normal(scale=0.3, size=shape))
+    return compare_roles(*(make_scores(values.astype(np.float32), ROLES) for values in ends))
+
+
+def test_as_plain_loops_count(shifts: RoleShifts) -> None:
+    answers = shifts.frame.set_index(["layer", "head", "role"])
+    changes = find_role_changes(shifts.frame)
+    assert sorted(changes["role"].unique()) == sorted(["local", ARC])
+    seen = set()
+    for row in changes.itertuples():
+        ends = []
+        for end in ("before", "after"):
+            own = [answers.loc[(row.layer, row.head, row.role), f"answer_{end}"]]
+            if row.role == ARC:
+                own.append(answers.loc[(row.layer, row.head, contrast_of(ARC)), f"answer_{end}"])
+            both = "no" if "no" in own else "yes" if set(own) == {"yes"} else "undecided"
+            ends.append(both)
+        assert (row.before, row.after) == tuple(ends)
+        told = {("yes", "yes"): "kept", ("yes", "no"): "lost", ("no", "yes"): "gained"}
+        expected = told.get(tuple(ends), "absent" if set(ends) == {"no"} else "undecided")
+        assert row.status == expected
+        seen.add(row.status)
+    assert seen >= {"kept", "lost", "gained", "absent", "undecided"}
+
+
+def test_summary_names_heads_and_counts_once(shifts: RoleShifts) -> None:
+    changes = find_role_changes(shifts.frame)
+    arcs = changes[changes["role"] == ARC]
+    lines = repr(shifts).splitlines()
+    row = next(line for line in lines if line.startswith("syntactic partners")).split()[2:]
+    assert row[1:4] == [str((arcs["status"] == name).sum()) for name in ("kept", "lost", "gained")]
+    first = arcs[arcs["status"] == "lost"].iloc[0]
+    told = next(line for line in lines if line.startswith("Lost: "))
+    assert f"{first['layer']}-{first['head']} subject -> its verb" in told
+    assert all(len(line) <= 100 for line in lines)
+    assert len(lines) <= 20
+
+
+def test_says_where_distance_was_not_controlled(shifts: RoleShifts) -> None:
+    assert "Score with --beyond-offset" not in repr(shifts)
+    arcs = make_scores(random_scores(documents=6).values, ("local", "block", ARC))
+    shown = " ".join(repr(compare_roles(arcs, arcs)).split())
+    assert "Score with --beyond-offset" in shown
