@@ -70,8 +70,11 @@ _FITTING: dict[str, dict[str, Any]] = {
     "neomme": {"head_dim": 16},
     "big_bird": {"attention_type": "original_full"},
     "bigbird_pegasus": {"attention_type": "original_full"},
+    "nystromformer": {"num_landmarks": 64, "segment_means_seq_len": 64},
 }
 """Settings with which a small model of some types can be made and read."""
+_TEXT_ALONE = ("bert-generation", "dpr", "embedding_gemma2_text")
+"""Encoders of text that no task has."""
 _SCORES = ("squeezebert", "prophetnet")
 """Types that return as attentions what goes into the softmax."""
 _SPREAD = ("initializer_range", "init_std", "embed_init_std")
@@ -100,6 +103,7 @@ def text_encoders(types: list[str]) -> Iterator[tuple[str, type[Any]]]:
     names: set[str] = set()
     for task in _MAPPINGS:
         names |= set(getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES"))
+    names |= {name for name in modeling_auto.MODEL_MAPPING_NAMES if name in _TEXT_ALONE}
     for name in sorted(types or names):
         if name not in transformers.CONFIG_MAPPING:
             continue
@@ -150,7 +154,7 @@ def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> 
         if is_decoder_only(kind()):
             return None
         if name in REFUSED and name not in _FITTING:
-            refuse_unsupported(kind())
+            refuse_unsupported(kind())  # before a model is made, which may fail in words of its own
     except HeadRolesError as error:
         return Row(name, why_not=_short(error))
     except Exception as error:
@@ -188,7 +192,7 @@ def _largest_difference(model: PreTrainedModel, reader: Any) -> float:
     model.set_attn_implementation("eager")
     encoder = encoder_of(model)
     with torch.no_grad():
-        theirs = encoder(**inputs, output_attentions=True).attentions
+        theirs = encoder(**inputs, output_attentions=True, return_dict=True).attentions
     if model.config.model_type in _SCORES:
         theirs = [one.softmax(-1) for one in theirs]
     real = mask[:, None, :, None].bool()

@@ -80,7 +80,9 @@ class Family:
 
     name: str
     paths: Paths | None = _BERT_PATHS
-    """None where they are no linear maps, or not known."""
+    """None where the heads are not reached by them, or where they are not known."""
+    why_no_paths: str = ""
+    """Why norms, gates and the removal of heads cannot do with linear maps alone."""
     dropout: str | None = None
     """Path of the dropout that attention weights go through; None for the attention interface."""
     position_bias: str = ""
@@ -118,6 +120,10 @@ def _t5(name: str, **others: Any) -> Family:
         position_embedding="relative_attention_bias",
         **others,
     )
+
+
+def _without_paths(name: str, why: str, **others: Any) -> Family:
+    return Family(name, None, why, **others)
 
 
 def _bart(name: str) -> Family:
@@ -205,19 +211,56 @@ FAMILIES = {
     "plbart": _bart("PLBart"),
     "xlm": Family("XLM", _XLM_PATHS, has_own_forward=True, returns=True),
     "flaubert": Family("FlauBERT", _XLM_PATHS, has_own_forward=True, returns=True),
-    "ibert": Family("I-BERT", paths=None, returns=True),
-    "squeezebert": Family("SqueezeBERT", paths=None, dropout="encoder.layers.{}.attention.dropout"),
+    "ibert": _without_paths("I-BERT", "its projections are quantised", returns=True),
+    "squeezebert": _without_paths(
+        "SqueezeBERT",
+        "its projections are grouped convolutions",
+        dropout="encoder.layers.{}.attention.dropout",
+    ),
     "luke": Family("LUKE", has_own_forward=True, dropout=f"{_SELF}.dropout"),
     "xmod": Family("X-MOD", note="its language is default_language of its configuration"),
-    "convbert": Family(
+    "convbert": _without_paths(
         "ConvBERT",
-        paths=None,
+        "its output projection takes up convolutions beside the heads",
         dropout=f"{_SELF}.dropout",
         note="half of what a layer puts out comes from convolutions, which have no attention",
         convolutions=(f"{_SELF}.key_conv_attn_layer", f"{_SELF}.conv_out_layer"),
     ),
-    "fsmt": Family("FSMT", paths=None, note=_HALF, returns=True),
-    "prophetnet": Family("ProphetNet", paths=None, note=_HALF, returns=True, returns_scores=True),
+    "fsmt": _without_paths(
+        "FSMT", "it has the tokens before the sequences of a batch", note=_HALF, returns=True
+    ),
+    "prophetnet": _without_paths(
+        "ProphetNet",
+        "its modules cannot do with fewer heads",
+        note=_HALF,
+        returns=True,
+        returns_scores=True,
+    ),
+    "nystromformer": _without_paths(
+        "Nyströmformer",
+        "convolutions of its values are added to what its heads put out",
+        note="where num_landmarks is segment_means_seq_len, as in config.json of its checkpoints",
+        returns=True,
+        convolutions=(f"{_SELF}.value",),
+    ),
+    "xlnet": _without_paths(
+        "XLNet", "its projections are tensors and no linear maps", returns=True
+    ),
+    "lilt": _without_paths(
+        "LiLT", "queries and keys of its heads have a part in attention to the layout", returns=True
+    ),
+    "layoutlmv3": _without_paths(
+        "LayoutLMv3",
+        "biases of places on the page are made for all its heads together",
+        dropout=f"{_SELF}.dropout",
+    ),
+    "neomme": _without_paths(
+        "NeoMME", "what its heads put out goes through gates before the output projection"
+    ),
+    "t5gemma2": _without_paths(
+        "T5Gemma 2", "its windows reach farther behind a token than before it", note=_HALF
+    ),
+    "bert-generation": Family("BERT for generation", note="its encoder, with is_decoder false"),
 }
 """Families that the tests check, by ``model_type``."""
 
@@ -233,7 +276,8 @@ REFUSED = {
     "pegasus_x": "its windowed attention never forms the weights of a whole row",
     "led": "its windowed attention never forms the weights of a whole row",
     "reformer": "its hashed attention never forms the weights of a whole row",
-    "nystromformer": "its approximated attention never forms the weights of a whole row",
+    "nystromformer": "its approximated attention never forms the weights of a whole row; with "
+    "num_landmarks of as many as segment_means_seq_len it does",
     "yoso": "its sampled attention never forms the weights of a whole row",
     "mra": "its approximated attention never forms the weights of a whole row",
     "canine": "its deep layers attend between groups of four characters, not between word pieces",
@@ -242,7 +286,6 @@ REFUSED = {
     "fnet": "it mixes tokens by Fourier transforms and has no attention heads",
     "funnel": "it pools the sequence, so its queries and keys are not the tokens",
     "perceiver": "its queries are latent vectors, not tokens",
-    "xlnet": "its two-stream attention has no single row of weights per token",
 }
 """Encoders that cannot be scored, by ``model_type``, and why."""
 
@@ -254,13 +297,14 @@ def find_family(model: PreTrainedModel) -> Family:
     """
     config = model.config
     refuse_unsupported(config)
-    return FAMILIES.get(config.model_type, Family(config.model_type, paths=None))
+    kind = config.model_type.removesuffix("_text")  # of T5Gemma 2, taken out of its model
+    return FAMILIES.get(kind, Family(config.model_type, paths=None))
 
 
 def refuse_unsupported(config: PreTrainedConfig) -> None:
     """Raise ModelSupportError, with the reason, if such a model cannot be scored."""
     kind = config.model_type
-    if kind in REFUSED and getattr(config, "attention_type", "") != "original_full":
+    if kind in REFUSED and not _forms_whole_rows(config):
         raise ModelSupportError(f"{kind} models cannot be scored: {REFUSED[kind]}")
     if getattr(config, "num_hidden_layers", None) == 0:
         raise ModelSupportError(
@@ -281,6 +325,13 @@ def refuse_unsupported(config: PreTrainedConfig) -> None:
         )
 
 
+def _forms_whole_rows(config: Any) -> bool:
+    """Whether a model of ``REFUSED`` is set to attend to all tokens after all."""
+    if config.model_type == "nystromformer":
+        return bool(config.num_landmarks == config.segment_means_seq_len)
+    return getattr(config, "attention_type", "") == "original_full"
+
+
 def is_encoder_decoder(config: PreTrainedConfig) -> bool:
     """Whether models of this configuration have a decoder beside their encoder.
 
@@ -299,7 +350,7 @@ def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
         from headroles.models.halves import EncoderHalf
 
         encoder = EncoderHalf(model.config, encoder)
-    return cast("PreTrainedModel", encoder)
+    return cast("PreTrainedModel", getattr(encoder, "text_model", encoder))
 
 
 def _refuse_inputs_beside_text(config: PreTrainedConfig) -> None:
@@ -358,8 +409,9 @@ def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, 
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * n_layers
     differ = getattr(config, "is_heterogeneous", False)
     own = config.per_layer_config if differ else [config] * n_layers
+    sides = 2 if config.model_type == "t5gemma2_text" else 1  # its width is that of both sides
     return tuple(
-        one.sliding_window if kind == "sliding_attention" else None
+        one.sliding_window // sides if kind == "sliding_attention" else None
         for kind, one in zip(kinds, own, strict=True)
     )
 
@@ -373,4 +425,5 @@ def longest_input(base_model: nn.Module, config: PreTrainedConfig) -> int | None
             # RoBERTa counts positions from behind the padding index
             taken = 0 if module.padding_idx is None else module.padding_idx + 1
             return module.num_embeddings - taken
-    return getattr(config, "max_position_embeddings", None)
+    most = getattr(config, "max_position_embeddings", None)
+    return most if most is None or most > 0 else None  # XLNet says -1

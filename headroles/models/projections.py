@@ -92,8 +92,9 @@ def find_projections(
     """
     if family.paths is None:
         raise ModelSupportError(
-            f"{family.name} keeps its queries, keys and values in no linear maps, or in places "
-            "that are not known; run `headroles models` for families whose places are"
+            f"norms, gates and the removal of heads are not to be had of {family.name}: "
+            f"{family.why_no_paths or 'where it keeps its queries, keys and values is not known'}; "
+            "its attention weights can be scored"
         )
     kept = kept_heads(base_model.config, n_heads)
     return tuple(_of_layer(base_model, family, layer, heads) for layer, heads in enumerate(kept))

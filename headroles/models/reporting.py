@@ -93,7 +93,7 @@ def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
     before = base.config._attn_implementation
     AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
     base.config._attn_implementation = INTERFACE_NAME  # only masks are made by it
-    handles += _convolve_without_padding(base, family)
+    handles += convolve_without_padding(base, family)
     try:
         yield
     finally:
@@ -102,7 +102,7 @@ def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
             handle.remove()
 
 
-def _convolve_without_padding(base: PreTrainedModel, family: Family) -> list[Any]:
+def convolve_without_padding(base: PreTrainedModel, family: Family) -> list[Any]:
     """Put zeros where padding meets convolutions, which fill up a sequence by itself with zeros."""
     paths = [
         path.format(n) for path in family.convolutions for n in range(base.config.num_hidden_layers)

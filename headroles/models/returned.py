@@ -21,7 +21,14 @@ from transformers import PreTrainedModel
 from headroles.errors import ModelSupportError
 from headroles.memory import lacks_memory
 from headroles.models.families import Family
-from headroles.models.reporting import LastLayerRead, Pass, report_weights, run_pass, trial_inputs
+from headroles.models.reporting import (
+    LastLayerRead,
+    Pass,
+    convolve_without_padding,
+    report_weights,
+    run_pass,
+    trial_inputs,
+)
 from headroles.wording import in_one_line
 
 Inputs: TypeAlias = Mapping[str, Tensor]
@@ -80,6 +87,8 @@ def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Return
         if before != "eager":
             base.set_attn_implementation("eager")
             stack.callback(base.set_attn_implementation, before)
+        for handle in convolve_without_padding(base, family):
+            stack.callback(handle.remove)
         trial = _trial_inputs(base)
         returned, places = _try_out(base, trial, family)
         weights_of = _weights_of(family)

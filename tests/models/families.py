@@ -26,6 +26,7 @@ _COMMON: dict[str, Any] = {
 _ONLY_EAGER = (
     *("mpnet", "deberta", "deberta-v2", "roformer", "rembert", "megatron-bert", "splinter"),
     *("xlm", "flaubert", "luke", "ibert", "squeezebert", "fsmt", "prophetnet", "convbert"),
+    *("nystromformer", "xlnet", "lilt", "layoutlmv3"),
 )
 
 _T5 = {
@@ -46,6 +47,30 @@ _BART = {
     "decoder_attention_heads": 2,
     "decoder_ffn_dim": 16,
     "decoder_start_token_id": 2,
+}
+_GEMMA = {
+    **_COMMON,
+    "head_dim": 8,
+    "num_key_value_heads": 2,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+    "sliding_window": 8,
+    "query_pre_attn_scalar": 8,
+    "dropout_rate": 0.0,
+}
+_SEEING = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "image_size": 8,
+    "patch_size": 4,
+}
+_XLNET = {
+    **dict.fromkeys(("max_position_embeddings", "hidden_size", "num_hidden_layers")),
+    "d_model": 32,
+    "n_layer": LAYERS,
+    "n_head": HEADS,
+    "d_inner": 48,
 }
 _XLM = {"emb_dim": 32, "n_layers": LAYERS, "n_heads": HEADS, "pad_index": 0, "embed_init_std": 0.4}
 
@@ -107,6 +132,29 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
             "decoder_ffn_dim": 16,
         },
     ),
+    "nystromformer": ("Nystromformer", {"conv_kernel_size": 3}),
+    "xlnet": ("XLNet", _XLNET),
+    "lilt": ("Lilt", {"hidden_size": 48}),
+    "layoutlmv3": ("LayoutLMv3", {"hidden_size": 48, "coordinate_size": 8, "shape_size": 8}),
+    "neomme": ("NeoMME", {"num_key_value_heads": 2, "head_dim": 16}),
+    "t5gemma2": (
+        "T5Gemma2",
+        {
+            **dict.fromkeys(_COMMON),
+            "encoder": {
+                "text_config": _GEMMA,
+                "vision_config": _SEEING,
+                "image_token_id": 1,
+                "boi_token_index": 2,
+                "eoi_token_index": 3,
+            },
+            "decoder": _GEMMA,
+            "image_token_index": 1,
+            "eoi_token_index": 3,
+            "initializer_range": 0.4,
+        },
+    ),
+    "bert-generation": ("BertGeneration", {}),
 }
 HALVES = tuple(
     kind
@@ -116,6 +164,8 @@ HALVES = tuple(
 """Encoders of encoder-decoders."""
 PROJECTED = tuple(kind for kind in CONFIGS if FAMILIES[kind].paths is not None)
 """Families whose projections are known."""
+UNPROJECTED = tuple(kind for kind in CONFIGS if kind not in PROJECTED)
+"""Families that have no norms, and whose heads are not gated or removed."""
 
 
 def make_whole(kind: str, task: str = "Model", attention: str = "eager") -> PreTrainedModel:
@@ -142,5 +192,6 @@ def _make(kind: str, task: str, attention: str, seed: int) -> PreTrainedModel:
         attention = "eager"
     config._attn_implementation = attention
     torch.manual_seed(seed)
-    model: PreTrainedModel = getattr(hf, f"{name}{task}")(config)
+    made = getattr(hf, f"{name}{task}", None) or getattr(hf, f"{name}Encoder")
+    model: PreTrainedModel = made(config)
     return model.eval()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,8 @@ from headroles.errors import ModelSupportError
 from headroles.models.attention import open_reader
 from headroles.models.families import FAMILIES, Family, find_family
 from headroles.models.projections import LayerProjections, Projection, find_projections
-from tests.models.families import CONFIGS, HEADS, LAYERS, PROJECTED, make_model
+from headroles.models.surgery import remove_heads
+from tests.models.families import CONFIGS, HEADS, LAYERS, PROJECTED, UNPROJECTED, make_model
 from tests.rounding import SUMS, assert_same_outputs, tolerance
 
 # ALBERT's layers are one module, so a change shows in the first layer already.
@@ -61,8 +63,10 @@ def change(projection: Projection, head: int) -> None:
 
 def test_every_family_is_here() -> None:
     assert set(CONFIGS) == set(FAMILIES)
-    unknown = {"convbert", "fsmt", "ibert", "prophetnet", "squeezebert"}
-    assert set(CONFIGS) - set(PROJECTED) == unknown
+    assert set(UNPROJECTED) == {
+        *("convbert", "fsmt", "ibert", "prophetnet", "squeezebert", "nystromformer", "xlnet"),
+        *("lilt", "layoutlmv3", "neomme", "t5gemma2"),
+    }
 
 
 @pytest.mark.parametrize("kind", PROJECTED)
@@ -139,9 +143,7 @@ def test_groups_of_albert_have_modules_of_their_own() -> None:
 def test_families_that_are_not_listed_are_refused() -> None:
     model = make_model("bert")
     model.config.model_type = "bert-of-tomorrow"
-    with pytest.raises(
-        ModelSupportError, match=r"bert-of-tomorrow keeps its queries.*headroles mo"
-    ):
+    with pytest.raises(ModelSupportError, match=r"bert-of-tomorrow: where it keeps its queries"):
         find_projections(model, find_family(model), HEADS)
 
 
@@ -149,3 +151,15 @@ def test_a_model_of_other_modules_is_refused_by_path() -> None:
     family = Family("BERT", FAMILIES["distilbert"].paths)
     with pytest.raises(ModelSupportError, match=r"no transformer\.layer\.0\.attention\.out_lin"):
         find_projections(make_model("bert"), family, HEADS)
+
+
+@pytest.mark.parametrize("kind", UNPROJECTED)
+def test_families_that_are_only_scored_are_refused_with_the_reason(kind: str) -> None:
+    family, model = FAMILIES[kind], make_model(kind)
+    assert family.why_no_paths
+    told = f"norms, gates and the removal of heads are not to be had of {family.name}: "
+    refused = pytest.raises(ModelSupportError, match=re.escape(told + family.why_no_paths))
+    with refused, open_reader(model, "norms"):
+        pass
+    with pytest.raises(ModelSupportError, match=re.escape(family.why_no_paths)):
+        remove_heads(model, [(0, 0)])
