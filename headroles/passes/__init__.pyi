@@ -8,6 +8,7 @@ from .notebooks import shown_in_notebooks as shown_in_notebooks
 from .options import OnProgress as OnProgress
 from .options import PassOptions as PassOptions
 from .parts import Arrays as Arrays
+from .parts import Forms as Forms
 from .parts import KeptBatches as KeptBatches
 from .progress import Progress as Progress
 from .tensors import as_tensors as as_tensors

@@ -1,3 +1,10 @@
+from .columns import FLAG as FLAG
+from .columns import NUMBER as NUMBER
+from .columns import TEXT as TEXT
+from .columns import WHOLE as WHOLE
+from .columns import Axes as Axes
+from .columns import Column as Column
+from .columns import one_of as one_of
 from .result import Result as Result
 from .result import drawn as drawn
 from .shown import WIDE as WIDE

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.formats import export_frame
+from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
-from headroles.results.values import check_values
 from headroles.wording import not_among
 
 
@@ -28,6 +28,9 @@ class Result(Stored, Summary):
 
     ``frame`` has the columns of ``columns``, and is stored in files called ``stem``. The ``views``
     are other tables that follow from it, by name; the first, ``"long"``, is the frame itself.
+
+    A table is read back only if its columns hold what `COLUMNS` declares, or ``own`` where it
+    differs, and if it has rows, those of `axes` among them.
     """
 
     frame: pd.DataFrame
@@ -36,7 +39,8 @@ class Result(Stored, Summary):
     spares: ClassVar[tuple[str, ...]] = ("scores", *MODEL_KINDS)
     stem: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
-    allowed: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    own: ClassVar[Mapping[str, Column]] = {}
+    may_be_empty: ClassVar[bool] = False
     views: ClassVar[tuple[str, ...]] = ("long",)
 
     @property
@@ -133,11 +137,19 @@ class Result(Stored, Summary):
         if tuple(stored.column_names) != cls.columns:
             raise StorageError(f"{file} has not the columns of this version; {cure}")
         try:
-            frame = stored.to_pandas()
-            check_values(frame, cls.allowed)
-        except (ValueError, TypeError, OverflowError, KeyError) as error:
+            if not (len(stored) or cls.may_be_empty):
+                raise ValueError("it has no rows")
+            check_table(stored, cls.own, provenance)
+            frame = stored.to_pandas(ignore_metadata=True)
+            check_rows(frame, cls.axes(provenance))
+        except ValueError as error:
             raise StorageError(f"{file}: {error}; {cure}") from error
         return cls(frame, provenance)
+
+    @classmethod
+    def axes(cls, record: dict[str, Any]) -> Axes:
+        """Name the columns that the table of ``record`` has a row for each combination of."""
+        return {}
 
     def __len__(self) -> int:
         return len(self.frame)

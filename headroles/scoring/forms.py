@@ -110,6 +110,7 @@ class ScoresForm(msgspec.Struct):
     options: dict[str, Any] = {}
     reaches: list[int | None] = []
     absent_relations: list[str] = []
+    removed_heads: list[tuple[int, int]] = []
     skipped: dict[str, Count] = {}
     controls: dict[str, Count] = {}
     stopped: StoppedForm | None = None

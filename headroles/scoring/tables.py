@@ -224,8 +224,11 @@ def _from_long(
         example = _decode(batch.column("example"), examples)
         role = _decode(batch.column("role"), places)
         layer, head = (batch.column(name).to_numpy() for name in ("layer", "head"))
-        values[example, layer, head, role] = batch.column("score").to_numpy()
-        counts[example, role] = batch.column("count").to_numpy()
+        score, count = (batch.column(name).to_numpy() for name in ("score", "count"))
+        if not np.isfinite(score).all() or any((one < 0).any() for one in (layer, head, count)):
+            raise ValueError("scores that are not finite, or negative layers, heads or counts")
+        values[example, layer, head, role] = score
+        counts[example, role] = count
     if n_rows != np.count_nonzero(~np.isnan(values)):
         raise ValueError("scores that stand there twice")
     return values, counts

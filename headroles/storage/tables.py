@@ -57,7 +57,7 @@ def read_table(file: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     with _told_what_is_wrong(file):
-        return pq.read_table(file)
+        return _checked(pq.ParquetFile(file).read())
 
 
 def read_batches(file: Path) -> Iterator[pa.RecordBatch]:
@@ -68,7 +68,7 @@ def read_batches(file: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     with _told_what_is_wrong(file):
-        yield from pq.ParquetFile(file).iter_batches(_ROWS)
+        yield from map(_checked, pq.ParquetFile(file).iter_batches(_ROWS))
 
 
 def read_row_groups(file: Path) -> Iterator[pa.Table]:
@@ -79,8 +79,14 @@ def read_row_groups(file: Path) -> Iterator[pa.Table]:
         stored = pq.ParquetFile(file)
     for number in range(stored.num_row_groups):
         with _told_what_is_wrong(file):
-            table = stored.read_row_group(number)
+            table = _checked(stored.read_row_group(number))
         yield table
+
+
+def _checked(table: Any) -> Any:
+    """Return a table or batch. Raises ArrowException for texts that are no UTF-8, and the like."""
+    table.validate(full=True)
+    return table
 
 
 @contextmanager

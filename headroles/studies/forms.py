@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -22,17 +22,17 @@ class OfScores(msgspec.Struct):
             raise ValueError(f"unknown score {self.score!r}")
 
 
+Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+"""A level of tests, or another share between 0 and 1."""
+
+
 class LevelForm(msgspec.Struct):
     """How was tested."""
 
-    alpha: float
+    alpha: Share
     correction: str
     family: str
     threshold: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha {self.alpha}")
 
 
 class TestForm(LevelForm):
@@ -41,7 +41,6 @@ class TestForm(LevelForm):
     test: str
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.test not in TESTS:
             raise ValueError(f"unknown test {self.test!r}")
 
@@ -185,7 +184,7 @@ class CommonForm(msgspec.Struct):
 class AlphaForm(msgspec.Struct):
     """The level of tests."""
 
-    alpha: float
+    alpha: Share
 
 
 class RedundancyForm(msgspec.Struct):
@@ -213,11 +212,7 @@ class PlanForm(msgspec.Struct):
 class UnitForm(msgspec.Struct):
     """At which level was estimated."""
 
-    alpha: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha {self.alpha}")
+    alpha: Share
 
 
 class BestForm(OfScores):
@@ -244,6 +239,145 @@ class TokensForm(msgspec.Struct):
 
     token_groups: TokenGroupForm
     examples: Count
+
+
+class TaskFileForm(msgspec.Struct):
+    """Which file of examples it was."""
+
+    file: str
+    sha256: str
+    examples: Count
+
+
+class TaskForm(msgspec.Struct):
+    """A task, and how many of its examples were cut."""
+
+    objective: str
+    metrics: list[str]
+    examples: Count
+    cut: Count
+
+
+class RemovalForm(msgspec.Struct):
+    """What every study of removed heads says."""
+
+    corpus: TaskFileForm
+    task: TaskForm
+    layers: Count
+    heads: Count
+
+
+class RemovalTestsForm(msgspec.Struct):
+    """How a study of removed heads tested."""
+
+    alpha: Share
+    correction: str
+    warnings: list[str]
+
+
+def _check_measured(measured: dict[str, float], metrics: list[str]) -> None:
+    if lacking := {"loss", *metrics}.difference(measured):
+        raise ValueError(f"the whole model has no {', '.join(sorted(lacking))}")
+
+
+class AblatedForm(RemovalTestsForm):
+    """How heads were ablated."""
+
+    ablation: str
+    margin: float
+    measured: dict[str, float]
+
+
+class AblationsForm(RemovalForm):
+    """As ablations say it."""
+
+    ablated: AblatedForm
+
+    def __post_init__(self) -> None:
+        _check_measured(self.ablated.measured, self.task.metrics)
+
+
+class ComparedRolesForm(RemovalTestsForm):
+    """How the importance of roles was compared."""
+
+    estimator: str
+
+
+class RoleImportanceForm(RemovalForm):
+    """As a table of the importance of roles says it."""
+
+    compared: ComparedRolesForm
+
+
+class CurvesOfForm(RemovalTestsForm):
+    """How curves were found."""
+
+    orders: list[str]
+    shares: list[float]
+    draws: Count
+    against: str
+    whole: dict[str, float]
+    points: list[dict[str, Any]]
+    task: TaskFileForm | None
+
+
+class CurvesForm(RemovalForm):
+    """As pruning curves say it."""
+
+    curves: CurvesOfForm
+
+    def __post_init__(self) -> None:
+        _check_measured(self.curves.whole, self.task.metrics)
+
+
+class MeasuredTaskForm(TaskForm):
+    """A task, and what the whole model reaches on it."""
+
+    measured: dict[str, float]
+
+    def __post_init__(self) -> None:
+        _check_measured(self.measured, self.metrics)
+
+
+class ReliabilityForm(msgspec.Struct):
+    """How far the order of one estimator can be relied on."""
+
+    split_half: float | None
+    full: float | None
+    examples_needed: float | None
+
+
+class AskedReliabilityForm(msgspec.Struct):
+    """The reliability that was asked for."""
+
+    reliability: float
+
+
+class ImportanceForm(RemovalForm):
+    """As a table of importance says it."""
+
+    task: MeasuredTaskForm
+    options: AskedReliabilityForm
+    reliability: dict[str, ReliabilityForm]
+
+
+class TaskOfDropsForm(TaskFileForm):
+    """One of several tasks."""
+
+    name: str
+    whole: dict[str, float]
+
+
+class DropsForm(RemovalTestsForm):
+    """How tasks were compared."""
+
+    tasks: list[TaskOfDropsForm]
+
+
+class TaskDropsForm(msgspec.Struct):
+    """As a table of what tasks lose says it."""
+
+    by_task: DropsForm
 
 
 class HeadForm(msgspec.Struct):

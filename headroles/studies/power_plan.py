@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from headroles.formats import to_records
-from headroles.results import Grid, Result, Shown
+from headroles.results import Column, Grid, Result, Shown, one_of
 from headroles.studies.forms import PlanForm
 from headroles.testing import NO, YES, describe_correction
 
@@ -56,6 +56,7 @@ class PowerPlan(Result):
     stem: ClassVar[str] = "plan"
     cure: ClassVar[str] = "make one with: headroles power DIR --out PLAN"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {"direction": one_of(YES, NO, "")}
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
     @property

@@ -10,7 +10,7 @@ import msgspec
 import pandas as pd
 
 from headroles.formats import to_records
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import Axes, Grid, Result, Shown, Warned
 from headroles.roles import is_contrast
 from headroles.studies.forms import ReplicationForm
 from headroles.testing import describe_correction
@@ -73,6 +73,12 @@ class Replication(_Replicated):
     cure: ClassVar[str] = "make one with: headroles replicate DIR DIR --out REPLICATION"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "sets", "layers")
+
+    @classmethod
+    def axes(cls, record: dict[str, Any]) -> Axes:
+        """Return those of all heads and roles, by numbers of sets."""
+        numbers = [(k + 1,) for k in range(len(record["replication"]["names"]))]
+        return {**dict.fromkeys((("layer",), ("head",), ("role",)), ()), ("at_least",): numbers}
 
     def heads(self) -> pd.DataFrame:
         """A row per head and role: in ``at_least`` how many sets it was shown, and ``shown_in``."""

@@ -12,7 +12,7 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.results import Result, Shown, widened
+from headroles.results import Column, Result, Shown, one_of, widened
 from headroles.roles import contrast_of
 from headroles.scoring import facts_of_run
 from headroles.studies.forms import RoleTableForm
@@ -65,9 +65,9 @@ class RoleTable(Result):
     stem: ClassVar[str] = "roles"
     cure: ClassVar[str] = "test scores with: headroles assign {folder}"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
-    allowed: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "answer": ANSWERS,
-        "certified": (*ANSWERS, ""),
+    own: ClassVar[Mapping[str, Column]] = {
+        "answer": one_of(*ANSWERS),
+        "certified": one_of(*ANSWERS, ""),
     }
     views: ClassVar[tuple[str, ...]] = (
         "long",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from headroles.models import Model, load_encoder
 from headroles.options import takes
 from headroles.passes import shown_in_notebooks
 from headroles.provenance import new_provenance
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import TEXT, Axes, Column, Grid, Result, Shown, Warned
 from headroles.roles.frequencies import count_words
 from headroles.scoring import warnings_of_run
 from headroles.studies.estimates import ESTIMATES, estimates_of
@@ -74,7 +74,13 @@ class TokenGroups(Result):
     stem: ClassVar[str] = "token_groups"
     cure: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
     views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")
+
+    @classmethod
+    def axes(cls, record: dict[str, Any]) -> Axes:
+        """Return those of all layers and quantities."""
+        return {("layer",): [(ALL_LAYERS,)], ("group", "quantity"): QUANTITIES}
 
     @property
     def found(self) -> list[str]:

@@ -26,7 +26,7 @@ from headroles.models.gates import (
     gated,
 )
 from headroles.models.loading import weight_digest
-from headroles.passes import Arrays, KeptBatches, Progress, shown_in_notebooks
+from headroles.passes import Arrays, Forms, KeptBatches, Progress, shown_in_notebooks
 from headroles.provenance import new_provenance
 from headroles.tasks.batches import IGNORED, Batch, Batches
 from headroles.tasks.metrics import measure, metrics_of
@@ -133,7 +133,9 @@ class TaskRun:
             losses, predictions = (np.stack(one, axis=1) for one in zip(*read, strict=True))
             return {"losses": losses, "predictions": predictions}
 
-        found = self._over_batches(compute, [ablation], gates, len(gates))
+        each = np.float64, (len(gates),)
+        forms = {"losses": each, "predictions": each}
+        found = self._over_batches(compute, [ablation], gates, forms, len(gates))
         return Outcomes(found["losses"], found["predictions"])
 
     def derivatives(self, gates: Tensor | None = None) -> Derivatives:
@@ -162,7 +164,7 @@ class TaskRun:
                 "predictions": predictions.detach().double().cpu().numpy(),
             }
 
-        found = self._over_batches(compute, ["derivatives"], at)
+        found = self._over_batches(compute, ["derivatives"], at, self._forms_of_derivatives())
         if not np.isfinite(found["by_gate"]).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
@@ -170,29 +172,41 @@ class TaskRun:
             )
         return Derivatives(**found)
 
+    def _forms_of_derivatives(self) -> Forms:
+        by_head, one = (np.float32, self.shape), (np.float64, ())
+        return {
+            "by_gate": by_head,
+            "by_token": by_head,
+            "tokens": (np.int64, ()),
+            "losses": one,
+            "predictions": one,
+        }
+
     def _over_batches(
         self,
         compute: Callable[[Batch, OnPass], Arrays],
         what: list[str],
         gates: Tensor,
+        forms: Forms,
         n_passes: int = 1,
     ) -> Arrays:
-        """What is computed of every batch, put together in the order of the examples.
+        """Compute arrays of ``forms`` of every batch; join them in the order of the examples.
 
         Batches that are ``kept`` are not computed again. ``compute`` says how many of its
         ``n_passes`` over a batch are done.
         """
         name = self._name_of(what, gates)
-        found: Arrays = {}
+        found: Arrays = {
+            column: np.empty((len(self.task), *shape), kind)
+            for column, (kind, shape) in forms.items()
+        }
         with shown_in_notebooks(self.options, "passes") as options:
             tell = Progress(options.on_progress, len(self.batches) * n_passes)
             for number, batch in enumerate(self.batches):
                 make = partial(self._computed, batch, compute, tell, number * n_passes, n_passes)
-                own = self.kept.get(f"{name}-{number + 1}", make)
+                own = self.kept.get(f"{name}-{number + 1}", make, forms, len(batch.rows))
                 tell((number + 1) * n_passes)
                 for column, values in own.items():
-                    if column not in found:
-                        found[column] = np.empty((len(self.task), *values.shape[1:]), values.dtype)
                     found[column][batch.rows] = values
         return found
 

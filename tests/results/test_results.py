@@ -10,14 +10,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pandas.testing import assert_frame_equal
 
 from headroles import RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.formats import to_records
-from headroles.results import Grid, Result, Shown, Warned, put_into, save_together, widened
-from headroles.storage import RUN_FILE
+from headroles.results import (
+    NUMBER,
+    TEXT,
+    Column,
+    Grid,
+    Result,
+    Shown,
+    Warned,
+    put_into,
+    save_together,
+    widened,
+)
+from headroles.results.columns import COLUMNS, check_rows
+from headroles.storage import RUN_FILE, digests_of, read_run, write_run
+from headroles.studies.stored import TABLES
 from tests.conftest import make_scores
 
 
@@ -28,6 +43,7 @@ class Recipes(Result):
     cure: ClassVar[str] = "cook into {folder} first"
     stem: ClassVar[str] = "recipes"
     columns: ClassVar[tuple[str, ...]] = ("dish", "minutes")
+    own: ClassVar[dict[str, Column]] = {"dish": Column(TEXT), "minutes": Column(NUMBER, gaps=True)}
     views: ClassVar[tuple[str, ...]] = ("long", "quick")
 
     def quick(self) -> pd.DataFrame:
@@ -238,17 +254,21 @@ class TestForgedTables:
     @pytest.fixture
     def table(self) -> RoleTable:
         values = np.random.default_rng(0).gamma(9, 0.35, (12, 2, 2, 1))
-        return assign_roles(make_scores(values, ["local"]))
+        made = assign_roles(make_scores(values, ["local"]))
+        return replace(made, provenance={**made.provenance, "layers": 2, "heads": 2})
 
     @pytest.mark.parametrize(
         ("changes", "told"),
         [
-            ({"threshold": np.nan}, "column threshold lacks values"),
-            ({"p_value": 1.5}, "column p_value holds what is no p-value"),
-            ({"mean": "high"}, "column mean holds values of another type"),
-            ({"role": 3}, "column role holds values of another type"),
-            ({"answer": "perhaps"}, "column answer holds something else than yes, no"),
-            ({"n": -1}, "column n holds a negative number"),
+            ({"threshold": np.nan}, "column threshold: values are missing"),
+            ({"p_value": 1.5}, "column p_value: 1.5 is not between 0 and 1"),
+            ({"mean": "high"}, "column mean: it holds large_string instead of numbers"),
+            ({"role": 3}, "column role: it holds int64 instead of text"),
+            ({"answer": "perhaps"}, "column answer: it holds something else than 'yes', 'no'"),
+            ({"n": -1}, "column n: -1 is not between 0 and"),
+            ({"layer": [0, 0, 7, 7]}, "column layer: 7 is not between 0 and 1"),
+            ({"layer": [0.5, 0.5, 1, 1]}, "column layer: it holds double instead of whole numbers"),
+            ({"mean": np.inf}, "column mean: inf is not between"),
             ({"head": 0}, "two rows are of the same role, layer, head"),
         ],
     )
@@ -258,5 +278,35 @@ class TestForgedTables:
         with pytest.raises(StorageError, match=told):
             RoleTable.load(forged(table, tmp_path / "out", **changes))
 
+    def test_a_table_without_rows_is_refused(self, table: RoleTable, tmp_path: Path) -> None:
+        replace(table, frame=table.frame[:0]).save(tmp_path / "out")
+        with pytest.raises(StorageError, match=r"roles\.parquet: it has no rows; test scores with"):
+            RoleTable.load(tmp_path / "out")
+
+    def test_texts_that_are_no_utf8_are_refused(self, table: RoleTable, tmp_path: Path) -> None:
+        file = table.save(tmp_path / "out") / "roles.parquet"
+        stored = pq.read_table(file)
+        wrong = pa.array([b"\xed\xa0\x80"] * len(stored), pa.binary()).view(pa.string())
+        place = stored.column_names.index("note")
+        pq.write_table(stored.set_column(place, "note", wrong), file)
+        run = read_run(file.parent)
+        write_run(file.parent, run.provenance, {"role table": digests_of(file.parent, [file.name])})
+        with pytest.raises(StorageError, match=r"roles\.parquet cannot be read: .*UTF8"):
+            RoleTable.load(file.parent)
+
     def test_one_that_nobody_changed_is_read(self, table: RoleTable, tmp_path: Path) -> None:
         assert RoleTable.load(forged(table, tmp_path / "out")) == table
+
+
+def test_every_column_of_every_table_is_declared() -> None:
+    for kind in TABLES:
+        assert set(kind.columns) <= {*COLUMNS, *kind.own}, kind
+
+
+def test_rows_that_a_table_lacks_are_named() -> None:
+    frame = pd.DataFrame({"task": ["a", "a", "b"], "set": ["x", "y", "x"]})
+    check_rows(frame[:2], {("task",): [("a",)], ("set",): []})
+    with pytest.raises(ValueError, match="it has 3 rows for 4 combinations of task, set"):
+        check_rows(frame, {("task",): [], ("set",): []})
+    with pytest.raises(ValueError, match="it has no row of task and set"):
+        check_rows(frame, {("task", "set"): [("b", "y")]})

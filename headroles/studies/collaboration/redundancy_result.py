@@ -46,6 +46,7 @@ class Redundancy(Result):
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --report --out DIR"
     form: ClassVar[type[msgspec.Struct]] = RedundancyForm
     columns: ClassVar[tuple[str, ...]] = PAIR_COLUMNS
+    may_be_empty: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")
 
     @property

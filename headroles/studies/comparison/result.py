@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import Column, Grid, Result, Shown, Warned, one_of
 from headroles.roles import BIAS, is_contrast
 from headroles.studies.comparison.answers import CERTIFIED, CHANGES, STATUSES
 from headroles.studies.comparison.role_changes import describe_dropped, summarized
@@ -28,7 +28,7 @@ from headroles.studies.forms import ShiftsForm
 from headroles.studies.heads import roles_in
 from headroles.studies.role_answers import is_arc
 from headroles.studies.role_summary import describe_limit
-from headroles.testing import TESTS, describe_correction
+from headroles.testing import ANSWERS, TESTS, UNTESTABLE, describe_correction
 from headroles.wording import listed
 
 _SHOWN_HEADS = 10
@@ -57,6 +57,12 @@ class RoleShifts(Result):
     stem: ClassVar[str] = "shifts"
     cure: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        **dict.fromkeys(("answer_before", "answer_after"), one_of(*ANSWERS)),
+        "status": one_of(*STATUSES),
+        "change": one_of(*CHANGES.values(), UNTESTABLE),
+        "certified": one_of(*CHANGES.values(), UNTESTABLE, ""),
+    }
     views: ClassVar[tuple[str, ...]] = ("long", "counts", "layers", "agreement", "moved")
 
     @property

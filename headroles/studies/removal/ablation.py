@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Grid, Shown, Warned
+from headroles.results import WHOLE, Column, Grid, Shown, Warned, one_of
+from headroles.studies.forms import AblationsForm
 from headroles.studies.removal.ablation_options import AblateOptions
 from headroles.studies.removal.ablation_table import ANSWERS, COLUMNS, make_table
 from headroles.studies.removal.examples import OutcomesResult
@@ -43,10 +45,15 @@ class Ablations(OutcomesResult):
     """
 
     kind: ClassVar[str] = "ablations"
+    form: ClassVar[type[msgspec.Struct]] = AblationsForm
     stem: ClassVar[str] = "ablations"
     examples_file: ClassVar[str] = "ablation-examples.parquet"
     cure: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        **dict.fromkeys(("layer", "head"), Column(WHOLE, -1)),
+        "answer": one_of(*ANSWERS),
+    }
 
     @property
     def ablated(self) -> dict[str, Any]:

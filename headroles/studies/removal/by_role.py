@@ -8,6 +8,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -18,9 +19,11 @@ from headroles.inference.permutation import permute_within
 from headroles.models import Model
 from headroles.models.kept_heads import Head
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import Column, Grid, Result, Shown, Warned, one_of
+from headroles.studies.forms import RoleImportanceForm
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.estimators import values_of
+from headroles.studies.removal.measures import LESS, MORE
 from headroles.studies.removal.orders import (
     heads_by_role,
     load_roles,
@@ -30,7 +33,7 @@ from headroles.studies.removal.orders import (
 from headroles.studies.removal.resuming import keep_parts
 from headroles.studies.removal.role_removals import compare_removed, n_sets_like
 from headroles.tasks import open_run
-from headroles.testing import RANK, Hypotheses, find_p_values
+from headroles.testing import RANK, UNDECIDED, Hypotheses, find_p_values
 from headroles.wording import listed
 
 FloatArray = NDArray[np.float64]
@@ -76,9 +79,11 @@ class RoleImportance(Result):
     """
 
     kind: ClassVar[str] = "role importance"
+    form: ClassVar[type[msgspec.Struct]] = RoleImportanceForm
     stem: ClassVar[str] = "role-importance"
     cure: ClassVar[str] = "make it with: headroles by-role MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {"answer": one_of(MORE, LESS, UNDECIDED)}
 
     def shown(self) -> Iterator[Shown]:
         """The differences of all roles with their p-values."""

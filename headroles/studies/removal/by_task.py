@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, Warned, widened
+from headroles.results import Axes, Column, Grid, Result, Shown, Warned, one_of, widened
+from headroles.studies.forms import TaskDropsForm
 from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
 from headroles.studies.removal.drop_table import COLUMNS, make_table, measures_of
-from headroles.studies.removal.measures import LESS, LOSS, MORE
-from headroles.testing import warn_of_shared
+from headroles.studies.removal.measures import BETTER, LESS, LOSS, MORE, WORSE
+from headroles.testing import UNDECIDED, warn_of_shared
 from headroles.wording import listed
 
 MOST_ROWS = 24
@@ -41,10 +43,20 @@ class TaskDrops(Result):
     """
 
     kind: ClassVar[str] = "task drops"
+    form: ClassVar[type[msgspec.Struct]] = TaskDropsForm
     stem: ClassVar[str] = "task-drops"
     cure: ClassVar[str] = "make them with: headroles by-task DIR DIR --out DROPS"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        "answer": one_of(WORSE, BETTER, UNDECIDED),
+        "deviates": one_of(MORE, LESS, UNDECIDED),
+    }
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
+
+    @classmethod
+    def axes(cls, record: dict[str, Any]) -> Axes:
+        """Return those of all tasks."""
+        return {("measure",): [(LOSS,)], ("set", "removed"): [], ("task",): []}
 
     @property
     def compared(self) -> dict[str, Any]:

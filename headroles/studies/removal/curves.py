@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -14,17 +15,19 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Grid, Shown, Warned, widened
+from headroles.results import WHOLE, Axes, Column, Grid, Shown, Warned, one_of, widened
+from headroles.studies.forms import CurvesForm
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import find_points
-from headroles.studies.removal.curve_table import COLUMNS, make_table
+from headroles.studies.removal.curve_table import COLUMNS, NOT_COMPARED, make_table
 from headroles.studies.removal.examples import OutcomesResult
-from headroles.studies.removal.measures import LOSS, measured
+from headroles.studies.removal.measures import BETTER, LOSS, WORSE, measured
 from headroles.studies.removal.options import BY_TASK, refuse_idle
 from headroles.studies.removal.orders import without_each
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import TaskRun, open_run, read_task
 from headroles.tasks.options import MASKED_LM
+from headroles.testing import UNDECIDED
 
 _FEWEST = 2
 """Examples that an order can be found with."""
@@ -51,11 +54,21 @@ class PruningCurves(OutcomesResult):
     """
 
     kind: ClassVar[str] = "pruning curves"
+    form: ClassVar[type[msgspec.Struct]] = CurvesForm
     stem: ClassVar[str] = "pruning-curves"
     examples_file: ClassVar[str] = "pruning-curves-examples.parquet"
     cure: ClassVar[str] = "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        "answer": one_of(WORSE, BETTER, UNDECIDED, NOT_COMPARED),
+        "n_removed": Column(WHOLE, -1),
+    }
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
+
+    @classmethod
+    def axes(cls, record: dict[str, Any]) -> Axes:
+        """Return those of all orders."""
+        return {("order",): [], ("share",): [], ("measure",): [(LOSS,)]}
 
     @property
     def curves(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,7 @@ from headroles.results import Result
 from headroles.tasks import Outcomes
 from headroles.tasks.outcomes import FloatArray
 
-_SHAPES = b"shapes"
-_OUTCOMES = ("loss", "prediction", "target")
+_OUTCOMES = {"loss": (-1,), "prediction": (-1,), "target": ()}
 
 
 def write_examples(file: Path, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -32,26 +30,36 @@ def write_examples(file: Path, columns: Mapping[str, NDArray[Any]]) -> None:
         arrays[name] = (
             flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, list_size=size)
         )
-    shapes = {name: list(values.shape) for name, values in columns.items()}
-    table = pa.table(arrays).replace_schema_metadata({_SHAPES: json.dumps(shapes).encode()})
     writer = storage.TableWriter(file)
-    writer.write(table)
+    writer.write(pa.table(arrays))
     writer.close()
 
 
-def read_examples(file: Path) -> dict[str, NDArray[Any]]:
-    """Read back what `write_examples` wrote. Raises StorageError where that is not possible."""
+def read_examples(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
+    """Read back what `write_examples` wrote: for each example numbers of these ``shapes``.
+
+    A shape has -1 for a length that is not known. Raises StorageError for anything else.
+    """
     table = storage.read_table(file)
     try:
-        shapes = json.loads(table.schema.metadata[_SHAPES])
-        columns = {}
-        for name, shape in shapes.items():
-            column = table.column(name).combine_chunks()
-            flat = column if len(shape) == 1 else column.flatten()
-            columns[name] = flat.to_numpy(zero_copy_only=False).reshape(shape)
-        return columns
-    except (KeyError, TypeError, ValueError) as error:
-        raise StorageError(f"{file} is not what headroles wrote ({error!r})") from error
+        return {name: _read_column(table.column(name), shape) for name, shape in shapes.items()}
+    except (KeyError, ValueError) as error:
+        raise StorageError(
+            f"{file} does not hold the examples of this version ({error}); make the results again"
+        ) from error
+
+
+def _read_column(column: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    from pyarrow import types
+
+    values = column.combine_chunks()
+    is_list = types.is_fixed_size_list(values.type)
+    if values.null_count or is_list != bool(shape):
+        raise ValueError(f"a column of {values.type}, with {values.null_count} missing values")
+    flat = values.flatten() if is_list else values
+    if flat.null_count or not (types.is_floating(flat.type) or types.is_integer(flat.type)):
+        raise ValueError(f"a column of {values.type}")
+    return np.asarray(flat.to_numpy()).reshape(len(column), *shape)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -80,11 +88,7 @@ class OutcomesResult(Result):
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
         """The table and the outcomes."""
         table, file = super().read_files(folder, provenance), folder / cls.examples_file
-        found = read_examples(file)
-        if missing := set(_OUTCOMES) - set(found):
-            raise StorageError(
-                f"{file} lacks {', '.join(sorted(missing))}, which this version writes; make the "
-                "results again"
-            )
-        losses, predictions, targets = (found[name] for name in _OUTCOMES)
+        losses, predictions, targets = read_examples(file, _OUTCOMES).values()
+        if losses.shape != predictions.shape:
+            raise StorageError(f"{file} has not as many losses as predictions; {cls.cure}")
         return cls(table.frame, provenance, Outcomes(losses, predictions), targets)

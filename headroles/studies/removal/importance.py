@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ from headroles.formats import to_records
 from headroles.inference.skewed import skewed_interval
 from headroles.models import Model
 from headroles.options import takes
-from headroles.results import Grid, Result, Shown, Warned, widened
+from headroles.results import NUMBER, Axes, Column, Grid, Result, Shown, Warned, one_of, widened
+from headroles.studies.forms import ImportanceForm
 from headroles.studies.removal.estimators import normalise, reliability_of, values_of
 from headroles.studies.removal.examples import read_examples, write_examples
 from headroles.studies.removal.options import ESTIMATORS, L2, SIGNED, ImportanceOptions
@@ -67,10 +69,22 @@ class Importance(Result):
     derivatives: Derivatives | None = None
 
     kind: ClassVar[str] = "importance"
+    form: ClassVar[type[msgspec.Struct]] = ImportanceForm
     stem: ClassVar[str] = "importance"
     cure: ClassVar[str] = "make it with: headroles importance MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        "estimator": one_of(*ESTIMATORS),
+        "rank": Column(NUMBER, 1, gaps=True),
+    }
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
+
+    @classmethod
+    def axes(cls, record: dict[str, Any]) -> Axes:
+        """Return those of all heads by all estimators."""
+        sizes = {"layer": record["layers"], "head": record["heads"]}
+        own = {(name,): [(k,) for k in range(size)] for name, size in sizes.items()}
+        return {("estimator",): [(one,) for one in ESTIMATORS], **own}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:
         """(layers, heads): a column of one estimator."""
@@ -167,21 +181,17 @@ class Importance(Result):
         if self.derivatives is None:
             return names
         one = self.derivatives
-        columns: dict[str, NDArray[Any]] = {
-            "by_gate": one.by_gate,
-            "by_token": one.by_token,
-            "tokens": one.tokens,
-            "losses": one.losses,
-            "predictions": one.predictions,
-        }
-        write_examples(folder / EXAMPLES_FILE, columns)
+        write_examples(folder / EXAMPLES_FILE, vars(one))
         return [*names, EXAMPLES_FILE]
 
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Importance:
         """The table and the derivatives."""
         table = super().read_files(folder, provenance)
-        found = read_examples(folder / EXAMPLES_FILE)
+        heads = (provenance["layers"], provenance["heads"])
+        each = dict.fromkeys(("tokens", "losses", "predictions"), ())
+        shapes = {"by_gate": heads, "by_token": heads, **each}
+        found = read_examples(folder / EXAMPLES_FILE, shapes)
         return cls(table.frame, provenance, Derivatives(**found))
 
 
