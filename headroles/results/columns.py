@@ -53,12 +53,13 @@ def _is_of(kind: str, found: pa.DataType) -> bool:
     from pyarrow import types
 
     is_whole = types.is_integer(found)
-    return {
+    kinds: dict[str, bool] = {
         TEXT: types.is_string(found) or types.is_large_string(found),
         FLAG: types.is_boolean(found),
         WHOLE: is_whole,
         NUMBER: is_whole or types.is_floating(found),
-    }[kind]
+    }
+    return kinds[kind]
 
 
 def one_of(*texts: str) -> Column:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.roles import OFFSETS
+
 
 @dataclass(frozen=True)
 class ScoreBlock:
@@ -49,6 +51,22 @@ class ScoreBlock:
         if len(parts["digests"]) < len(parts["ids"]):
             parts["digests"] = []
         return cls(**parts)
+
+    def check(self) -> None:
+        """Raise ValueError for arrays or lists that are not of the types and shapes named above."""
+        n, n_roles = self.counts.shape
+        known: dict[str, tuple[Any, type, tuple[int, ...]]] = {
+            "values": (self.values, np.float32, (n, *self.values.shape[1:3], n_roles)),
+            "counts": (self.counts, np.int64, (n, n_roles)),
+            "lengths": (self.lengths, np.int64, (n,)),
+            "offset_shares": (self.offset_shares, np.float32, (n, n_roles, len(OFFSETS))),
+            "bounds": (self.bounds, np.float32, (n, n_roles, 2)),
+        }
+        for name, (array, kind, shape) in known.items():
+            if array is not None and (array.dtype, array.shape) != (np.dtype(kind), shape):
+                raise ValueError(f"{name} is {array.dtype} {array.shape}, not {shape}")
+        if {len(self.ids), len(self.documents)} != {n} or len(self.digests) not in (0, n):
+            raise ValueError(f"ids, documents and digests are not those of {n} examples")
 
     def part(self, rows: slice) -> ScoreBlock:
         """Some of the examples."""

@@ -54,10 +54,12 @@ def pack(part: Part) -> bytes:
 
 
 def unpack(content: bytes) -> Part:
-    """The part that `pack` made these bytes from."""
+    """Return the part that `pack` made these bytes from. Raises ValueError for another form."""
     arrays: dict[str, Any] = decode_arrays(content)
     record = json.loads(arrays.pop(_RECORD).tobytes())
     counts = Counts.from_record(record["counts"])
     if record["block"] is None:
         return Part(None, counts)
-    return Part(ScoreBlock(**record["block"], **arrays), counts)
+    block = ScoreBlock(**record["block"], **arrays)
+    block.check()
+    return Part(block, counts)

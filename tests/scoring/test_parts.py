@@ -329,3 +329,29 @@ class TestHalf:
 
 
 HALF = "float16"
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"counts": np.ones((3, 1), np.int64)},
+        {"counts": np.ones(2, np.int64)},
+        {"values": np.zeros((2, 3, 4, 2), np.float32)},
+        {"values": np.zeros((2, 3, 4, 1), np.float64)},
+        {"bounds": np.zeros((2, 2), np.float32)},
+        {"lengths": np.zeros(1, np.int64)},
+        {"ids": ["a"]},
+        {"digests": ["a"]},
+    ],
+)
+def test_a_part_of_another_form_is_refused(forged: dict[str, Any]) -> None:
+    block = ScoreBlock(
+        ids=["a", "b"],
+        documents=["a", "b"],
+        lengths=np.array([3, 4]),
+        values=np.zeros((2, 3, 4, 1), np.float32),
+        counts=np.ones((2, 1), np.int64),
+    )
+    assert unpack(pack(Part(block, Counts()))).block is not None
+    with pytest.raises(ValueError, match="not|unpack"):
+        unpack(pack(Part(replace(block, **forged), Counts())))

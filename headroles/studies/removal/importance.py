@@ -83,8 +83,10 @@ class Importance(Result):
     def axes(cls, record: dict[str, Any]) -> Axes:
         """Return those of all heads by all estimators."""
         sizes = {"layer": record["layers"], "head": record["heads"]}
-        own = {(name,): [(k,) for k in range(size)] for name, size in sizes.items()}
-        return {("estimator",): [(one,) for one in ESTIMATORS], **own}
+        axes: dict[tuple[str, ...], list[tuple[Any, ...]]] = {
+            (name,): [(k,) for k in range(size)] for name, size in sizes.items()
+        }
+        return {("estimator",): [(one,) for one in ESTIMATORS], **axes}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:
         """(layers, heads): a column of one estimator."""
