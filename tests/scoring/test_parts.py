@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -353,5 +353,5 @@ def test_a_part_of_another_form_is_refused(forged: dict[str, Any]) -> None:
         counts=np.ones((2, 1), np.int64),
     )
     assert unpack(pack(Part(block, Counts()))).block is not None
-    with pytest.raises(ValueError, match="not|unpack"):
+    with pytest.raises(ValueError, match=r"not|unpack"):
         unpack(pack(Part(replace(block, **forged), Counts())))
