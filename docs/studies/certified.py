@@ -31,9 +31,9 @@ from headroles.inference import (
     OK,
     Alternative,
     Bounds,
+    RunningBets,
     Sample,
     adjust_p_values,
-    betting_test,
     t_test,
 )
 from headroles.studies.heads import HeadColumns, hypotheses_of
@@ -101,9 +101,16 @@ class Population:
         return {"t": mean, "betting": bet}
 
 
+def bets(sample: Sample, threshold: Array, bounds: Bounds) -> RunningBets:
+    """The bets on a whole sample."""
+    found = RunningBets(threshold)
+    found.add(sample, bounds)
+    return found
+
+
 def betting_mean(sample: Sample, threshold: Array, bounds: Bounds) -> Array:
     """The weighted mean that betting on a threshold is about."""
-    return betting_test(sample, threshold, bounds).mean
+    return bets(sample, threshold, bounds).test().mean
 
 
 def p_values(
@@ -112,7 +119,7 @@ def p_values(
     """Of each column (tests,)."""
     if method == "t":
         return t_test(sample, threshold, alternative=side).p_value
-    return betting_test(sample, threshold, bounds, alternative=side).p_value
+    return bets(sample, threshold, bounds).test(side).p_value
 
 
 def measure(

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from docs.studies.calibration_tables import markdown
 from headroles import HeadScores
-from headroles.inference import betting_test
 from headroles.scoring import ScoreBlock
 from headroles.studies import Stopping, UntilOptions
 from headroles.studies.heads import HeadColumns, hypotheses_of
@@ -43,7 +42,7 @@ def whole_means(scores: HeadScores, by_document: bool) -> NDArray[np.float64]:
     tested = hypotheses_of(scores, HeadColumns.of(scores), options)
     if tested.bounds is None:
         raise SystemExit("these scores have no bounds; score again")
-    return betting_test(tested.sample, tested.threshold, tested.bounds).mean
+    return tested.betting.test().mean
 
 
 def looks_of(

@@ -22,9 +22,6 @@ from .betting import (
 from .betting import (
     RunningBets as RunningBets,
 )
-from .betting import (
-    betting_test as betting_test,
-)
 from .bootstrap import (
     bca_interval as bca_interval,
 )
@@ -55,9 +52,6 @@ from .power import (
 )
 from .power import (
     power_of as power_of,
-)
-from .power import (
-    required_examples as required_examples,
 )
 from .power import (
     smallest_n as smallest_n,

@@ -24,15 +24,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from headroles.errors import StatisticsError
-from headroles.inference._columns import (
-    Alternative,
-    FloatArray,
-    check_alternative,
-    check_thresholds,
-)
+from headroles.inference._columns import Alternative, FloatArray
 from headroles.inference.payoffs import ROUNDING, Bounds, payoffs_of
 from headroles.inference.sample import Sample
 
@@ -53,74 +47,41 @@ class BettingTest:
     p_value: FloatArray
 
 
-def betting_test(
-    values: ArrayLike | Sample,
-    threshold: ArrayLike,
-    bounds: Bounds,
-    *,
-    clusters: ArrayLike | None = None,
-    alternative: Alternative = "greater",
-    n_population: int | None = None,
-) -> BettingTest:
-    """Test the weighted mean of every column against the threshold, by betting.
+class RunningBets:
+    """Bets that the weighted mean of every column is above, or below, its threshold.
 
     Units are taken to be independent draws; nothing is asked of their distribution, and the tests
-    hold for any dependence between columns. ``"two-sided"`` bets half on either side. Both sides
-    are never above 1 together.
-
-    Args:
-        values: a sample, or what `Sample.of` makes one of, with ``clusters``.
-        threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
-        bounds: of the values.
-        clusters: as in `Sample.of`.
-        alternative: H1, as in `t_test`.
-        n_population: None for a mean over all units there could be. Else that over so many units,
-            from which those of the sample were drawn in the order in which they stand there, each
-            at most once, all orders being equally likely.
-
-    Raises:
-        StatisticsError: what `Sample.of` refuses; bounds that do not fit, or that values break; a
-            population smaller than the sample.
-
-    >>> one = np.ones((1, 1))
-    >>> bounds = Bounds(np.zeros((9, 1)), np.ones((9, 1)), 0 * one[0], one[0], np.array([0]), 1)
-    >>> round(float(betting_test(np.full((9, 1), 0.9), 0.5, bounds).p_value[0]), 4)
-    0.0515
-    """
-    check_alternative(alternative)
-    sample = Sample.of(values, clusters)
-    limits = check_thresholds(threshold, sample.n_tests)
-    bets = RunningBets(limits, n_population, _SIDES[alternative])
-    bets.add(sample, bounds)
-    return bets.test(alternative)
-
-
-class RunningBets:
-    """`betting_test` of values that come in parts, each of whole units that are new.
-
-    Looked at after every part, the smallest p-value so far is one too: E grows by no more than
+    hold for any dependence between columns. Values may come in parts, each of whole units that are
+    new. Looked at after every part, the smallest p-value so far is one too: E grows by no more than
     chance under H0, whenever one stops (Ville's inequality). A look costs what its part does.
 
     Args:
         threshold: (tests,), the mean of each test under H0, at its limit.
-        n_population: as in `betting_test`; parts then come in the order in which units were drawn.
-        sides: which are bet on: 1 above the threshold, -1 below.
+        n_population: None for a mean over all units there could be. Else that over so many units,
+            from which those of the samples were drawn in the order in which they come, each at most
+            once, all orders being equally likely.
+
+    >>> one = np.ones((1, 1))
+    >>> bounds = Bounds(np.zeros((9, 1)), np.ones((9, 1)), 0 * one[0], one[0], np.array([0]), 1)
+    >>> bets = RunningBets(np.array([0.5]))
+    >>> bets.add(Sample.of(np.full((9, 1), 0.9)), bounds)
+    >>> round(float(bets.test().p_value[0]), 4)
+    0.0515
     """
 
-    def __init__(
-        self,
-        threshold: FloatArray,
-        n_population: int | None = None,
-        sides: tuple[int, ...] = _SIDES["two-sided"],
-    ) -> None:
+    def __init__(self, threshold: FloatArray, n_population: int | None = None) -> None:
         n_tests = len(threshold)
         self._threshold = threshold
-        self._capital = {side: _Capital(n_tests, n_population) for side in sides}
+        self._capital = {side: _Capital(n_tests, n_population) for side in _SIDES["two-sided"]}
         self._n_units = np.zeros(n_tests, dtype=np.intp)
         self._paid, self._weight = np.zeros((2, n_tests))
 
     def add(self, sample: Sample, bounds: Bounds) -> None:
-        """Bet on the units of a sample. Raises StatisticsError as `betting_test`."""
+        """Bet on the units of a sample.
+
+        Raises StatisticsError for bounds that do not fit, or that values break, and for a
+        population smaller than the sample.
+        """
         found = payoffs_of(sample, self._threshold, bounds)
         for side, capital in self._capital.items():
             capital.bet(side * found.payoffs / found.reach[0 if side > 0 else 1])
@@ -129,7 +90,10 @@ class RunningBets:
         self._weight += found.weight
 
     def test(self, alternative: Alternative = "greater") -> BettingTest:
-        """What the bets of one direction, or half of those of both, have come to."""
+        """What the bets of one direction, or half of those of both, have come to.
+
+        Both sides are never above 1 together.
+        """
         of_sides = [self._capital[side].log_e for side in _SIDES[alternative]]
         log_e = np.logaddexp.reduce(of_sides, axis=0) - np.log(len(of_sides))
         log_e = np.where(self._n_units >= 2, log_e, np.nan)

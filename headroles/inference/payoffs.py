@@ -60,7 +60,7 @@ class Payoffs:
 
 
 def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
-    """What is bet on. Raises StatisticsError as `betting_test`."""
+    """What is bet on. Raises StatisticsError as `RunningBets.add`."""
     limits = check_thresholds(threshold, sample.n_tests)
     _check_bounds(sample, bounds)
     n_units = int(sample.clusters.max(initial=-1)) + 1

@@ -5,11 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.errors import StatisticsError
-from headroles.inference._columns import OK, FloatArray, check_share
+from headroles.inference._columns import OK, FloatArray
 from headroles.inference.moments import Moments
-from headroles.inference.one_sample import t_test
-from headroles.inference.sample import Sample
 
 _LARGE = 1e6
 """From so many clusters on the t-test is the normal test to all digits that a plan can use."""
@@ -63,66 +60,6 @@ def power_of(
         exact = stats.nct.sf(limit, clusters - 1, shift)
         normal = stats.norm.sf(stats.norm.isf(level) - shift)
     return np.asarray(np.where(clusters < _LARGE, exact, normal))
-
-
-def required_examples(
-    pilot_values: ArrayLike | Sample,
-    threshold: ArrayLike,
-    alpha_per_test: ArrayLike,
-    power: float = 0.8,
-    clusters: ArrayLike | None = None,
-) -> FloatArray:
-    """Examples (tests,) that the one-sided t-test of each column would need.
-
-    The smallest whole n, of at least two clusters, at which ``power_of`` reaches ``power`` if the
-    effect is that of the pilot. With clusters it counts examples in clusters of the pilot's kind:
-    as different in size, and with the same ``design_effect``. The pilot's effect and design effect
-    are themselves uncertain; an effect that was picked for being large is too large. Read the
-    answer as a lower bound.
-
-    Args:
-        pilot_values: a sample, or what `Sample.of` makes one of, with ``clusters``.
-        threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
-        alpha_per_test: level of each test, for instance 0.05 divided by the number of tests: a
-            number, or (tests,) one for each test.
-        power: the probability to aim for.
-        clusters: as in `Sample.of`.
-
-    Returns:
-        Numbers of examples as floats; infinity where the pilot mean is not above the threshold;
-        NaN for columns that are untestable or degenerate in `Sample`.
-
-    Raises:
-        StatisticsError: ``alpha_per_test`` or ``power`` outside (0, 1), or what
-            `t_test` refuses.
-    """
-    check_share(power, "power")
-    pilot = t_test(pilot_values, threshold, clusters=clusters)
-    moments = pilot.moments
-    levels = _check_levels(alpha_per_test, len(moments.n))
-    needed = np.where(moments.status == OK, np.inf, np.nan)
-    promising = (moments.status == OK) & (pilot.effect_size > 0)
-    needed[promising] = smallest_n(
-        pilot.effect_size[promising],
-        levels[promising],
-        power,
-        design_effect(moments)[promising],
-        (moments.n / moments.effective_clusters)[promising],
-    )
-    return needed
-
-
-def _check_levels(alpha_per_test: ArrayLike, n_tests: int) -> FloatArray:
-    """One level per test (tests,), from a number for all tests or one for each."""
-    levels = np.asarray(alpha_per_test, dtype=np.float64)
-    if levels.shape not in ((), (n_tests,)):
-        raise StatisticsError(
-            f"alpha_per_test has shape {levels.shape}; give one number, or one for each of the "
-            f"{n_tests} tests"
-        )
-    for level in levels.flat:
-        check_share(level, "alpha_per_test")
-    return np.broadcast_to(levels, (n_tests,))
 
 
 def design_effect(pilot: Moments) -> FloatArray:

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headroles.inference import Sample, crossed_sample, t_interval, t_test
+from headroles.inference import (
+    OK,
+    BettingTest,
+    RunningBets,
+    Sample,
+    crossed_sample,
+    t_interval,
+    t_test,
+)
+from headroles.inference.power import design_effect, smallest_n
 
 
 @pytest.fixture
@@ -81,3 +90,38 @@ def plain_robust_t(values: Any, threshold: Any, clusters: Any) -> SimpleNamespac
     sums = np.array([residuals[labels == k].sum(axis=0) for k in range(n_clusters)])
     error = np.sqrt(n_clusters / (n_clusters - 1) * (sums**2).sum(axis=0)) / len(data)
     return SimpleNamespace(statistic=(data.mean(axis=0) - threshold) / error, standard_error=error)
+
+
+def betting_test(
+    values: Any,
+    threshold: Any,
+    bounds: Any,
+    *,
+    clusters: Any = None,
+    alternative: Any = "greater",
+    n_population: int | None = None,
+) -> BettingTest:
+    """Bets on values that come all at once."""
+    sample = Sample.of(values, clusters)
+    limits = np.broadcast_to(np.asarray(threshold, dtype=np.float64), (sample.n_tests,))
+    bets = RunningBets(limits, n_population)
+    bets.add(sample, bounds)
+    return bets.test(alternative)
+
+
+def required_examples(
+    values: Any, threshold: Any, alpha: Any, power: float = 0.8, clusters: Any = None
+) -> NDArray[np.float64]:
+    """Examples (tests,) that one-sided t-tests need if effects are those of a pilot."""
+    pilot = one_sample_t(values, threshold, clusters=clusters)
+    can, promising = pilot.status == OK, (pilot.status == OK) & (pilot.effect_size > 0)
+    needed = np.where(can, np.inf, np.nan)
+    of_each = (
+        pilot.effect_size,
+        np.broadcast_to(alpha, can.shape),
+        design_effect(pilot),  # type: ignore[arg-type]
+        pilot.n / (pilot.df + 1),
+    )
+    effect, level, design, size = (column[promising] for column in of_each)
+    needed[promising] = smallest_n(effect, level, power, design, size)
+    return needed

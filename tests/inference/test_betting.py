@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroles.errors import StatisticsError
-from headroles.inference import Bounds, RunningBets, Sample, betting_test, t_test
+from headroles.inference import Bounds, RunningBets, Sample, t_test
 from headroles.inference.betting import STAKES
+from tests.inference.conftest import betting_test
 
 
 def unit_bounds(n: int, tests: int = 1, low: float = 0.0, high: float = 1.0) -> Bounds:

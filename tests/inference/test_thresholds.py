@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from headroles.errors import StatisticsError
 from headroles.inference import (
     bootstrap_t_test,
-    required_examples,
     sign_flip_test,
     step_down_max_t,
     wilcoxon_signed_rank,
 )
-from tests.inference.conftest import one_sample_t
+from tests.inference.conftest import one_sample_t, required_examples
 
 Array = NDArray[np.float64]
 Procedure = Callable[[ArrayLike, ArrayLike], Array]

@@ -17,6 +17,7 @@ from headroles.errors import HeadRolesError, ModelError, ModelSupportError, Toke
 from headroles.models import load_encoder, load_whole, open_reader
 from headroles.models.options import ModelOptions
 from tests.conftest import make_tokenizer
+from tests.rounding import assert_same_sums
 
 LAYERS, HEADS = 2, 3
 WORDS = {
@@ -79,9 +80,7 @@ def test_scores_of_a_function_are_those_of_its_attention() -> None:
     for row, name in enumerate(WORDS):
         weights = attend(pieces_of(name))[0]
         mean = weights.diagonal(axis1=-2, axis2=-1).mean(-1) * weights.shape[-1]
-        np.testing.assert_allclose(
-            scores.values[row, :, :, scores.role_ids.index("self")], mean, rtol=1e-5
-        )
+        assert_same_sums(scores.values[row, :, :, scores.role_ids.index("self")], mean)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_scores_of_a_function_are_those_of_its_attention() -> None:
 @pytest.mark.parametrize("batch_tokens", [8, 1000])
 def test_arrays_tensors_and_iterators_are_the_same(function: Any, batch_tokens: int) -> None:
     found, expected = score(function, batch_tokens=batch_tokens), score(attend)
-    np.testing.assert_allclose(found.values, expected.values, rtol=1e-5)
+    assert_same_sums(found.values, expected.values)
 
 
 @pytest.mark.parametrize("kind", ["mapping", "lists", "tokenizer", ".npz", ".safetensors"])
@@ -112,7 +111,7 @@ def test_saved_attention_has_the_scores_of_the_function(kind: str, tmp_path: Pat
         save_file(arrays, tmp_path / "a.safetensors")
         arrays = str(tmp_path / "a.safetensors")
     found = score_attention(arrays, sentences(), known, roles=["self", "delimiter"])
-    np.testing.assert_allclose(found.values, score(attend).values, rtol=1e-5)
+    assert_same_sums(found.values, score(attend).values)
     assert found.provenance["model"]["class"] == "saved attention"
 
 

@@ -20,6 +20,7 @@ from headroles.models import encoder_of, open_reader
 from tests.models import families
 from tests.models.families import make_model
 from tests.models.test_attention import LENGTHS, capture, hooks, make_inputs
+from tests.rounding import WEIGHTS, assert_same_sums
 
 LAYERS, HEADS, WIDTH = 3, 2, 8
 
@@ -139,9 +140,7 @@ def test_weights_are_the_softmax_of_products_of_queries_and_keys(
         padding = inputs["attention_mask"][:, None, None] == 0
         expected = scores.masked_fill(padding, -torch.inf).softmax(-1)
         for row, length in enumerate(LENGTHS):
-            torch.testing.assert_close(
-                weights[row, :, :length], expected[row, :, :length], rtol=0, atol=1e-5
-            )
+            assert_same_sums(weights[row, :, :length], expected[row, :, :length], of=WEIGHTS)
 
 
 def test_one_layer_at_a_time_is_kept() -> None:

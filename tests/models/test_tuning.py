@@ -71,8 +71,10 @@ def test_one_update_is_one_of_adamw() -> None:
     loss_of(expected(**BATCHES[0][0]).logits, LABELS[:2]).backward()
     torch.nn.utils.clip_grad_norm_(expected.parameters(), 1.0)
     adam.step()
+    # The first update moves a weight by the learning rate at most, whatever its gradient: a
+    # thousandth of that is more than rounding adds, and less than any other update would do.
     for name, weights in expected.state_dict().items():
-        torch.testing.assert_close(model.state_dict()[name], weights, rtol=0, atol=1e-6)
+        torch.testing.assert_close(model.state_dict()[name], weights, rtol=0, atol=1e-3 / 1000)
 
 
 def test_a_seed_gives_the_same_weights_and_leaves_others_their_random_numbers() -> None:

@@ -16,11 +16,12 @@ from statsmodels.stats.power import TTestPower
 
 from headroles import PowerPlan, assign_roles, plan_examples
 from headroles.errors import UsageError
-from headroles.inference import power_of, required_examples
+from headroles.inference import power_of
 from headroles.studies.power_plan import COLUMNS
 from headroles.testing.notes import FEW
 from headroles.testing.options import TEST_CORRECTIONS
 from tests.conftest import make_scores
+from tests.inference.conftest import required_examples
 
 FloatArray = NDArray[np.float64]
 EFFECTS = np.array([0.9, 0.5, 0.35, -0.4, -0.6])

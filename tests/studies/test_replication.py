@@ -11,12 +11,13 @@ import pytest
 
 from headroles import HeadScores, LayerCounts, Replication, replicate_roles
 from headroles.errors import UsageError
-from headroles.inference import betting_test, partial_conjunction
+from headroles.inference import partial_conjunction
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS
 from headroles.studies.stored import load_table
 from headroles.testing import TestOptions
 from tests.conftest import make_scores
+from tests.inference.conftest import betting_test
 
 
 def set_of(

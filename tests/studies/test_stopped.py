@@ -19,13 +19,13 @@ from headroles import (
 )
 from headroles import describe_heads as describe
 from headroles.errors import UsageError
-from headroles.inference import betting_test
 from headroles.results import as_text
 from headroles.roles import OFFSETS, Role
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.studies.stopped import stopped_early, warn_of_stopped
 from headroles.testing import TestOptions
 from tests.conftest import make_scores
+from tests.inference.conftest import betting_test
 
 N = 60
 
