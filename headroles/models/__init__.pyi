@@ -7,19 +7,11 @@ from .families import REFUSED as REFUSED
 from .families import Family as Family
 from .families import encoder_of as encoder_of
 from .loading import Attending as Attending
-from .loading import (
-    LoadedEncoder as LoadedEncoder,
-)
+from .loading import LoadedEncoder as LoadedEncoder
 from .loading import Model as Model
-from .loading import (
-    load_encoder as load_encoder,
-)
-from .loading import (
-    load_model as load_model,
-)
-from .loading import (
-    load_whole as load_whole,
-)
+from .loading import load_encoder as load_encoder
+from .loading import load_model as load_model
+from .loading import load_whole as load_whole
 from .measures import MEASURES as MEASURES
 from .measures import NORMS as NORMS
 from .measures import WEIGHTS as WEIGHTS

@@ -3,39 +3,17 @@ from .forms import StoppedForm as StoppedForm
 from .in_blocks import ScoresInBlocks as ScoresInBlocks
 from .in_blocks import open_scores as open_scores
 from .merging import merge_scores as merge_scores
-from .options import (
-    CorpusPart as CorpusPart,
-)
-from .options import (
-    PairingOptions as PairingOptions,
-)
-from .options import (
-    PartOptions as PartOptions,
-)
-from .options import (
-    ScoreOptions as ScoreOptions,
-)
-from .options import (
-    ScoringOptions as ScoringOptions,
-)
-from .run import (
-    ScoringRun as ScoringRun,
-)
-from .run import (
-    assist as assist,
-)
-from .run import (
-    open_scoring as open_scoring,
-)
-from .run import (
-    score as score,
-)
-from .run import (
-    score_heads as score_heads,
-)
-from .run import (
-    score_to_folder as score_to_folder,
-)
+from .options import CorpusPart as CorpusPart
+from .options import PairingOptions as PairingOptions
+from .options import PartOptions as PartOptions
+from .options import ScoreOptions as ScoreOptions
+from .options import ScoringOptions as ScoringOptions
+from .run import ScoringRun as ScoringRun
+from .run import assist as assist
+from .run import open_scoring as open_scoring
+from .run import score as score
+from .run import score_heads as score_heads
+from .run import score_to_folder as score_to_folder
 from .run_notes import RunSummary as RunSummary
 from .run_notes import about_length as about_length
 from .run_notes import describe_run as describe_run
