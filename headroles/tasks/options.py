@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from headroles.corpus.columns import named_columns
-from headroles.options import Option, seed_option, whole_number
+from headroles.errors import UsageError
+from headroles.options import Option, seed_option, split_names, whole_number
 from headroles.passes import PassOptions
 
 AUTO, CLASSIFICATION, REGRESSION, MASKED_LM = OBJECTIVES = (
@@ -25,6 +26,20 @@ def _columns(given: Any) -> tuple[str | int, ...]:
 def _column(given: Any) -> str | int:
     number = whole_number(str(given))
     return str(given) if number is None else number
+
+
+def _labels(given: Any) -> tuple[str, ...]:
+    """Classes of labels as ``("label=class", ...)``."""
+    if isinstance(given, Mapping):
+        given = [f"{label}={number}" for label, number in given.items()]
+    pairs = split_names(given)
+    for pair in pairs:
+        label, _, number = pair.rpartition("=")
+        if not label or whole_number(number) is None:
+            raise UsageError(
+                f"{pair!r} is no label with its class; give both, as in entailment=0,neutral=1"
+            )
+    return pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +64,15 @@ class TaskOptions(PassOptions):
             more="None finds those of GLUE files by their names.",
             words="the label column",
             convert=_column,
+        ),
+    ] = None
+    labels: Annotated[
+        str | Sequence[str] | Mapping[str, int] | None,
+        Option(
+            "Class of each label, by the model's numbers: entailment=0,not_entailment=1.",
+            more="None takes the names of classes in the model's configuration.",
+            words="the labels",
+            convert=_labels,
         ),
     ] = None
     header: Annotated[bool, Option("Whether the file has a header line.")] = True

@@ -46,7 +46,7 @@ class TaskRun:
         self.encoder, self.task, self.options = encoder, task, options
         config = encoder.model.config
         self.objective = objective_of(options.objective, config)
-        self.targets = find_targets(task, self.objective, config)
+        self.targets = find_targets(task, self.objective, config, tuple(options.labels or ()))
         self.shape = self.sites.n_layers, self.sites.n_heads
         """Layers, and heads of each, those that are gone included."""
         self.metrics = metrics_of(self.objective, config.num_labels or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,26 +26,33 @@ def objective_of(asked: str, config: Any) -> str:
     return REGRESSION if kind == REGRESSION or config.num_labels == 1 else CLASSIFICATION
 
 
-def find_targets(task: Task, objective: str, config: Any) -> NDArray[np.float64]:
+def find_targets(
+    task: Task, objective: str, config: Any, labels: Sequence[str] = ()
+) -> NDArray[np.float64]:
     """(examples,): the class of each, its number, or NaN where tokens are masked.
 
-    A label is the name that the model has for a class, or the number of one.
+    A label is the name that the model has for a class, the number of one, or one of ``labels``,
+    which are ``"label=class"``.
 
     Raises CorpusError for labels that the model does not know, that are no numbers where it needs
-    some, and for a single class.
+    some, and for a single class; UsageError for ``labels`` of classes that the model lacks, or of
+    an objective without classes.
     """
+    if labels and objective != CLASSIFICATION:
+        raise UsageError(f"--labels gives labels classes, and the objective is {objective}")
     if objective == MASKED_LM:
         return np.full(len(task), np.nan)
     if objective == REGRESSION:
         return np.array(task.numbers())
     names = {str(name).lower(): number for name, number in (config.label2id or {}).items()}
     known = {str(number): number for number in range(config.num_labels)} | names
+    known |= _classes_given(labels, config.num_labels)
     for line, label in zip(task.lines, task.labels, strict=True):
         if label.lower() not in known:
             raise CorpusError(
                 f"{task.file}, line {line}: the model does not know the label {label!r}; it knows "
                 f"{listed(sorted(known), 8)}. Name the column of labels with --label-column, or "
-                "give the model a label2id"
+                f"give each label its class: --labels {label}=0,..."
             )
     targets = np.array([known[label.lower()] for label in task.labels], dtype=np.float64)
     if len(np.unique(targets)) < 2:
@@ -53,3 +61,14 @@ def find_targets(task: Task, objective: str, config: Any) -> NDArray[np.float64]
             "examples of two classes at least"
         )
     return targets
+
+
+def _classes_given(labels: Sequence[str], n_classes: int) -> dict[str, int]:
+    """Class of each label, which may be written in any case."""
+    given = {}
+    for pair in labels:
+        label, _, number = pair.rpartition("=")
+        if not 0 <= int(number) < n_classes:
+            raise UsageError(f"--labels {pair}: the model has the classes 0 to {n_classes - 1}")
+        given[label.strip().lower()] = int(number)
+    return given

@@ -163,6 +163,21 @@ class TestBadInput:
         with pytest.raises(CorpusError, match=r"line 3: .* label 'ugly'; it knows 0, 1, bad, good"):
             open_run(classifier, file, OPTIONS)
 
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [("yes", "is no label with its class"), ("yes=7", "the model has the classes 0 to 1")],
+    )
+    def test_classes_that_cannot_be(
+        self, labels: str, message: str, classifier: Path, tmp_path: Path
+    ) -> None:
+        file = write_labelled(tmp_path / "rte.tsv", [("a b", "Yes"), ("c", "no=way")])
+        with pytest.raises(UsageError, match=message):
+            open_run(classifier, file, TaskOptions(labels=labels))
+
+    def test_classes_of_numbers(self, regressor: Path, numbered: Path) -> None:
+        with pytest.raises(UsageError, match="the objective is regression"):
+            open_run(regressor, numbered, TaskOptions(labels={"good": 1}))
+
     def test_one_class_only(self, classifier: Path, tmp_path: Path) -> None:
         file = tmp_path / "x.tsv"
         file.write_text("text\tlabel\na\t1\nb\tgood\n")
@@ -199,6 +214,12 @@ class TestBadInput:
         model = make_task_model(problem_type="multi_label_classification")
         with pytest.raises(UsageError, match="several labels"):
             open_run(save(model, tmp_path / "multi"), labelled, OPTIONS)
+
+
+@pytest.mark.parametrize("labels", ["yes=1,no=way=0", {"YES": 1, "no=way": 0}])
+def test_labels_are_given_classes(labels: object, classifier: Path, tmp_path: Path) -> None:
+    file = write_labelled(tmp_path / "rte.tsv", [("a b", "Yes"), ("c", "no=way"), ("d", "yes")])
+    assert open_run(classifier, file, TaskOptions(labels=labels)).targets.tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("is_kept", [False, True])
