@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 from transformers import (
-    BertConfig,
     BertForMaskedLM,
     BertForSequenceClassification,
     PreTrainedModel,
@@ -39,7 +38,7 @@ def make_task_model(kind: type[PreTrainedModel] = BertForSequenceClassification,
         "intermediate_size": 32,
         "initializer_range": 0.5,
     }
-    return kind(BertConfig(**settings | config)).eval()
+    return kind(kind.config_class(**settings | config)).eval()
 
 
 def save(model: PreTrainedModel, folder: Path) -> Path:

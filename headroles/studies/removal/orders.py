@@ -15,6 +15,7 @@ from headroles.models.kept_heads import Head
 from headroles.models.surgery import heads_of
 from headroles.studies.removal.estimators import normalise, values_of
 from headroles.studies.removal.options import BY_LAYER, BY_ROLE, SelectionOptions
+from headroles.studies.removal.shared_heads import SharedLayers
 from headroles.studies.role_table import RoleTable
 from headroles.tasks import TaskRun
 
@@ -50,8 +51,11 @@ def choose_heads(
     heads: Sequence[Head],
     options: SelectionOptions,
     run: TaskRun | None = None,
+    shared: SharedLayers | None = None,
 ) -> list[Head]:
     """The ``n_removed`` heads, of those that there are, that go first.
+
+    With ``shared`` layers, ``heads`` are those of the first layer of each group.
 
     Raises UsageError for an order that lacks what it needs, for protected heads that there are not,
     and where these and those that layers keep do not leave so many.
@@ -69,9 +73,9 @@ def choose_heads(
     if run is None:
         raise UsageError(f"the order {order} needs a task; name its file after the model")
     if order == "ablation":
-        return _walk(sorted_by(rises_of(run), heads), n_removed, heads, options)
+        return _walk(sorted_by(rises_of(run, shared), heads), n_removed, heads, options)
     steps = 1 if order == "importance" else min(options.steps, n_removed)
-    return _by_importance(run, n_removed, heads, options, steps)
+    return _by_importance(run, n_removed, heads, options, steps, shared)
 
 
 def sorted_by(values: FloatArray, heads: Sequence[Head]) -> list[Head]:
@@ -79,10 +83,17 @@ def sorted_by(values: FloatArray, heads: Sequence[Head]) -> list[Head]:
     return sorted(heads, key=lambda head: (values[head], head))
 
 
-def rises_of(run: TaskRun) -> FloatArray:
-    """(layers, heads): by how much the mean loss rises if a head alone is removed; NaN if gone."""
+def rises_of(run: TaskRun, shared: SharedLayers | None = None) -> FloatArray:
+    """(layers, heads): by how much the mean loss rises if a head alone is removed; NaN if gone.
+
+    A head of ``shared`` layers is removed from its whole group, and stands in the first layer.
+    """
     heads = present_heads(run)
-    gates = without_each([[], *([head] for head in heads)], run.shape)
+    sets = [[head] for head in heads]
+    if shared is not None:
+        heads = shared.units(heads)
+        sets = [shared.spread([head]) for head in heads]
+    gates = without_each([[], *sets], run.shape)
     losses = run.outcomes(gates).losses.mean(0)
     rises = np.full(run.shape, np.nan)
     for place, head in enumerate(heads, start=1):
@@ -91,12 +102,19 @@ def rises_of(run: TaskRun) -> FloatArray:
 
 
 def _by_importance(
-    run: TaskRun, n_removed: int, heads: Sequence[Head], options: SelectionOptions, steps: int
+    run: TaskRun,
+    n_removed: int,
+    heads: Sequence[Head],
+    options: SelectionOptions,
+    steps: int,
+    shared: SharedLayers | None,
 ) -> list[Head]:
     """The least important heads, the rest estimated again after each step, without those gone."""
     removed: list[Head] = []
     for step in range(1, steps + 1):
-        found = run.derivatives(gates=without(removed, run.shape))
+        closed = removed if shared is None else shared.spread(removed)
+        found = run.derivatives(gates=without(closed, run.shape))
+        found = found if shared is None else shared.summed(found)
         means = values_of(found, options.estimator).mean(0).reshape(run.shape)
         left = [head for head in heads if head not in removed]
         order = [*removed, *sorted_by(normalise(means, options.normalisation), left)]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
@@ -24,6 +25,7 @@ from headroles.results import Grid, Shown, Summary, write_together
 from headroles.studies.removal.options import PruneOptions
 from headroles.studies.removal.orders import choose_heads
 from headroles.studies.removal.resuming import keep_parts
+from headroles.studies.removal.shared_heads import SharedLayers
 from headroles.studies.removal.tuning import Tuning, fine_tune, measure_under
 from headroles.tasks import TaskOptions, TaskRun, open_run
 
@@ -136,7 +138,7 @@ def prune(
     encoder = opened.encoder if opened else _load(model, options)
     keep_parts("pruning", options, encoder, run, measured)
     heads = heads_of(encoder.model)
-    removed = choose_heads(options.order, _n_removed(len(heads), options), heads, options, run)
+    removed = _choose(encoder.model, heads, options, run)
     before = measure_whole(measured)
     tuning = None
     if tuned is not None:
@@ -152,6 +154,21 @@ def prune(
         tuning=tuning,
         zeroed=options.written_as == "zeroed",
     )
+
+
+def _choose(
+    model: PreTrainedModel, heads: list[Head], options: PruneOptions, run: TaskRun | None
+) -> list[Head]:
+    """The heads to remove; from layers that share a module, the same ones."""
+    shared, n_removed = SharedLayers.of(model), _n_removed(len(heads), options)
+    if shared.size == 1:
+        return choose_heads(options.order, n_removed, heads, options, run)
+    units, asked = shared.units(heads), shared.of_units(options)
+    if options.share is None:
+        n_units = shared.n_units(n_removed, len(heads))
+    else:
+        n_units = _n_removed(len(units), options)
+    return shared.spread(choose_heads(options.order, n_units, units, asked, run, shared))
 
 
 def write_without(

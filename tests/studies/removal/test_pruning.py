@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import Result
+from transformers import AlbertForSequenceClassification
 from typer.testing import CliRunner
 
 from headroles import (
@@ -319,3 +320,53 @@ def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
     assert "upper third" not in found.frame["removed"].tolist()
     curves = find_pruning_curves(folder, labelled, orders="top,random", shares="0.5", draws=2)
     assert {tuple(head) for head in curves.points[0]["removed"]} == {(1, head) for head in range(4)}
+
+
+@pytest.fixture(scope="module")
+def albert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model = make_task_model(AlbertForSequenceClassification, embedding_size=16)
+    return save(model, tmp_path_factory.mktemp("albert") / "model")
+
+
+class TestLayersThatShareAModule:
+    @pytest.mark.parametrize(
+        "order", ["importance", "reestimated", "ablation", "random", "random_per_layer", "top"]
+    )
+    def test_a_head_is_removed_from_all_of_them(
+        self, order: str, albert: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        pruned = prune_heads(
+            albert, tmp_path / "out", task=labelled, order=order, keep=6, protect="2-1"
+        )
+        assert Counter(layer for layer, _ in pruned.removed) == {0: 2, 1: 2, 2: 2}
+        heads = {number for _, number in pruned.removed}
+        assert len(heads) == 2
+        assert 1 not in heads
+        assert tuple(removed_from(load_model(tmp_path / "out"))) == pruned.removed
+
+    def test_the_least_of_an_ablation_is_that_of_all_layers(
+        self, albert: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        task_run = open_run(albert, labelled, TaskOptions())
+        gates = torch.ones(4, 3, 4)
+        for head in range(4):
+            gates[head, :, head] = 0
+        least = int(task_run.outcomes(gates).losses.mean(0).argmin())
+        pruned = prune_heads(albert, tmp_path / "out", task=labelled, order="ablation", keep=9)
+        assert {number for _, number in pruned.removed} == {least}
+
+    def test_the_least_important_is_by_the_derivative_of_one_gate_for_all_layers(
+        self, albert: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        found = open_run(albert, labelled, TaskOptions()).derivatives().by_gate.sum(1)
+        least = int(np.abs(found).mean(0).argmin())
+        pruned = prune_heads(albert, tmp_path / "out", task=labelled, order="importance", keep=9)
+        assert {number for _, number in pruned.removed} == {least}
+
+    def test_a_share_is_one_of_these_heads(self, albert: Path, tmp_path: Path) -> None:
+        pruned = prune_heads(albert, tmp_path / "out", order="random", share=0.3)
+        assert len(pruned.removed) == 3
+
+    def test_a_number_that_is_no_multiple(self, albert: Path, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match=r"from 3 layers at once; 5 of 12 .* Keep 6 or 9"):
+            prune_heads(albert, tmp_path / "out", order="random", keep=7)
