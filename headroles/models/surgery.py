@@ -7,6 +7,7 @@ the output projection stays), and is smaller. Layers may lose all their heads.
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -101,6 +102,16 @@ def _cut(base: PreTrainedModel, family: Family, wanted: list[Head], n_heads: int
         if len(kept) < len(found.heads) and id(found.output) not in done:
             _cut_layer(PathFinder(base, family, layer), found, kept)
         done.add(id(found.output))
+
+
+def layers_that_share(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
+    """Groups of layers that share one attention module; of most models, one for each layer."""
+    base = encoder_of(model)
+    found = find_projections(base, find_family(model), base.config.num_attention_heads)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for layer, own in enumerate(found):
+        groups[id(own.output)].append(layer)
+    return tuple(map(tuple, groups.values()))
 
 
 def _refuse_part_of_shared(projections: Sequence[LayerProjections], wanted: list[Head]) -> None:

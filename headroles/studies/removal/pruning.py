@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
@@ -16,7 +15,7 @@ from headroles.models.gates import HeadSites
 from headroles.models.kept_heads import Head
 from headroles.models.pruned import put_to_zero
 from headroles.models.stored import PrunedModel, model_folder
-from headroles.models.surgery import heads_of, remove_heads
+from headroles.models.surgery import heads_of, layers_that_share, remove_heads
 from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
@@ -138,7 +137,7 @@ def prune(
     encoder = opened.encoder if opened else _load(model, options)
     keep_parts("pruning", options, encoder, run, measured)
     heads = heads_of(encoder.model)
-    removed = _choose(encoder.model, heads, options, run)
+    removed = _choose(encoder, heads, options, run)
     before = measure_whole(measured)
     tuning = None
     if tuned is not None:
@@ -157,10 +156,11 @@ def prune(
 
 
 def _choose(
-    model: PreTrainedModel, heads: list[Head], options: PruneOptions, run: TaskRun | None
+    encoder: LoadedEncoder, heads: list[Head], options: PruneOptions, run: TaskRun | None
 ) -> list[Head]:
     """The heads to remove; from layers that share a module, the same ones."""
-    shared, n_removed = SharedLayers.of(model), _n_removed(len(heads), options)
+    shared = SharedLayers(layers_that_share(encoder.model))
+    n_removed = _n_removed(len(heads), options)
     if shared.size == 1:
         return choose_heads(options.order, n_removed, heads, options, run)
     units, asked = shared.units(heads), shared.of_units(options)

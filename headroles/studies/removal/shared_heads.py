@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from transformers import PreTrainedModel
-
 from headroles.errors import UsageError
-from headroles.models import encoder_of
-from headroles.models.families import find_family
 from headroles.models.kept_heads import Head
-from headroles.models.projections import find_projections
 from headroles.studies.removal.options import SelectionOptions
 from headroles.tasks.outcomes import Derivatives
 
@@ -22,16 +16,6 @@ class SharedLayers:
     """Groups of layers that share a module; a head of the first layer stands for its group."""
 
     groups: tuple[tuple[int, ...], ...]
-
-    @classmethod
-    def of(cls, model: PreTrainedModel) -> SharedLayers:
-        """The groups of a model: of most models, one for each layer."""
-        base = encoder_of(model)
-        found = find_projections(base, find_family(model), base.config.num_attention_heads)
-        groups: dict[int, list[int]] = defaultdict(list)
-        for layer, own in enumerate(found):
-            groups[id(own.output)].append(layer)
-        return cls(tuple(tuple(group) for group in groups.values()))
 
     @property
     def size(self) -> int:
