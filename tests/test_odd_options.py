@@ -43,6 +43,13 @@ def test_numbers_of_any_length(tmp_path: Path) -> None:
         read_frequencies(tmp_path / "f")
 
 
+def test_roles_without_the_set_that_they_are_for() -> None:
+    for sets in ("single", "layers,thirds"):
+        with pytest.raises(UsageError, match="does nothing without the set roles; add it to sets"):
+            AblateOptions(sets=sets, roles_from="roles")
+    assert AblateOptions(sets="single,roles", roles_from="roles").roles_from == "roles"
+
+
 @pytest.mark.parametrize("seed", [-1, 2**32, 2**64])
 def test_seeds_are_those_that_every_generator_takes(seed: int) -> None:
     for make in (AblateOptions, GateOptions, PruneOptions):
@@ -63,6 +70,8 @@ def test_learning_rates_that_float32_cannot_hold() -> None:
         ({"roles": "delimiter", "window": 3}, "local"),
         ({"roles": "local", "relations": "nsubj"}, "syntactic"),
         ({"roles": "local", "arcs": "enhanced"}, "syntactic"),
+        ({"roles": "local", "keep_subtypes": True}, "syntactic"),
+        ({"roles": "local", "columns": True}, "syntactic"),
     ],
 )
 def test_options_of_roles_that_are_not_scored(given: dict[str, Any], group: str) -> None:

@@ -96,6 +96,8 @@ _ONLY_FOR = {
     "window": "local",
     "relations": "syntactic",
     "arcs": "syntactic",
+    "keep_subtypes": "syntactic",
+    "columns": "syntactic",
 }
 
 

@@ -76,3 +76,14 @@ class TestScores:
         for source, column in (("enhanced", "DEPS"), ("misc:Coref", "MISC")):
             with pytest.raises(CorpusError, match=f"no sentence .* in its column {column}"):
                 self.scores(tmp_path, bert_folder, bare, arcs=source)
+
+
+@pytest.mark.parametrize(
+    ("source", "column", "text"),
+    [("enhanced", "deps", "{}:nsubj"), ("misc:Coref", "misc", "Coref={}")],
+)
+def test_a_number_of_too_many_digits_is_no_arc(source: str, column: str, text: str) -> None:
+    """Python turns no more than 4,300 digits into a number."""
+    sentence = sentence_of(column, ("_", text.format("9" * 5000), "_"))
+    with pytest.raises(CorpusError, match=r"sentence 's', word 2: .* is no arc; it must be"):
+        arcs_of(source, sentence)

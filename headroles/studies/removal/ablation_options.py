@@ -115,7 +115,7 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
     ] = 0.01
 
     def check(self) -> None:
-        """Sets that there are."""
+        """Refuse sets that there are not, and roles without the set that they are for."""
         super().check()
         for name in self.sets:
             if name not in SETS:
@@ -123,6 +123,11 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
         if "roles" in self.sets and self.roles_from is None:
             raise UsageError(
                 "sets of heads by role need roles; pass their folder with --roles-from"
+            )
+        if self.roles_from is not None and "roles" not in self.sets:
+            raise UsageError(
+                "roles_from (--roles-from) does nothing without the set roles; add it to sets "
+                "(--sets single,roles), or leave the option out"
             )
 
 
