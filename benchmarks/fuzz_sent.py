@@ -31,6 +31,7 @@ from headroles.errors import HeadRolesError
 from headroles.models import load_encoder, open_reader
 from headroles.report import make_report
 from headroles.results import Result
+from headroles.results.study import studies
 from headroles.storage import (
     HIDDEN,
     OpenParts,
@@ -45,7 +46,6 @@ from headroles.storage import (
 )
 from headroles.storage.parts import _digest
 from headroles.storage.swaps import Swap
-from headroles.studies.stored import TABLES
 
 N_SENTENCES = 12
 WORDS = "sleep bad eat the cats good dogs it on".split()
@@ -225,7 +225,8 @@ def try_table(good: Path, chance: random.Random) -> str:
         spoilt = spoil_json(run_file.provenance, chance)
         write_run(folder, spoilt if isinstance(spoilt, dict) else {}, run_file.files)
     held = read_run(folder).files
-    kinds = [kind for kind in (HeadScores, *TABLES) if kind.kind in held]
+    tables = [study.load("result") for study in studies()]
+    kinds = [kind for kind in (HeadScores, *tables) if kind.kind in held]
     for kind in kinds:
         read_through(kind.load(folder))
     if chance.random() < 0.3:

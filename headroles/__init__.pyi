@@ -6,6 +6,7 @@ from .corpus import read_text as read_text
 from .errors import HeadRolesError as HeadRolesError
 from .models import SavedAttention as SavedAttention
 from .models import load_model as load_model
+from .results import load as load
 from .roles import Role as Role
 from .sample import demo_model as demo_model
 from .sample import sample_treebank as sample_treebank

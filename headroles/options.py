@@ -243,8 +243,8 @@ class Takes(Protocol[P, G_co]):
 def takes(group: Callable[P, G]) -> Takes[P, G]:
     """Decorate a function whose last argument is a group of options.
 
-    It is then called with keyword arguments in the place of the group; its signature and its
-    documentation show every option, with type and default.
+    It is then called with keyword arguments in the place of the group, or with the group as its
+    last argument; its signature and its documentation show every option, with type and default.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -253,6 +253,8 @@ def takes(group: Callable[P, G]) -> Takes[P, G]:
 
         @functools.wraps(function)
         def accepting(*args: Any, **given: Any) -> Any:
+            if args and isinstance(args[-1], options):
+                return function(*args, **given)
             bound = _bind(function.__name__, signature, args, given)
             named = {one.name for one in fields_of(options)} & set(given)
             made = options(**{name: bound.arguments.pop(name) for name in named})

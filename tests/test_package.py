@@ -68,7 +68,7 @@ def test_public_names() -> None:
         "Sentence TaskDrops TokenGroups WordAttention ablate_heads assign_roles classify_heads "
         "collaborate_heads compare_roles compare_roles_in_task compare_tasks demo_model "
         "describe_heads find_best_heads find_examples find_importance find_pruning_curves "
-        "gate_heads load_model make_corpus measure_token_groups plan_examples prune_heads "
+        "gate_heads load load_model make_corpus measure_token_groups plan_examples prune_heads "
         "read_attention read_conllu read_pairs read_text replicate_roles report_redundancy "
         "sample_treebank score_attention score_heads"
     )

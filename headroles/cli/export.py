@@ -79,12 +79,12 @@ def export(
 ) -> None:
     """Print the table of results in DIR. With --out it is written to a file instead."""
     from headroles import storage
-    from headroles.studies.stored import load_table
+    from headroles.results import load
 
     fmt = _format(options.format, out)
     if out is not None:
         _refuse_results(out)
-    table = load_table(folder).where(options.role, options.layer, options.only_assigned)
+    table = load(folder).where(options.role, options.layer, options.only_assigned)
     content = table.export(fmt, options.view, options.value, options.columns)
     if out is None:
         _print(content, fmt)

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from pkgutil import resolve_name
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.report.page import Page
+from headroles.report.plain_page import plain_page
+from headroles.results import study_in
 
-ROLE_TABLE = "role table"
-PAGES = {
-    ROLE_TABLE: "role_page:role_page",
-    "comparison": "comparison_page:comparison_page",
-    "plan": "study_pages:plan_page",
-    "replication": "study_pages:replication_page",
-    "layer counts": "study_pages:layer_counts_page",
-    "importance": "removal_pages:importance_page",
-    "ablations": "removal_pages:ablations_page",
-    "role importance": "removal_pages:role_importance_page",
-    "pruning curves": "removal_pages:curves_page",
-    "task drops": "removal_pages:task_drops_page",
-    "token groups": "token_page:token_page",
-}
-"""For a kind of result the function that makes its page from a folder, which is loaded when it is
-needed. In a folder of several kinds the first one here tells what the page is about."""
 _ENDINGS = (".html", ".htm")
 
 
@@ -39,15 +24,11 @@ def make_report(folder: str | Path, roles: Sequence[str] = ()) -> Page:
     """
     folder = Path(folder)
     storage.finish_swap(folder)
-    held = storage.kinds_in(folder)
-    for kind, place in PAGES.items():
-        if kind in held:
-            make: Callable[..., Page] = resolve_name(f"{__package__}.{place}")
-            return make(folder, roles) if kind == ROLE_TABLE else make(folder)
-    from headroles.report.plain_page import plain_page
-    from headroles.studies.stored import load_table  # which loads torch for some kinds
-
-    return plain_page(load_table(folder))
+    study = study_in(folder)
+    if not study.page:
+        return plain_page(study.load("result").load(folder))
+    page: Page = study.load("page")(folder, *([roles] if study.page_has_sentences else []))
+    return page
 
 
 def write_report(

@@ -6,7 +6,8 @@ from .columns import Axes as Axes
 from .columns import Column as Column
 from .columns import one_of as one_of
 from .result import Result as Result
-from .result import drawn as drawn
+from .result import draw as draw
+from .result import picture as picture
 from .shown import WIDE as WIDE
 from .shown import Grid as Grid
 from .shown import Shown as Shown
@@ -18,8 +19,10 @@ from .shown import brief as brief
 from .shown import print_on as print_on
 from .stored import MODEL_KINDS as MODEL_KINDS
 from .stored import Stored as Stored
+from .stored import load as load
 from .stored import new_folder as new_folder
 from .stored import put_into as put_into
 from .stored import save_together as save_together
+from .stored import study_in as study_in
 from .stored import write_together as write_together
 from .wide import widened as widened

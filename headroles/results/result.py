@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import importlib
+import base64
+import html
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from headroles import storage
-from headroles.errors import StorageError, UsageError
+from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.formats import export_frame
 from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
+from headroles.results.study import study_of
 from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DOTS_PER_INCH = 90
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -166,11 +174,30 @@ class Result(Stored, Summary):
         return as_text(brief(self.shown()))
 
     def _repr_html_(self) -> str:
-        return drawn(self) + as_html(brief(self.shown()))
+        return picture(self) + as_html(brief(self.shown()))
 
 
-def drawn(result: Result) -> str:
-    """The figure of a result as HTML; nothing for kinds that have none."""
-    # By name: figures are made from results, and no result knows of them.
-    picture: str = importlib.import_module("headroles.report.displays").display(result)
-    return picture
+def draw(result: Result) -> Figure | None:
+    """The figure of a result; None if it has none, or no rows to draw."""
+    study = study_of(result.kind)
+    if study is None or not study.figure:
+        return None
+    try:
+        figure: Figure = study.load("figure")(result).get_figure(root=True)
+    except HeadRolesError:  # such as a table without rows
+        return None
+    return figure
+
+
+def picture(result: Result) -> str:
+    """The figure of a result as an HTML element; empty where it has none.
+
+    The element holds a PNG: drawings of large models would take megabytes.
+    """
+    study, figure = study_of(result.kind), draw(result)
+    if study is None or figure is None:
+        return ""
+    page = io.BytesIO()
+    figure.savefig(page, format="png", dpi=_DOTS_PER_INCH)
+    data = base64.b64encode(page.getvalue()).decode()
+    return f'<img alt="{html.escape(study.caption)}" src="data:image/png;base64,{data}">'

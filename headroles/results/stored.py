@@ -6,12 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 
 from headroles import storage
 from headroles.errors import StorageError
+from headroles.results.study import Study, studies
+
+if TYPE_CHECKING:
+    from headroles.results.result import Result
 
 MODEL_KINDS = ("pruned model", "collaborative model")
 """Kinds of results that are models, which cost more than a table about them."""
@@ -126,3 +130,30 @@ def put_into(folder: str | Path, result: Stored) -> None:
         files = storage.digests_of(staging, result.write_files(staging))
         record = {**run.provenance, **result.record()}
         storage.write_run(staging, record, {**run.files, result.kind: files})
+
+
+def study_in(folder: Path) -> Study:
+    """The study whose result ``folder`` holds, the first one of several.
+
+    Raises StorageError if there is none, or ``run.json`` cannot be read.
+    """
+    held = storage.read_run(folder).files
+    for study in studies():
+        if study.kind in held:
+            return study
+    if "scores" in held:
+        raise StorageError(
+            f"{folder} holds scores that were not tested yet; run: headroles assign {folder}"
+        )
+    raise StorageError(f"{folder} holds no table of results that this version knows")
+
+
+def load(folder: str | Path) -> Result:
+    """Load the table of results in a folder, of whatever study.
+
+    Raises StorageError if there is none, or it cannot be read.
+    """
+    folder = Path(folder)
+    storage.finish_swap(folder)
+    result: Result = study_in(folder).load("result").load(folder)
+    return result

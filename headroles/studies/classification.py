@@ -10,7 +10,7 @@ from typing import Any
 from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
 from headroles.models import Attending
 from headroles.options import takes
-from headroles.results import Shown, Summary, as_html, as_text, brief, drawn, save_together
+from headroles.results import Shown, Summary, as_html, as_text, brief, picture, save_together
 from headroles.scoring import ALONE, HeadScores, Sharing, score
 from headroles.studies.assignment import assign
 from headroles.studies.heads import refuse_one_document
@@ -59,7 +59,7 @@ class Classification(Summary):
         return as_text(brief(self.shown()))
 
     def _repr_html_(self) -> str:
-        return drawn(self.roles) + as_html(brief(self.shown()))
+        return picture(self.roles) + as_html(brief(self.shown()))
 
 
 @takes(ClassifyOptions)

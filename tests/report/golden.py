@@ -11,8 +11,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.testing.compare import compare_images
 
-from headroles.report.displays import figure_of_result
-from headroles.results import Result
+from headroles.results import Result, draw
 
 FOLDER = Path(__file__).parent / "pictures"
 _DOTS = 40  # per inch: enough to tell what is where, and small files
@@ -35,6 +34,6 @@ def check_look(figure: Figure, name: str, folder: Path) -> None:
 
 def check_result_look(result: Result, folder: Path) -> None:
     """`check_look` for the figure that notebooks show with a result."""
-    figure = figure_of_result(result)
+    figure = draw(result)
     assert figure is not None
     check_look(figure, result.kind, folder)

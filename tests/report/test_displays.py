@@ -6,13 +6,15 @@ import base64
 import re
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 
 from headroles import Classification, HeadScores, RoleShifts, RoleTable, plan_examples
 from headroles.report.changes import draw_changed_heads
-from headroles.report.displays import FIGURES, display
 from headroles.report.style import figure_of
+from headroles.results import picture
+from headroles.results.study import studies
 from tests.report.golden import FOLDER, check_look, check_result_look, file_of
 
 
@@ -35,14 +37,14 @@ def test_results_show_figure_and_table(
 
 
 def test_a_figure_has_the_roles_of_its_table(table: RoleTable) -> None:
-    assert pixels(display(table.where(role="local")))[0] < pixels(display(table))[0]
+    assert pixels(picture(table.where(role="local")))[0] < pixels(picture(table))[0]
 
 
 def test_results_without_a_figure_have_their_table_alone(table: RoleTable) -> None:
-    assert display(object()) == ""
+    assert picture(SimpleNamespace(kind="unknown")) == ""
     empty = table.where(role="syntactic", only_assigned=True)
     assert len(empty) == 0
-    assert display(empty) == ""
+    assert picture(empty) == ""
 
 
 def test_figures_look_as_they_did(
@@ -55,4 +57,6 @@ def test_figures_look_as_they_did(
 
 
 def test_every_figure_has_its_picture() -> None:
-    assert {file_of(kind) for kind in FIGURES} | {file_of("role")} == set(FOLDER.glob("*.png"))
+    assert {file_of(study.kind) for study in studies() if study.figure} | {file_of("role")} == set(
+        FOLDER.glob("*.png")
+    )

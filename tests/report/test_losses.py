@@ -13,7 +13,7 @@ from headroles import ablate_heads
 from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.report import draw_pruning_curves, draw_task_drops, make_report
-from headroles.report.displays import display
+from headroles.results import picture
 from headroles.studies.removal import (
     Ablations,
     PruningCurves,
@@ -121,7 +121,7 @@ def test_losses_are_shown_in_notebooks(
     curves: PruningCurves, drops: TaskDrops, ablations: Ablations
 ) -> None:
     for result in (curves, drops, ablations):
-        assert display(result).startswith("<img alt=")
+        assert picture(result).startswith("<img alt=")
 
 
 def test_commands_write_pages(ablations: Ablations, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from headroles import TokenGroups, measure_token_groups, read_conllu
 from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.report import draw_token_group, draw_token_groups, make_report
-from headroles.report.displays import display
+from headroles.results import picture
 from tests.conftest import make_bert, make_tokenizer
 from tests.report.golden import check_result_look
 
@@ -43,7 +43,7 @@ def test_groups_that_no_example_has_are_left_out(groups: TokenGroups) -> None:
     counts = groups.frame[groups.frame["quantity"] == "tokens"].groupby("group")["n"].max()
     assert 0 < len(groups.found) == (counts > 0).sum()
     assert [ax.get_title() for ax in draw_token_groups(groups).axes] == groups.found
-    assert display(groups).startswith("<img alt=")
+    assert picture(groups).startswith("<img alt=")
 
 
 def test_the_figure_looks_as_it_did(groups: TokenGroups, tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ from headroles.results import (
     widened,
 )
 from headroles.results.columns import COLUMNS, check_rows
+from headroles.results.study import studies
 from headroles.storage import RUN_FILE, digests_of, read_run, write_run
-from headroles.studies.stored import TABLES
 from tests.conftest import make_scores
 
 
@@ -299,7 +299,8 @@ class TestForgedTables:
 
 
 def test_every_column_of_every_table_is_declared() -> None:
-    for kind in TABLES:
+    for study in studies():
+        kind = study.load("result")
         assert set(kind.columns) <= {*COLUMNS, *kind.own}, kind
 
 

@@ -11,8 +11,8 @@ from scipy.stats import t
 from headroles import BestHeads, HeadScores, find_best_heads
 from headroles.errors import UsageError
 from headroles.inference import difference_interval, wilson_interval
+from headroles.results import load
 from headroles.roles import OFFSETS
-from headroles.studies.stored import load_table
 from tests.conftest import make_scores
 
 ROLE = "syntactic:obj:to_governor"
@@ -72,7 +72,7 @@ def test_is_stored_and_shown(tmp_path) -> None:  # type: ignore[no-untyped-def]
     hits = np.random.default_rng(0).random((8, 3))
     found = find_best_heads(scores_of(hits, np.full(8, 0.5), [1] * 8), clusters="none")
     found.save(tmp_path / "best")
-    loaded = load_table(tmp_path / "best")
+    loaded = load(tmp_path / "best")
     assert isinstance(loaded, BestHeads)
     assert loaded.frame.equals(found.frame)
     assert "chosen on one half of the documents" in repr(found)

@@ -20,8 +20,7 @@ from headroles import (
 )
 from headroles.errors import CorpusError, UsageError
 from headroles.report import write_report
-from headroles.results import save_together
-from headroles.studies.stored import load_table
+from headroles.results import load, save_together
 from tests.conftest import make_scores
 
 ROLE = "syntactic:obj:to_governor"
@@ -91,7 +90,7 @@ def test_one_example_by_its_id(scores: HeadScores) -> None:
 def test_are_stored_and_shown(scores: HeadScores, tmp_path: Path) -> None:
     found = find_examples(scores, (0, 0), ROLE, n=1)
     found.save(tmp_path / "out")
-    loaded = load_table(tmp_path / "out")
+    loaded = load(tmp_path / "out")
     assert isinstance(loaded, Examples)
     assert loaded == found
     assert loaded.marked == found.marked

@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from headroles import HeadScores, Quantities, Role, assign_roles, describe_heads
 from headroles.errors import UsageError
-from headroles.studies.stored import load_table
+from headroles.results import load
 from tests.conftest import make_scores
 
 VALUES = np.random.default_rng(0).random((12, 1, 2, 2))
@@ -47,7 +47,7 @@ def test_are_stored_and_shown(tmp_path: Path) -> None:
     assert HeadScores.load(tmp_path / "scores").roles[1].is_described
     found = describe_heads(scores)
     found.save(tmp_path / "out")
-    loaded = load_table(tmp_path / "out")
+    loaded = load(tmp_path / "out")
     assert isinstance(loaded, Quantities)
     assert loaded.frame.equals(found.frame)
     assert "entropy" in repr(found)

@@ -12,9 +12,9 @@ import pytest
 from headroles import HeadScores, LayerCounts, Replication, replicate_roles
 from headroles.errors import UsageError
 from headroles.inference import partial_conjunction
+from headroles.results import load
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS
-from headroles.studies.stored import load_table
 from headroles.testing import TestOptions
 from tests.conftest import make_scores
 from tests.inference.conftest import betting_test
@@ -160,7 +160,7 @@ def test_tables_come_back_from_their_folders(sets: list[HeadScores], tmp_path: P
     for over in ("corpora", "seeds"):
         table = replicate_roles(sets, NAMES, over=over)
         table.save(tmp_path / over)
-        again = load_table(tmp_path / over)
+        again = load(tmp_path / over)
         assert type(again) is type(table)
         assert again.frame.equals(table.frame)
         assert repr(again) == repr(table)

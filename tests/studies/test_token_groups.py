@@ -22,8 +22,8 @@ from headroles.models.families import find_family
 from headroles.models.projections import find_projections
 from headroles.models.surgery import remove_heads
 from headroles.passes.examples import ExampleBatch, collate
+from headroles.results import load
 from headroles.roles import Batch
-from headroles.studies.stored import load_table
 from headroles.studies.token_reading import (
     GROUPS,
     QUANTITIES,
@@ -275,7 +275,7 @@ def test_removed_heads_have_no_part(treebank: Path) -> None:
 def test_are_stored_and_shown(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     found = measure_token_groups(bert_folder, read_conllu(treebank))
     found.save(tmp_path / "out")
-    loaded = load_table(tmp_path / "out")
+    loaded = load(tmp_path / "out")
     assert isinstance(loaded, TokenGroups)
     assert loaded.frame.equals(found.frame)
     assert "rank correlations with word frequency" in repr(found)

@@ -20,10 +20,9 @@ from headroles import (
 from headroles.errors import CorpusError, ModelSupportError, TokenizerError, UsageError
 from headroles.models.surgery import remove_heads
 from headroles.passes import Budget, ExampleBatch, Passes
-from headroles.results import save_together
+from headroles.results import load, save_together
 from headroles.studies.collaboration.measures import divergences, multiplications
 from headroles.studies.collaboration.result import COLUMNS
-from headroles.studies.stored import load_table
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import make_model
 from tests.models.test_attention import make_inputs
@@ -187,7 +186,7 @@ class TestFolder:
     def test_table_and_model_are_read_back(
         self, folder: Path, made: tuple[CollaborativeModel, Collaboration]
     ) -> None:
-        table = load_table(folder)
+        table = load(folder)
         assert isinstance(table, Collaboration)
         assert table.frame.equals(made[1].frame)
         loaded = CollaborativeModel.load(folder)

@@ -11,8 +11,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import RoleTable, assign_roles, report_redundancy
 from headroles.errors import ModelSupportError, UsageError
+from headroles.results import load
 from headroles.studies.collaboration.redundancy_result import PAIR_COLUMNS
-from headroles.studies.stored import load_table
 from tests.conftest import make_bert, make_scores
 from tests.models.families import make_model
 from tests.models.test_low_rank import with_vocabulary
@@ -99,7 +99,7 @@ class TestRoles:
 
 def test_it_is_saved_and_read_back(bert_folder: Path, tmp_path: Path) -> None:
     found = report_redundancy(bert_folder, roles_for((1, 1), (1, 3)), draws=9)
-    again = load_table(found.save(tmp_path / "out"))
+    again = load(found.save(tmp_path / "out"))
     assert again.frame.equals(found.frame)
     assert again.view("layers").equals(found.view("layers"))
     assert again.view("roles").equals(found.view("roles"))

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from headroles.cli import app
 from headroles.errors import UsageError
+from headroles.results import load
 from headroles.studies.removal import Ablations, TaskDrops, ablate_heads, compare_tasks
 from headroles.studies.removal.drop_table import relative_drops
-from headroles.studies.stored import load_table
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
 NAMES = ("long", "short")
@@ -150,7 +150,7 @@ def test_saves_loads_and_shows(found: TaskDrops, tmp_path: Path) -> None:
     found.save(tmp_path / "out")
     loaded = TaskDrops.load(tmp_path / "out")
     assert loaded.frame.equals(found.frame)
-    assert repr(loaded) == repr(found) == repr(load_table(tmp_path / "out"))
+    assert repr(loaded) == repr(found) == repr(load(tmp_path / "out"))
     assert loaded.wide().columns.tolist() == ["measure", "set", "removed", *NAMES]
     assert loaded.correlations("layers").shape == (2, 2)
 

@@ -14,13 +14,13 @@ from headroles import classify_heads, read_conllu
 from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
+from headroles.results import load
 from headroles.studies.removal import PruneOptions, PruningCurves, find_pruning_curves
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import Point, Points
 from headroles.studies.removal.curve_table import make_table
 from headroles.studies.removal.measures import measured, unit_values
 from headroles.studies.removal.orders import choose_heads, present_heads, without
-from headroles.studies.stored import load_table
 from headroles.tasks import Derivatives, Outcomes, TaskOptions, TaskRun, open_run
 from headroles.tasks.metrics import METRICS
 from tests.rounding import near
@@ -227,7 +227,7 @@ def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:
     assert loaded.frame.equals(found.frame)
     assert np.array_equal(loaded.outcomes.losses, found.outcomes.losses)
     assert np.array_equal(loaded.targets, found.targets)
-    assert repr(loaded) == repr(found) == repr(load_table(tmp_path / "out"))
+    assert repr(loaded) == repr(found) == repr(load(tmp_path / "out"))
     assert loaded.wide().columns.tolist() == ["order", 0.25, 0.5]
 
 

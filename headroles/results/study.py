@@ -1,0 +1,70 @@
+"""Studies: each is declared once, in `headroles.registry`, and found here.
+
+The command line, exports, reports and notebooks ask here. Nothing heavy is imported before the
+result, function, page or figure of a study is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Any
+
+SCORES, TASK = "scores", "task"
+"""What a study can be over for its command to be made from its declaration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A study, known without loading it; ``module:name`` tells where its pieces are.
+
+    Attributes:
+        kind: what a folder calls the result.
+        result: the class of the result, a `Result`.
+        function: the function under `takes` that makes the result.
+        options: the group of options of the function, in a module that loads nothing heavy.
+        commands: names of its commands. One called ``a-b`` is in ``headroles/cli/a_b.py``.
+        over: ``SCORES`` or ``TASK`` if the first command is made from this declaration: the
+            function then takes stored scores, or a model and the file of a task.
+        help: the help of a command that is made from this declaration.
+        figure: a function that draws the result.
+        caption: one sentence on the figure, for readers who cannot see it.
+        page: a function from the folder of the result to its `Page`; without one, the page has
+            the sentences and tables of the result.
+        page_has_sentences: whether the page also takes the roles of users that it may import.
+    """
+
+    kind: str
+    result: str
+    function: str
+    options: str
+    commands: tuple[str, ...] = ()
+    over: str = ""
+    help: str = ""
+    figure: str = ""
+    caption: str = ""
+    page: str = ""
+    page_has_sentences: bool = False
+
+    def load(self, piece: str) -> Any:
+        """Import a piece by the name of its attribute: ``result``, ``function``, ..."""
+        return resolve_name(getattr(self, piece))
+
+
+_STUDIES: dict[str, Study] = {}
+
+
+def declare(**pieces: Any) -> None:
+    """Make a study known by the attributes of `Study`; its commands follow those known before."""
+    study = Study(**pieces)
+    _STUDIES[study.kind] = study
+
+
+def studies() -> tuple[Study, ...]:
+    """All studies, in the order in which they were declared."""
+    return tuple(_STUDIES.values())
+
+
+def study_of(kind: str) -> Study | None:
+    """The study whose result folders call ``kind``, if there is one."""
+    return _STUDIES.get(kind)

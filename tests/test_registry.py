@@ -1,0 +1,121 @@
+"""Studies are declared once, and everything reads the declaration."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.main import get_command
+
+import headroles.studies
+from headroles.cli import app
+from headroles.options import Options, fields_of
+from headroles.report.page import Page
+from headroles.results import Result
+from headroles.results.study import SCORES, TASK, Study, studies
+from tests.conftest import make_scores
+
+PACKAGE = Path(headroles.__file__).parent
+RECIPE = PACKAGE.parent / "CONTRIBUTING.md"
+
+
+@pytest.mark.parametrize("study", studies(), ids=lambda study: study.kind)
+def test_everything_that_a_declaration_names_is_there(study: Study) -> None:
+    result, options, function = map(study.load, ("result", "options", "function"))
+    assert issubclass(result, Result)
+    assert result.kind == study.kind
+    assert issubclass(options, Options)
+    assert {one.name for one in fields_of(options)} <= set(inspect.signature(function).parameters)
+    if study.page:
+        assert inspect.signature(study.load("page"), eval_str=True).return_annotation is Page
+    if study.figure:
+        assert study.load("figure").__name__.startswith("draw_")
+        assert study.caption
+    assert study.over in ("", SCORES, TASK)
+    assert bool(study.over) == bool(study.help)
+
+
+def test_every_command_of_a_study_is_listed_in_order() -> None:
+    declared = [name for study in studies() for name in study.commands]
+    assert list(get_command(app).commands)[: len(declared)] == declared  # type: ignore[attr-defined]
+
+
+def test_every_kind_of_table_is_declared() -> None:
+    for one in pkgutil.walk_packages(headroles.studies.__path__, "headroles.studies."):
+        importlib.import_module(one.name)
+    found, kinds = Result.__subclasses__(), set()
+    while found:
+        one = found.pop()
+        found += one.__subclasses__()
+        if one.__module__.startswith("headroles.") and hasattr(one, "kind"):
+            kinds.add(one.kind)
+    assert kinds == {study.kind for study in studies()}
+
+
+def blocks() -> list[str]:
+    """The code of the recipe for a study: options, study, declaration, public names."""
+    section = RECIPE.read_text(encoding="utf-8").partition("## How to add a study\n")[2]
+    return re.findall(r"```py\n(.*?)```", section.partition("\n## ")[0], re.S)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package in which the recipe was followed by the letter."""
+    folder = tmp_path_factory.mktemp("recipe")
+    shutil.copytree(PACKAGE, folder / "headroles", ignore=shutil.ignore_patterns("__pycache__"))
+    options, study, declaration, names = blocks()
+    for module in (options, study):
+        place = folder / module.splitlines()[0].removeprefix("# ")
+        assert not place.exists()
+        place.write_text(module)
+    registry = folder / "headroles" / "registry.py"
+    registry.write_text(registry.read_text() + declaration)
+    public = folder / "headroles" / "__init__.pyi"
+    public.write_text(names + public.read_text())
+    return folder
+
+
+def test_a_study_made_by_the_recipe_is_everywhere(package: Path, tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(1, 0.3, size=(6, 2, 3, 2))
+    scored = make_scores(values, ["local", "delimiter"]).save(tmp_path / "scored")
+
+    def run(*arguments: str | Path) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(package)}
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            env=environment,
+            cwd=package,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    commands = run("-m", "headroles", "--help")
+    assert re.search(r"collaborate .*\n +ranges +Find the lowest and the highest mean", commands)
+    assert "--layer" in run("-m", "headroles", "ranges", "--help")
+    out = tmp_path / "ranges"
+    told = run("-m", "headroles", "ranges", scored, "--layer", "1", "--out", out, "--json")
+    assert len(json.loads(told)["ranges"]) > 1
+    exported = run("-m", "headroles", "export", out, "--format", "csv")
+    assert exported.startswith("role,lowest,highest\n")
+    run("-m", "headroles", "report", out)
+    assert "score ranges" in (out / "report.html").read_text()
+    code = f"""
+import sys, headroles as hr
+light = {{"pandas", "torch"}} & set(sys.modules)
+found = hr.load({str(out)!r})
+again = hr.find_ranges(hr.HeadScores.load({str(scored)!r}), layer=1)
+print(light, type(found) is hr.ScoreRanges, found == again, "<table" in found._repr_html_())
+"""
+    assert run("-c", code).split() == ["set()", "True", "True", "True"]
