@@ -26,7 +26,7 @@ from headroles.models.own import (
     lacks_weights,
     name_of,
 )
-from headroles.models.saved import SavedAttention, saved_attention, stand_in_tokenizer
+from headroles.models.saved import FORMATS, SavedAttention, saved_attention, stand_in_tokenizer
 from headroles.models.tokenizers import (
     doubts_about,
     fit_to_words,
@@ -105,6 +105,8 @@ def load_encoder(
 ) -> LoadedEncoder:
     """A checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
 
+    The path of an ``.npz`` or ``.safetensors`` file stands for the attention that is saved in it.
+
     A model that heads were removed from is read as it is. With ``head`` of ``HEADS`` the model
     comes with what was trained on top of its encoder, and the tokenizer as it was trained with. A
     loaded model is used where it stands, in its own precision; a tokenizer must come with it
@@ -119,6 +121,8 @@ def load_encoder(
         UsageError: a device that this machine does not have.
     """
     options = options or ModelOptions()
+    if isinstance(model, str | Path) and Path(model).suffix in FORMATS and Path(model).is_file():
+        model = SavedAttention(model)
     if is_own(model):
         return _load_own(model, options, head)
     if isinstance(model, PreTrainedModel):

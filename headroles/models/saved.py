@@ -23,7 +23,7 @@ from headroles.wording import in_one_line, listed
 
 Arrays: TypeAlias = Mapping[str, Any]
 _MATRICES = 4  # (layers, heads, query, key)
-_FORMATS = (".npz", ".safetensors")
+FORMATS = (".npz", ".safetensors")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def _opened(arrays: Arrays | str | Path) -> tuple[Arrays, str]:
             "or the path of an .npz or .safetensors file"
         )
     file = Path(arrays)
-    if file.suffix not in _FORMATS:
+    if file.suffix not in FORMATS:
         raise ModelError(
             f"{file} is no .npz or .safetensors file, and headroles opens no pickles; save the "
             "arrays with numpy.savez or safetensors"

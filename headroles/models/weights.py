@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
@@ -170,6 +171,17 @@ def is_unused(key: str, head: str | None = ENCODER) -> bool:
     return any(part in key for part in _UNUSED_PARTS[head or ENCODER])
 
 
+def _refuse_own_code(name: str, settings: dict[str, Any]) -> None:
+    """Raise ModelError for a model that only the code beside it knows."""
+    code = settings.get("auto_map")
+    if code and settings.get("model_type") not in CONFIG_MAPPING:
+        raise ModelError(
+            f"{name} brings code of its own ({listed(sorted(map(str, code.values())))}), which "
+            "transformers does not know and headroles runs only if asked to: read it first, then "
+            "give --trust-remote-code (trust_remote_code=True)"
+        )
+
+
 def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     """The configuration of a folder or hub id. Raises ModelError where there is none."""
     folder = Path(name)
@@ -181,7 +193,10 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
         )
     where = where_to_look(name, options)
     try:
-        refuse_absurd_sizes(name, PreTrainedConfig.get_config_dict(name, **where)[0])
+        settings = PreTrainedConfig.get_config_dict(name, **where)[0]
+        refuse_absurd_sizes(name, settings)
+        if not options.trust_remote_code:
+            _refuse_own_code(name, settings)
         config: PreTrainedConfig = AutoConfig.from_pretrained(
             name, trust_remote_code=options.trust_remote_code, **where
         )

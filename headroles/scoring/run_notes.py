@@ -16,6 +16,8 @@ MUCH = 0.1
 """Share of a corpus beyond which it is told that so much is unknown, or was left out."""
 
 
+_MANY_PIECES, _FEWEST_WORDS = 1.8, 100
+"""Word pieces a word beyond which it is told, of so many words at least."""
 _MEANINGLESS = ("model", "checkpoint", "best", "final", "latest", "last")
 
 
@@ -89,7 +91,7 @@ def warnings_of_run(provenance: dict[str, Any]) -> list[str]:
     of_model = provenance.get("model", {}).get("warnings", [])
     found = (
         *of_model,
-        _unknown_pieces(provenance),
+        _unknown_pieces(provenance) or _many_pieces(provenance),
         _without_pieces(provenance),
         _too_long(provenance),
         _of_part(provenance),
@@ -108,6 +110,18 @@ def _unknown_pieces(provenance: dict[str, Any]) -> str:
         f"the tokenizer does not know {pieces:.0%} of the word pieces, and no piece of {words:.0%} "
         "of the words: what heads do with these says little; check that tokenizer and model "
         "belong together, and know the language of the corpus, its script and its case"
+    )
+
+
+def _many_pieces(provenance: dict[str, Any]) -> str:
+    counts = provenance.get("pieces") or {"pieces": 0, "words": 0}
+    per_word = counts["pieces"] / max(counts["words"], 1)
+    if per_word <= _MANY_PIECES or counts["words"] < _FEWEST_WORDS:
+        return ""
+    return (
+        f"the tokenizer cuts a word into {per_word:.1f} pieces on average: is the corpus in "
+        "another language or script than the model reads, such as German text under an English "
+        "model? What heads do with fragments of words says little of syntax"
     )
 
 

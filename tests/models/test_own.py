@@ -113,6 +113,9 @@ def test_saved_attention_has_the_scores_of_the_function(kind: str, tmp_path: Pat
     found = score_attention(arrays, sentences(), known, roles=["self", "delimiter"])
     assert_same_sums(found.values, score(attend).values)
     assert found.provenance["model"]["class"] == "saved attention"
+    if kind.startswith("."):  # the file in the place of a model, as commands have it
+        same = score(str(arrays))
+        assert np.array_equal(same.values, score(SavedAttention(arrays, TOKENIZER)).values)
 
 
 def at(name: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], Any]:

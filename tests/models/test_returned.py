@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +17,9 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutput
 
-from headroles.errors import ModelSupportError
-from headroles.models import encoder_of, open_reader
+from headroles.errors import ModelError, ModelSupportError
+from headroles.models import ModelOptions, encoder_of, load_encoder, open_reader
+from tests.conftest import make_tokenizer
 from tests.models import families
 from tests.models.families import make_model
 from tests.models.test_attention import LENGTHS, capture, hooks, make_inputs
@@ -60,7 +63,7 @@ class OwnModel(PreTrainedModel):
 
     def __init__(self, config: OwnConfig, kind: str = "") -> None:
         super().__init__(config)
-        self.kind, self.embeddings = kind, nn.Embedding(60, WIDTH)
+        self.kind, self.embeddings = kind, nn.Embedding(128, WIDTH)
         self.layers = nn.ModuleList(Attending(kind) for _ in range(LAYERS))
         self.post_init()
         torch.manual_seed(0)
@@ -156,7 +159,7 @@ def test_one_layer_at_a_time_is_kept() -> None:
     ("kind", "reason"),
     [
         ("sink", r"rows of attention in layer 0 sum to .* sink .* divide rows by their sums"),
-        ("ignores padding", "rows of attention in layer 0 sum to .* over the tokens, not to 1"),
+        ("ignores padding", r"rows of attention in layer \d sum to .* over the tokens, not to 1"),
         ("neighbours", "the attention of layer 1 depends on the padding of a batch"),
         ("returns none", "returns no attentions with output_attentions=True"),
     ],
@@ -180,3 +183,27 @@ def test_big_bird_with_full_attention_is_read() -> None:
     config = BigBirdConfig(vocab_size=60, attention_type="original_full", **sizes)
     with open_reader(BigBirdModel(config).eval()) as reader:
         assert reader.n_heads == 2
+
+
+def test_code_that_comes_with_a_model_is_run_when_it_is_asked_for(tmp_path: Path) -> None:
+    """A folder with a configuration and a model of its own, which nothing else knows."""
+    source = Path(__file__).read_text(encoding="utf-8")
+    code = source[: source.index("def own(")].split("\nfrom headroles", 1)
+    imports, rest = code[0], code[1].split("\n\nLAYERS", 1)[1]
+    (tmp_path / "theirs.py").write_text(f"{imports}\n\nLAYERS{rest}".replace("import pytest\n", ""))
+    model = own()
+    model.save_pretrained(tmp_path)
+    make_tokenizer().save_pretrained(tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text())
+    mapped = {"AutoConfig": "theirs.OwnConfig", "AutoModel": "theirs.OwnModel"}
+    (tmp_path / "config.json").write_text(json.dumps({**settings, "auto_map": mapped}))
+    with pytest.raises(ModelError, match="give --trust-remote-code") as refused:
+        load_encoder(tmp_path)
+    assert "\n" not in str(refused.value)
+    loaded = load_encoder(tmp_path, ModelOptions(trust_remote_code=True))
+    assert type(loaded.model).__module__.startswith("transformers_modules.")
+    with open_reader(loaded.model) as reader:
+        assert (reader.read_through, reader.n_layers) == ("returned attentions", LAYERS)
+    found, expected = (capture(one, make_inputs()) for one in (loaded.model, model))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert torch.equal(ours, theirs)
