@@ -81,7 +81,7 @@ def beyond_offset(role: Role) -> Role:
         words=f"{role.words}, more than other words at the same offset",
         baseline=0.0,
         needs="other words at the offset of an arc",
-        in_window=", fewer at the ends: contrasts are approximate",
+        in_window=", fewer at the ends: a uniform head has a contrast near 0, not exactly 0",
         sieve=BeyondOffset(links.find, links.labels, links.direction),
     )
 

@@ -58,7 +58,7 @@ def find_notes(
         (untestable, "untestable: the clusters cancel"),
         (
             hypotheses.is_alike & (not by_betting),
-            f"degenerate: no variance, so only {by}",
+            f"degenerate: no variance beyond rounding, so only {by}",
         ),
         (own != "", own),
         (is_skewed(hypotheses) & (not by_betting), SKEWED),

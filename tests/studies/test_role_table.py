@@ -337,7 +337,9 @@ def test_layers_with_a_window_are_noted(reach: int) -> None:
     if reach == 10:
         seen = "attention of this layer reaches 10 positions"
         expected[0] = f"{seen}: partly architecture"
-        expected[2] = f"{seen}, fewer at the ends: contrasts are approximate"
+        expected[2] = (
+            f"{seen}, fewer at the ends: a uniform head has a contrast near 0, not exactly 0"
+        )
     assert of_layers[1, :2].tolist() == [expected] * 2
 
 

@@ -387,7 +387,7 @@ class TestAnswers:
             assert found.answer[0] == expected
             units = "documents" if documents and not options else "examples"
             assert find_notes(asked.hypotheses).tolist() == [
-                f"degenerate: no variance, so only the number of {units} decides",
+                f"degenerate: no variance beyond rounding, so only the number of {units} decides",
                 "",
             ]
             assert np.isnan([found.p_above, found.p_below]).tolist() == [[True, False]] * 2
@@ -438,7 +438,7 @@ def test_notes() -> None:
         "untestable: fewer than two examples",
         "untestable: fewer than two clusters",
         "untestable: the clusters cancel",
-        "degenerate: no variance, so only the number of documents decides",
+        "degenerate: no variance beyond rounding, so only the number of documents decides",
     ]
     assert found.answer.tolist() == ["untestable"] * 3 + ["undecided"]
 

@@ -198,7 +198,7 @@ class TestWithoutVariance:
         assert not frame.changed.any()
         assert frame.equivalent.all()
         assert set(frame.change) == {"equivalent"}
-        note = "degenerate: no variance, so only the number of examples decides"
+        note = "degenerate: no variance beyond rounding, so only the number of examples decides"
         assert set(frame.note) == {note}
 
     def test_a_constant_difference_is_decided_by_its_size(self) -> None:
