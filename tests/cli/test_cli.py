@@ -712,7 +712,7 @@ def test_help_lists_all_commands_in_the_order_of_work() -> None:
     expected = (
         "classify score merge assign best describe examples tokens compare replicate power "
         "importance ablate by-role by-task pruning-curves prune gate collaborate report export "
-        "models demo"
+        "models info demo"
     )
     assert listed == expected.split()
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)

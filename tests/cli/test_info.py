@@ -1,0 +1,23 @@
+"""What `headroles info` tells a maintainer."""
+
+from __future__ import annotations
+
+import json
+
+import torch
+from typer.testing import CliRunner
+
+from headroles.cli import app
+
+
+def test_versions_processor_and_devices() -> None:
+    shown = json.loads(CliRunner().invoke(app, ["info", "--json"]).stdout)
+    assert shown["versions"]["torch"] == torch.__version__
+    assert shown["processor"]["instructions"] == torch.backends.cpu.get_cpu_capability()
+    assert shown["encoders"]["families"] > 30
+
+
+def test_settings_that_change_sums_are_said(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    shown = CliRunner().invoke(app, ["info"]).stdout
+    assert "ATEN_CPU_CAPABILITY avx2" in shown
