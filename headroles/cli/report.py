@@ -10,13 +10,13 @@ import typer
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.flags import command
-from headroles.studies.options import ImportOptions
+from headroles.studies.options import ReportOptions
 
 
 @command(app)
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")],
-    options: ImportOptions,
+    options: ReportOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -31,5 +31,5 @@ def report(
     from headroles.report import write_report
 
     with console.working("drawing"):
-        file = write_report(folder, out, options.roles or ())
+        file = write_report(folder, out, options.roles or (), options.model)
     console.say(f"written to {file}")

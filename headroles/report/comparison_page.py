@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from headroles.report.changes import draw_changed_heads, draw_changes, draw_trajectory
+from headroles.report.citing import how_to_report
+from headroles.report.comparison_map import changed_most, comparison_map
 from headroles.report.page import Page, Picture, Section
 from headroles.report.plain_page import told
 from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
+from headroles.roles import in_words
 from headroles.scoring import model_name
 from headroles.studies.comparison import RoleShifts
 
@@ -34,7 +37,7 @@ def comparison_page(folder: Path) -> Page:
     return Page(
         f"What changed in the attention heads {between}?",
         answer,
-        (*sections, made_how(shifts.provenance)),
+        (*sections, how_to_report(shifts), made_how(shifts.provenance)),
     )
 
 
@@ -46,28 +49,21 @@ def _pictures(shifts: RoleShifts) -> Section:
             f"In how many roles each head changed, from before to {last}.",
         )
     ]
-    for role in _most_changed(shifts):
+    moved = shifts.frame[shifts.frame["difference"].notna()]
+    changed = set(moved.loc[moved["change"] == "changed", "role"])
+    for role in [one for one in changed_most(moved) if one in changed][:N_ROLES]:
         pictures.append(
             Picture(
                 (figure_of(draw_changes(shifts, role)),),
-                f"{role}: from the mean score before to that of {last}, of the heads that moved "
-                "most; the dotted line is the threshold.",
+                f"{in_words(role)}: from the mean score before to that of {last}, of the heads "
+                "that moved most; the dotted line is the threshold.",
             )
         )
         if len(shifts.checkpoints) > 1:
             pictures.append(
                 Picture(
                     (figure_of(draw_trajectory(shifts, role)),),
-                    f"{role}: mean scores by checkpoint.",
+                    f"{in_words(role)}: mean scores by checkpoint.",
                 )
             )
-    return Section("All heads", pictures=tuple(pictures))
-
-
-def _most_changed(shifts: RoleShifts) -> list[str]:
-    """The roles most often gained or lost, then most often changed."""
-    rows = shifts.frame[shifts.frame["difference"].notna()]
-    happened = rows["status"].isin(["gained", "lost"]).groupby(rows["role"], sort=False).sum()
-    changed = (rows["change"] == "changed").groupby(rows["role"], sort=False).sum()
-    ranked = sorted(changed.index, key=lambda role: (-happened[role], -changed[role]))
-    return [str(role) for role in ranked[:N_ROLES] if changed[role]]
+    return Section("All heads", head_map=comparison_map(shifts), pictures=tuple(pictures))

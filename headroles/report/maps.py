@@ -114,6 +114,7 @@ def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
         down = {"bottom": 0.35 / height, "top": 1 - 0.45 / height}
         ax = figure.subplots(gridspec_kw={**across, **down})
         _draw_small_map(table, role, ax)
+        ax.collections[0].set_rasterized(True)  # of large models, cells would be a large file
         ax.tick_params(labelsize=7)
         ax.set_xlabel("head", fontsize=7, labelpad=1)
         ax.set_ylabel("layer", fontsize=7, labelpad=1)
@@ -212,6 +213,14 @@ def grid_of(frame: pd.DataFrame, values: pd.Series[float]) -> NDArray[np.float64
     grid = np.full(_sizes(frame), np.nan)
     places = values.index.to_frame().to_numpy(dtype=int).T
     grid[places[0], places[1]] = values.to_numpy(dtype=np.float64)
+    return grid
+
+
+def text_grid_of(frame: pd.DataFrame, texts: pd.Series[str]) -> NDArray[np.object_]:
+    """Texts by (layer, head) as an array (layers, heads), empty where there are none."""
+    grid = np.full(_sizes(frame), "", dtype=object)
+    places = texts.index.to_frame().to_numpy(dtype=int).T
+    grid[places[0], places[1]] = texts.to_numpy()
     return grid
 
 

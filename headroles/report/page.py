@@ -9,6 +9,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from headroles.report.head_map import HeadMap, Quoted
 from headroles.report.style import to_svg
 from headroles.wording import printable_lines
 
@@ -54,27 +55,30 @@ class Table:
 
 @dataclass(frozen=True)
 class Group:
-    """What is said of one head, with sentences.
-
-    ``sentences`` are pairs: a score as text, and parts of the sentence, each marked or not.
-    """
+    """What is said of one head, with sentences."""
 
     title: str
     text: str
-    sentences: tuple[tuple[str, tuple[tuple[bool, str], ...]], ...] = ()
+    sentences: tuple[Quoted, ...] = ()
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page under its title; what it does not have is left out."""
+    """A part of the page under its title; what it does not have is left out.
+
+    With scripts the ``head_map`` stands before the pictures, which are then folded. ``copied`` are
+    texts to be copied into a paper.
+    """
 
     title: str
     texts: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
+    head_map: HeadMap | None = None
     pictures: tuple[Picture, ...] = ()
     tables: tuple[Table, ...] = ()
     groups: tuple[Group, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    copied: tuple[str, ...] = ()
     command: str = ""
 
 
@@ -91,8 +95,10 @@ class Page:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
 
-        made = {name: (files(__package__) / f"page.{name}").read_text() for name in _PARTS}
-        digest = base64.b64encode(hashlib.sha256(made["js"].encode()).digest()).decode()
+        held = files(__package__)
+        template, style = (held / "page.html").read_text(), (held / "page.css").read_text()
+        script = "".join((held / name).read_text("utf-8") for name in _SCRIPTS)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         environment = Environment(
             autoescape=True,
             finalize=lambda value: printable_lines(value) if type(value) is str else value,
@@ -101,10 +107,10 @@ class Page:
             lstrip_blocks=True,
         )
         # Only what this package made itself is markup: its script, its style, its drawings.
-        return environment.from_string(made["html"]).render(
+        return environment.from_string(template).render(
             page=self._drawn(),
-            style=Markup(made["css"]),  # noqa: S704
-            script=Markup(made["js"]),  # noqa: S704
+            style=Markup(style),  # noqa: S704
+            script=Markup(script),  # noqa: S704
             script_digest=digest,
         )
 
@@ -124,7 +130,8 @@ class Page:
                 }
                 for n, one in enumerate(section.pictures)
             ]
-            sections.append({**vars(section), "pictures": pictures})
+            data = section.head_map and Markup(section.head_map.to_json())  # noqa: S704
+            sections.append({**vars(section), "pictures": pictures, "data": data})
         return {"title": self.title, "answer": self.answer, "sections": sections}
 
 
@@ -134,4 +141,4 @@ def _told(figure: Figure, picture: Picture) -> str:
     return picture.caption if len(picture.figures) == 1 or not titles else titles[0]
 
 
-_PARTS = ("html", "css", "js")
+_SCRIPTS = ("tables.js", "head_map.js")

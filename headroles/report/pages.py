@@ -14,11 +14,12 @@ from headroles.results import study_in
 _ENDINGS = (".html", ".htm")
 
 
-def make_report(folder: str | Path, roles: Sequence[str] = ()) -> Page:
+def make_report(folder: str | Path, roles: Sequence[str] = (), model: str | None = None) -> Page:
     """The page about the results in ``folder``: a role table, a comparison, or another table.
 
     ``roles`` are roles of one's own, as ``MODULE:FUNCTION``, that may be imported to show their
-    sentences; without them reading results runs no code of theirs.
+    sentences; without them reading results runs no code of theirs. ``model`` is the one that was
+    scored, whose weights stand beside sentences, if it is not in the folder where it was.
 
     Raises StorageError if there is none, or it cannot be read.
     """
@@ -27,19 +28,22 @@ def make_report(folder: str | Path, roles: Sequence[str] = ()) -> Page:
     study = study_in(folder)
     if not study.page:
         return plain_page(study.load("result").load(folder))
-    page: Page = study.load("page")(folder, *([roles] if study.page_has_sentences else []))
+    page: Page = study.load("page")(folder, *([roles, model] if study.page_has_sentences else []))
     return page
 
 
 def write_report(
-    folder: str | Path, out: str | Path | None = None, roles: Sequence[str] = ()
+    folder: str | Path,
+    out: str | Path | None = None,
+    roles: Sequence[str] = (),
+    model: str | None = None,
 ) -> Path:
     """Write the page about the results in ``folder`` as one HTML file; the path of it.
 
-    ``roles`` are those of `make_report`. Without ``out`` it is ``report.html`` beside the folder's
-    results. Raises StorageError for results that cannot be read, a place that cannot be written,
-    and a link in the place of ``report.html``, and UsageError for a name that does not end as those
-    of HTML files do.
+    ``roles`` and ``model`` are those of `make_report`. Without ``out`` it is ``report.html`` beside
+    the folder's results. Raises StorageError for results that cannot be read, a place that cannot
+    be written, and a link in the place of ``report.html``, and UsageError for a name that does not
+    end as those of HTML files do.
     """
     file = Path(folder) / storage.REPORT_FILE if out is None else Path(out)
     if file.suffix.lower() not in _ENDINGS and not storage.is_special(file):
@@ -49,6 +53,6 @@ def write_report(
             f"{file} is no plain file; nothing is written where it leads. Remove it, or name the "
             "file with --out"
         )
-    text = make_report(folder, roles).to_html()
+    text = make_report(folder, roles, model).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))
     return file

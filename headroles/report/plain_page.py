@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from headroles.report.citing import how_to_report
+from headroles.report.head_map import HeadMap
 from headroles.report.page import Page, Picture, Section, Table
 from headroles.report.run_facts import made_how
 from headroles.results import Grid, Result, Shown
@@ -14,16 +16,23 @@ def plain_page(
     title: str = "",
     answer: tuple[str, ...] = (),
     pictures: tuple[Picture, ...] = (),
+    head_map: HeadMap | None = None,
 ) -> Page:
-    """Make a page of a summary and its details, with pictures between them if given."""
+    """Make a page of a summary and its details, with a map and pictures between if given."""
     sentences, tables = told(result.shown())
     texts, details = told(result.details())
     texts = (*sentences, *texts) if answer else texts
-    sections = [Section("Overview", pictures=pictures)] if pictures else []
+    sections = []
+    if pictures:
+        sections.append(Section("All heads", head_map=head_map, pictures=pictures))
     sections.append(Section("Tables", texts=texts, tables=(*tables, *details)))
     if cautions := result.warnings:
         sections.append(Section("What to be careful about", cautions=cautions))
-    return Page(title or result.kind, answer or sentences, (*sections, made_how(result.provenance)))
+    return Page(
+        title or result.kind,
+        answer or sentences,
+        (*sections, how_to_report(result), made_how(result.provenance)),
+    )
 
 
 def told(shown: Iterable[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:

@@ -14,6 +14,7 @@ from headroles.report.plain_page import plain_page
 from headroles.report.rows import with_interval
 from headroles.report.style import figure_of
 from headroles.report.worth import draw_ablations, draw_importance, draw_role_importance
+from headroles.report.worth_maps import ablations_map, importance_map
 from headroles.scoring import model_name
 from headroles.studies.removal import (
     Ablations,
@@ -58,7 +59,7 @@ def importance_page(folder: Path) -> Page:
         for name in estimators
     )
     title = f"On which attention heads does the loss of {model_name(result.provenance)} depend?"
-    return plain_page(result, title, tuple(answer), pictures)
+    return plain_page(result, title, tuple(answer), pictures, importance_map(result))
 
 
 def ablations_page(folder: Path) -> Page:
@@ -84,7 +85,7 @@ def ablations_page(folder: Path) -> Page:
         )
         pictures = (Picture((figure_of(draw_ablations(result)),), caption),)
     title = f"What does {model_name(result.provenance)} lose without attention heads?"
-    return plain_page(result, title, tuple(answer), pictures)
+    return plain_page(result, title, tuple(answer), pictures, ablations_map(result))
 
 
 def role_importance_page(folder: Path) -> Page:

@@ -3,65 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from headroles import storage
-from headroles.errors import CorpusError, HeadRolesError
 from headroles.report.beyond_position import beyond_position, beyond_position_section
+from headroles.report.citing import how_to_report
 from headroles.report.maps import draw_heads, draw_maps, strongest_roles
 from headroles.report.page import Group, Page, Picture, Section, Table
+from headroles.report.quoting import Asked, Sentences, Sources, quote
+from headroles.report.role_map import asked_of_heads, role_map
 from headroles.report.rows import rows_of, with_interval, without_contrasts
 from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
-from headroles.roles import is_contrast, is_own
-from headroles.scoring import HeadScores, about_length, model_name
-from headroles.studies.examples import Examples, examples_of_heads
+from headroles.roles import in_words, is_contrast
+from headroles.scoring import about_length, model_name
 from headroles.studies.options import MEDIAN, ExampleOptions
-from headroles.studies.rereading import not_imported
-from headroles.studies.role_answers import count_heads, strongest_rows
+from headroles.studies.role_answers import (
+    RoleAnswers,
+    find_answers,
+    strongest_rows,
+)
 from headroles.studies.role_summary import ABOUT_WHAT, contradicted
 from headroles.studies.role_table import RoleTable
 from headroles.testing import NO, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import listed
 
-if TYPE_CHECKING:
-    pass
-
 N_HEADS = 12
 _SENTENCES = (ExampleOptions(n=3), ExampleOptions(n=2, which=MEDIAN))
+_ARCS = (
+    "Words that the role looks at are marked; below a sentence, b ← a 0.62 says that word a gives "
+    "word b 0.62 of its attention, in bold where the role has that arc."
+)
 
 
-def role_page(folder: Path, imported: Sequence[str] = ()) -> Page:
+def role_page(folder: Path, imported: Sequence[str] = (), model: str | None = None) -> Page:
     """The page of the role table in a folder, with sentences if scores and corpus are there.
 
-    ``imported`` are the roles of one's own that may be imported to find theirs.
+    ``imported`` are the roles of one's own that may be imported to find theirs, ``model`` the one
+    that was scored if it is not where it was.
 
     Raises StorageError for results that cannot be read.
     """
     table = RoleTable.load(folder)
-    more = rows_of(table.beyond_position())
-    sections = [_pictures(table), _roles(table)]
-    if beyond := beyond_position_section(more):
-        sections.append(beyond)
-    if table.frame["assigned"].any():
-        sections.append(_strongest(folder, table, imported))
+    answers = find_answers(table)
+    strongest = _best(table, strongest_roles(table, N_HEADS))
+    asked = [
+        ((row["layer"], row["head"]), row["role"], options)
+        for row in strongest
+        for options in _SENTENCES
+    ]
+    of_heads = list(asked_of_heads(table))
+    found, why_not = quote(Sources(folder, tuple(imported), model), [*asked, *of_heads])
+    sections = [
+        _map(table, answers, of_heads, found[len(asked) :], why_not),
+        _roles(table),
+        *beyond_position_section(rows_of(table.beyond_position())),
+    ]
+    if strongest:
+        sections.append(_strongest(table, strongest, found[: len(asked)], why_not))
     if cautions := tuple(_cautions(table)):
         sections.append(Section("What to be careful about", cautions=cautions))
     return Page(
         f"Which attention heads of {model_name(table.provenance)} have which roles?",
-        tuple(_answer(table, more)),
-        (*sections, made_how(table.provenance)),
+        tuple(_answer(table, answers)),
+        (*sections, how_to_report(table), made_how(table.provenance)),
     )
 
 
-def _answer(table: RoleTable, more: list[dict[str, Any]]) -> Iterator[str]:
+def _answer(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
     frame, assigned = table.frame, table.assigned
-    n_heads = count_heads(table)
+    n_heads = answers.n_heads
     if assigned.empty:
         yield f"None of the {n_heads} heads was shown to have any of the {len(table.roles)} roles."
         return
@@ -69,7 +82,7 @@ def _answer(table: RoleTable, more: list[dict[str, Any]]) -> Iterator[str]:
     assigned = without_contrasts(assigned)
     having = len(assigned[["layer", "head"]].drop_duplicates())
     counts = assigned["role"].value_counts()
-    most = f"; most have {counts.index[0]} ({counts.iloc[0]})" if having else ""
+    most = f"; most attend to {in_words(counts.index[0])} ({counts.iloc[0]})" if having else ""
     certified = int((assigned["certified"] == YES).sum())
     sure = (
         f". {certified} of all {len(assigned)} roles of heads are certified, whatever the "
@@ -81,18 +94,25 @@ def _answer(table: RoleTable, more: list[dict[str, Any]]) -> Iterator[str]:
         f"{having} of the {n_heads} heads have at least one of the {n_roles} roles "
         f"tested{most}{sure}."
     )
-    yield beyond_position(table, more) or _strongest_of_all(table)
+    yield from list(beyond_position(answers)) or [_strongest_of_all(table)]
 
 
 def _strongest_of_all(table: RoleTable) -> str:
     top = _best(table, table.roles)[0]
     return (
-        f"The largest mean score is that of head {top['layer']}-{top['head']} for {top['role']}: "
-        f"{with_interval(top)}, where the threshold is {top['threshold']:.3g}."
+        f"The largest mean score is that of head {top['layer']}-{top['head']} for "
+        f"{in_words(top['role'])}: {with_interval(top)}, where the threshold is "
+        f"{top['threshold']:.3g}."
     )
 
 
-def _pictures(table: RoleTable) -> Section:
+def _map(
+    table: RoleTable,
+    answers: RoleAnswers,
+    asked: Sequence[Asked],
+    found: Sequence[Sentences],
+    why_not: tuple[str, ...],
+) -> Section:
     shown = strongest_roles(table)
     which = (
         "all roles"
@@ -101,6 +121,8 @@ def _pictures(table: RoleTable) -> Section:
     )
     return Section(
         "All heads",
+        texts=why_not,
+        head_map=role_map(table, answers, asked, found),
         pictures=(
             Picture(
                 (figure_of(draw_heads(table)),),
@@ -108,9 +130,8 @@ def _pictures(table: RoleTable) -> Section:
             ),
             Picture(
                 tuple(draw_maps(table, shown)),
-                f"Mean scores for {which}. Each map has its own scale. A full circle: the head "
-                "has the role, certified; an open one: it has it; ?: undecided; a cross: "
-                "untestable; no mark: it does not have it.",
+                f"Mean scores for {which}. Each map has its own scale. Full circle: yes, "
+                "certified. Open circle: yes. ?: undecided. Cross: untestable. No mark: no.",
             ),
         ),
     )
@@ -125,20 +146,20 @@ def _roles(table: RoleTable) -> Section:
     shown = [name for name in (NO, UNDECIDED, UNTESTABLE) if answers[name].any()]
     rows = tuple(
         (
-            role,
+            _called(role, words),
             str(answers.loc[role, YES]),
             str(certified.loc[role, YES]),
             *(str(answers.loc[role, name]) for name in shown),
             _named(best[role]) if role in best else "",
             with_interval(best[role]) if role in best else "",
             *map(str, sizes.loc[role]),
-            words.get(role, ""),
+            role,
         )
         for role in table.roles
     )
     named = ("without" if name == NO else name for name in shown)
     names = ("role", "heads with it", "certified", *named)
-    others = ("strongest", "mean and interval", "examples", "clusters", "looks at")
+    others = ("strongest", "mean and interval", "examples", "clusters", "id")
     caption = (
         "Each role, how many heads have it, and the strongest of them: of arcs the one that gives "
         f"most beyond distance. {_limits(table)}"
@@ -158,65 +179,28 @@ def _limits(table: RoleTable) -> str:
     return f"Thresholds: {', '.join(told)}."
 
 
-def _strongest(folder: Path, table: RoleTable, imported: Sequence[str]) -> Section:
-    rows = _best(table, strongest_roles(table, N_HEADS))
-    words = _words(table)
-    found, why_not = _sentences(folder, rows, imported)
+def _strongest(
+    table: RoleTable,
+    rows: list[dict[str, Any]],
+    found: Sequence[Sentences],
+    why_not: tuple[str, ...],
+) -> Section:
+    words, several = _words(table), len(_SENTENCES)
     groups = tuple(
         Group(
-            f"{row['role']}: head {_named(row)}",
-            f"Looks at {words.get(row['role'], row['role'])}. Mean {with_interval(row)}, "
-            f"threshold {row['threshold']:.3g}, {row['n']} examples.",
-            tuple(_marked(own)),
+            f"{_called(row['role'], words)}: head {_named(row)}",
+            f"Mean {with_interval(row)}, threshold {row['threshold']:.3g}, {row['n']} examples "
+            f"({row['role']}).",
+            tuple(one for own in found[k * several : (k + 1) * several] for one in own),
         )
-        for row, own in zip(rows, found, strict=True)
+        for k, row in enumerate(rows)
     )
-    texts = [
+    text = (
         "The strongest head of each role that most heads have (of arcs beyond distance), with the "
         "examples in which its score is largest, and typical ones, nearest the median of its "
-        "scores; the words that the role looks at are marked."
-    ]
-    return Section("Strongest heads", texts=(*texts, *why_not), groups=groups)
-
-
-def _sentences(
-    folder: Path, rows: list[dict[str, Any]], imported: Sequence[str]
-) -> tuple[list[Sequence[Examples]], tuple[str, ...]]:
-    """Examples for each of the rows, largest and typical, or why there are none."""
-    closed = [row["role"] for row in rows if not _may_be_read(row["role"], imported)]
-    asked = [
-        ((row["layer"], row["head"]), row["role"], replace(options, roles=imported or None))
-        for row in rows
-        if row["role"] not in closed
-        for options in _SENTENCES
-    ]
-    try:
-        if HeadScores.kind not in storage.kinds_in(folder):
-            raise CorpusError("the scores are not in the folder")
-        found = examples_of_heads(HeadScores.load(folder), asked)
-    except HeadRolesError as error:
-        return [()] * len(rows), (f"The sentences cannot be shown: {error}.",)
-    left = iter(found)
-    why_not = dict.fromkeys(
-        f"Sentences of {role} are not shown: {not_imported(role, '--roles of headroles report')}."
-        for role in closed
+        f"scores. {_ARCS}"
     )
-    return [
-        () if row["role"] in closed else tuple(islice(left, len(_SENTENCES))) for row in rows
-    ], tuple(why_not)
-
-
-def _may_be_read(role: str, imported: Sequence[str]) -> bool:
-    """Whether the sieve of a role is made without code that the user did not name."""
-    return not is_own(role) or any(role in (name, f"{name}:back") for name in imported)
-
-
-def _marked(found: Sequence[Examples]) -> Iterator[tuple[str, tuple[tuple[bool, str], ...]]]:
-    """Each example as its score and parts, of which some are of the sieve."""
-    for examples in found:
-        typical = ", typical" if examples.provenance["examples_of"]["which"] == MEDIAN else ""
-        for score, one in zip(examples.frame["score"], examples.marked, strict=True):
-            yield f"{score:.3g}{typical}", one.parts
+    return Section("Strongest heads", texts=(text, *why_not), groups=groups)
 
 
 def _cautions(table: RoleTable) -> Iterator[str]:
@@ -257,6 +241,12 @@ def _best(table: RoleTable, roles: Sequence[str]) -> list[dict[str, Any]]:
 def _named(row: dict[str, Any]) -> str:
     only = " (not shown beyond distance)" if row["is_only_position"] else ""
     return f"{row['layer']}-{row['head']}{only}"
+
+
+def _called(role: str, words: dict[str, str]) -> str:
+    """A role in words, those of its author if no others are known."""
+    told = in_words(role)
+    return words.get(role) or role if told == role else told
 
 
 def _words(table: RoleTable) -> dict[str, str]:

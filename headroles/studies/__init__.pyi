@@ -25,7 +25,7 @@ from .comparison import compare_roles as compare_roles
 from .examples import Examples as Examples
 from .examples import MarkedExample as MarkedExample
 from .examples import examples as examples
-from .examples import examples_of_heads as examples_of_heads
+from .examples import find_again as find_again
 from .examples import find_examples as find_examples
 from .options import AssignOptions as AssignOptions
 from .options import AttentionOptions as AttentionOptions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +20,8 @@ from headroles.options import takes
 from headroles.passes import Budget, ExampleBatch, passes_over
 from headroles.roles import Batch, Role, sieve_cells
 from headroles.scoring import HeadScores
-from headroles.studies.examples import choose_examples, sieve_among
+from headroles.studies.examples import FoundAgain, find_again, sieve_among
 from headroles.studies.options import AttentionOptions
-from headroles.studies.rereading import read_again
 
 FloatArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
@@ -86,32 +85,42 @@ def attention(
     scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions
 ) -> list[WordAttention]:
     """`read_attention` for callers that have their options together."""
-    chosen = choose_examples(scores, head, role, options)
-    ids = {scores.ids[row] for row in chosen}
-    found, roles = read_again(scores, ids, options.corpus, options.roles or ())
-    sieve_of = sieve_among(roles, role)
+    return attention_of_heads(find_again(scores, [(head, role, options)]), options)[0]
+
+
+def attention_of_heads(again: FoundAgain, options: AttentionOptions) -> list[list[WordAttention]]:
+    """Read the attention of several heads in their examples; each example is read once.
+
+    Returns a list for each of ``again.asked``. ``options`` say where the model is. Raises
+    ModelError for another model or tokenizer than was scored.
+    """
+    scores = again.scores
+    sieves = {role: sieve_among(again.roles, role) for _, role, _ in again.asked}
     encoder = _load_again(scores, options)
-    encoded = _encode_again(scores, chosen, found, encoder)
+    rows = np.unique(np.concatenate([*again.chosen, np.zeros(0, dtype=np.int64)]))
+    wanted: dict[int, list[tuple[int, int]]] = {int(row): [] for row in rows}
+    for place, own in enumerate(again.chosen):
+        for k, row in enumerate(own):
+            wanted[int(row)].append((place, k))
     measure = str(scores.provenance["options"].get("measure", WEIGHTS))
-    layer, n = head
-    common: dict[str, Any] = {
-        "layer": layer,
-        "head": n,
-        "role": role,
-        "score_name": scores.score.name,
-        "measure": measure,
-    }
-    values = scores.of_head(head, role)
-    read = _read(encoder, encoded, head, measure)
-    return [
-        WordAttention(
-            example=one.id,
-            score=float(values[row]),
-            **_between_words(one, weights, sieve_of, reach, encoder),
-            **common,
-        )
-        for row, one, (weights, reach) in zip(chosen, encoded, read, strict=True)
-    ]
+    made: dict[tuple[int, int], WordAttention] = {}
+    encoded = _encode_again(scores, rows, again.found, encoder)
+    heads = [{again.asked[place][0] for place, _ in asked} for asked in wanted.values()]
+    read = _read(encoder, encoded, heads, measure)
+    for row, example, (weights, reaches) in zip(wanted, encoded, read, strict=True):
+        for place, k in wanted[row]:
+            head, role, _ = again.asked[place]
+            made[place, k] = WordAttention(
+                example=example.id,
+                layer=head[0],
+                head=head[1],
+                role=role,
+                score=float(scores.of_head(head, role)[row]),
+                score_name=scores.score.name,
+                measure=measure,
+                **_between_words(example, weights[head], sieves[role], reaches[head[0]], encoder),
+            )
+    return [[made[place, k] for k in range(len(own))] for place, own in enumerate(again.chosen)]
 
 
 def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
@@ -169,26 +178,30 @@ def _encode_again(
 
 
 def _read(
-    encoder: LoadedEncoder, encoded: list[EncodedExample], head: tuple[int, int], measure: str
-) -> Iterator[tuple[FloatArray, int | None]]:
-    """Of each example the weights (N, N) of the head, and how far its layer reaches."""
-    layer, place = head
+    encoder: LoadedEncoder,
+    encoded: list[EncodedExample],
+    heads: list[set[tuple[int, int]]],
+    measure: str,
+) -> Iterator[tuple[dict[tuple[int, int], FloatArray], Sequence[int | None]]]:
+    """Yield for each example the weights (N, N) of its ``heads``, and how far layers reach."""
     with open_reader(encoder.network, measure) as reader:
 
-        def read(batch: ExampleBatch) -> FloatArray:
-            held: list[FloatArray] = []
+        def read(batch: ExampleBatch) -> dict[tuple[int, int], FloatArray]:
+            held: dict[tuple[int, int], FloatArray] = {}
+            wanted = heads[batch.rows[0]]
 
             def take(number: int, weights: Tensor) -> None:
-                if number == layer:
-                    held.append(weights[0, place].float().cpu().numpy().copy())
+                for layer, place in wanted:
+                    if number == layer:
+                        held[layer, place] = weights[0, place].float().cpu().numpy().copy()
 
             reader.read(batch.inputs, take, [one.id for one in batch.examples])
-            return held[0]
+            return held
 
         passes = passes_over(encoded, encoder, Budget.of(encoder.device, asked=1))
         alone = (passes.make([row]) for row in range(len(encoded)))
         for _, weights in passes.run(alone, read):
-            yield weights, reader.reaches[layer]
+            yield weights, reader.reaches
 
 
 def _between_words(

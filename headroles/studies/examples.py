@@ -145,21 +145,42 @@ def examples(
     scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
 ) -> Examples:
     """`find_examples` for callers that have their options together."""
-    return examples_of_heads(scores, [(head, role, options)])[0]
+    return find_again(scores, [(head, role, options)]).examples()[0]
 
 
-def examples_of_heads(
+@dataclass(frozen=True, eq=False)
+class FoundAgain:
+    """Examples that were asked for by head, role and options, read again from the treebank.
+
+    ``chosen`` are, for each of ``asked``, places among all examples of ``scores``; ``found`` are
+    the examples by id, ``roles`` the roles with their sieves by id.
+    """
+
+    scores: HeadScores
+    asked: Sequence[tuple[tuple[int, int], str, ExampleOptions]]
+    chosen: list[NDArray[np.int64]]
+    found: dict[str, Example]
+    roles: dict[str, Role]
+
+    def examples(self) -> list[Examples]:
+        """Return a table for each of ``asked``."""
+        return [
+            _examples_of(
+                self.scores, head, role, rows, self.found, sieve_among(self.roles, role), options
+            )
+            for (head, role, options), rows in zip(self.asked, self.chosen, strict=True)
+        ]
+
+
+def find_again(
     scores: HeadScores, asked: Sequence[tuple[tuple[int, int], str, ExampleOptions]]
-) -> list[Examples]:
-    """`examples` of several heads and roles, for which one treebank is read once."""
+) -> FoundAgain:
+    """Read the examples of several heads and roles again, for which one treebank is read once."""
     chosen = [choose_examples(scores, *one) for one in asked]
     ids = {scores.ids[row] for rows in chosen for row in rows}
     first = asked[0][2] if asked else ExampleOptions()
-    found, sieves = read_again(scores, ids, first.corpus, first.roles or ())
-    return [
-        _examples_of(scores, head, role, rows, found, sieve_among(sieves, role), options)
-        for (head, role, options), rows in zip(asked, chosen, strict=True)
-    ]
+    found, roles = read_again(scores, ids, first.corpus, first.roles or ())
+    return FoundAgain(scores, asked, chosen, found, roles)
 
 
 def sieve_among(roles: dict[str, Role], role: str) -> Role:

@@ -277,6 +277,20 @@ class ImportOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReportOptions(ImportOptions):
+    """Which sentences and weights a page may show."""
+
+    model: Annotated[
+        str | None,
+        Option(
+            "Model that was scored, for weights beside sentences; if left out, the folder that "
+            "was scored, if it is still there.",
+            recorded=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExampleOptions(ImportOptions):
     """Which examples."""
 

@@ -71,10 +71,10 @@ class RoleAnswers:
 
 def find_answers(table: RoleTable) -> RoleAnswers:
     """Read the answers off a role table."""
-    arcs, (others, single) = [role for role in table.roles if is_arc(role)], told_roles(table.roles)
+    others, single = told_roles(table.roles)
     assigned = table.assigned
     found = tuple(_found(assigned, others))
-    beyond = _beyond_distance(table, arcs)
+    beyond = beyond_distance(table)
     best = beyond[beyond["role"].isin(single)].drop_duplicates("role")
     return RoleAnswers(
         n_heads=count_heads(table),
@@ -110,7 +110,7 @@ def strongest_rows(table: RoleTable, roles: Sequence[str]) -> pd.DataFrame:
     beyond it, the one with the largest mean, whose ``is_only_position`` is then set.
     """
     assigned = table.assigned
-    beyond = _beyond_distance(table, [role for role in table.roles if is_arc(role)])
+    beyond = beyond_distance(table)
     best = {row.role: (row.layer, row.head) for row in _rows(beyond.drop_duplicates("role"))}
     kept = [
         best.get(row.role, (row.layer, row.head)) == (row.layer, row.head)
@@ -140,7 +140,7 @@ def _found(assigned: pd.DataFrame, roles: list[str]) -> Iterator[Found]:
             yield Found(role, _heads(rows), (largest.layer, largest.head), largest.mean)
 
 
-def _beyond_distance(table: RoleTable, arcs: list[str]) -> pd.DataFrame:
+def beyond_distance(table: RoleTable) -> pd.DataFrame:
     """Return rows of heads and roles of arcs with ``mean`` and ``beyond``, largest beyond first.
 
     First choices are tested against the best fixed offset, so all assigned rows are beyond it.
@@ -148,7 +148,7 @@ def _beyond_distance(table: RoleTable, arcs: list[str]) -> pd.DataFrame:
     """
     if any(map(is_contrast, table.roles)):
         return table.beyond_position()
-    rows = table.assigned[table.assigned["role"].isin(arcs)]
+    rows = table.assigned[table.assigned["role"].map(is_arc).astype(bool)]
     of_rival = rows["threshold"] - table.tests.get("offset_margin", 0)
     beyond = rows["mean"] - of_rival if _has_own_rivals(table) else rows["mean"]
     return rows.assign(beyond=beyond).sort_values(

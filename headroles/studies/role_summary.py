@@ -144,7 +144,7 @@ def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
         heads = named_heads(answers.syntactic, table.provenance.get("layers", 0))
         best = (head_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
         rows.append(("syntactic partners", str(len(answers.syntactic)), heads, *best))
-    columns = (title, "heads", "which", "strongest", _unit(table.provenance))
+    columns = (title, "heads", "which", "strongest", unit_of(table.provenance))
     return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
 
 
@@ -164,7 +164,7 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
     if answers.arcs:
         shown = answers.arcs[:_MOST_ARCS]
         of = f"best of {len(shown)} of {len(answers.arcs)} relations"
-        columns = (f"Syntactic heads ({of})", "head", _unit(table.provenance))
+        columns = (f"Syntactic heads ({of})", "head", unit_of(table.provenance))
         rows = (
             (
                 in_words(one.role),
@@ -195,7 +195,7 @@ def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
     )
 
 
-def _unit(provenance: dict[str, Any]) -> str:
+def unit_of(provenance: dict[str, Any]) -> str:
     """Name the unit of means in a few words."""
     score = SCORES[provenance["score"]]
     if score.of_first_choice:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headroles import assign_roles, compare_roles, read_conllu, score_heads
+from headroles import assign_roles, compare_roles, read_conllu, sample_treebank, score_heads
 from headroles.report import write_report
 from headroles.results import save_together
 from tests.conftest import DOG, conllu_sentence, make_bert, make_tokenizer
@@ -43,12 +43,16 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     treebank = folder / "evil.conllu"
     evil = [(EVIL, 2, "nsubj"), ("sleep", 0, "root"), (f"[{EVIL}]", 2, "obj")]
     sentences = [evil, DOG, [*DOG[:3], (EVIL, 3, "obj")], evil] * 3
-    treebank.write_text(
-        "".join(conllu_sentence(one, f"a-{k}") for k, one in enumerate(sentences)), "utf-8"
-    )
+    real = sample_treebank().read_text("utf-8").split("\n\n")[:40]  # so that distance is controlled
+    own = "".join(conllu_sentence(one, f"a-{k}") for k, one in enumerate(sentences))
+    treebank.write_text(own + "\n\n".join(real) + "\n\n", "utf-8")
+    model = folder / "model"
+    make_bert(0).save_pretrained(model)
+    make_tokenizer().save_pretrained(model)
+    corpus = read_conllu(treebank)
     scores = [
-        score_heads(make_bert(seed), read_conllu(treebank), tokenizer=make_tokenizer())
-        for seed in (0, 1)
+        score_heads(model, corpus),
+        score_heads(make_bert(1), corpus, tokenizer=make_tokenizer()),
     ]
     scores[0].provenance["command"] = ["headroles", "classify", EVIL]
     table = assign_roles(scores[0], threshold=0.5, correction="none")

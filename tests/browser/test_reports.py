@@ -36,14 +36,16 @@ def test_it_is_accessible(open_page: Open, report: Path, width: int) -> None:
 
     page = open_page(report, width)
     page.locator("th button").first.click()
+    page.get_by_role("gridcell").nth(4).click()
     found = Axe().run(page).response["violations"]
     assert [(one["id"], one["impact"], one["nodes"][0]["html"][:200]) for one in found] == []
 
 
 def test_words_that_look_like_tags_are_words(open_page: Open, report: Path) -> None:
     page = open_page(report)
+    page.get_by_role("gridcell").first.click()
     assert page.dialogs == []
-    assert page.locator("script").count() == 1
+    assert page.locator("script:not([type='application/json'])").count() == 1
     assert EVIL in page.locator("main").inner_text()
 
 
@@ -67,7 +69,7 @@ def test_tables_are_sorted(open_page: Open, reports: dict[str, Path]) -> None:
         button.click()
         assert numbers(page, 2) == sorted(before, reverse=is_reversed)
         assert head.get_attribute("aria-sort") == order
-    page.get_by_role("button", name="role", exact=True).click()
+    page.get_by_role("button", name="role", exact=True).first.click()
     assert head.get_attribute("aria-sort") is None
 
 
@@ -89,7 +91,7 @@ def test_rows_are_filtered(open_page: Open, reports: dict[str, Path], width: int
 def test_all_can_be_done_by_keyboard(open_page: Open, reports: dict[str, Path]) -> None:
     page = open_page(reports["roles"])
     reached = set()
-    for _ in range(40):
+    for _ in range(60):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.tagName"))
         if page.evaluate("document.activeElement.textContent") == "heads with it":
@@ -110,6 +112,7 @@ def test_it_is_read_without_scripts(open_page: Open, report: Path, width: int) -
     for name in ("h1", ".answer", "svg", "tbody tr", "dl"):
         assert page.locator(name).first.is_visible()
     with_scripts = open_page(report, width)
+    with_scripts.evaluate("document.querySelector('.heads').remove()")
     for name in ("h1", "h2", "h3", ".answer", "tbody td", "li", "dd", "figcaption"):
         texts = page.locator(name).all_text_contents()
         assert texts == with_scripts.locator(name).all_text_contents()

@@ -17,7 +17,7 @@ from headroles.errors import StorageError, UsageError
 from headroles.report import draw_heads, make_report, write_report
 from headroles.results import save_together
 from headroles.roles import in_words
-from headroles.studies.examples import examples_of_heads, find_examples
+from headroles.studies.examples import find_again, find_examples
 from headroles.studies.options import ExampleOptions
 from tests.conftest import make_scores
 
@@ -33,10 +33,13 @@ class Outline(HTMLParser):
         self.ids: list[str] = []
         self.refers: list[str] = []
         self.headings: list[str] = []
+        self.scripts: list[str | None] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        if tag == "script":
+            self.scripts.append(dict(attrs).get("type"))
         for name, value in attrs:
             self.ids += [value or ""] if name == "id" else []
             if name in ("src", "href", "xlink:href", "action", "data", "poster", "srcset"):
@@ -55,8 +58,11 @@ def folder(scores: HeadScores, table: RoleTable, tmp_path: Path) -> Path:
 def test_a_role_table_comes_in_the_order_of_a_reader(folder: Path) -> None:
     found = Outline(make_report(folder).to_html())
     order = ["All heads", "Roles", "Strongest heads", "What to be careful about"]
-    assert found.headings[1:6] == [*order, "How it was made"]
+    headings = [one for one in found.headings if one in (*order, "How to report this")]
+    assert headings == [*order, "How to report this"]
+    assert found.headings[-1] == "How it was made"
     assert found.tags.count("svg") == 1 + 3
+    assert [one for one in found.refers if one.startswith("#s")] == [f"#s{k}" for k in range(1, 7)]
 
 
 def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) -> None:
@@ -88,7 +94,8 @@ def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> 
     having = len(table.assigned[["layer", "head"]].drop_duplicates())
     assert first.startswith(f"{having} of the 6 heads have at least one of the 3 roles")
     top = table.assigned.iloc[0]
-    assert f"head {top['layer']}-{top['head']} for {top['role']}: {top['mean']:.3g}" in second
+    told = f"head {top['layer']}-{top['head']} for {in_words(top['role'])}: {top['mean']:.3g}"
+    assert told in second
 
 
 def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
@@ -107,7 +114,7 @@ def test_nothing_is_loaded_and_ids_are_unique(folder: Path) -> None:
     assert found.refers
     assert len(found.ids) == len(set(found.ids))
     assert {one[1:] for one in found.refers if one.startswith("#")} <= set(found.ids)
-    assert found.tags.count("script") == 1
+    assert found.scripts == ["application/json", None]
     assert not re.search(r"@import|url\((?!#)", text)
 
 
@@ -120,7 +127,7 @@ def test_names_are_text(scores: HeadScores, tmp_path: Path) -> None:
     )
     folder = save_together(tmp_path / "bad", [bad, assign_roles(bad)])
     text = make_report(folder).to_html()
-    assert Outline(text).tags.count("script") == 1
+    assert Outline(text).scripts == ["application/json", None]
     assert EVIL not in text
     assert text.count("&lt;script&gt;") > 5
 
@@ -189,10 +196,12 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     values = rng.normal(means[None], 0.3, size=(60, *means.shape)).astype(np.float32)
     table = assign_roles(make_scores(values, (role, beyond)))
     page = make_report(table.save(tmp_path / "out"))
-    assert page.answer[1].startswith("3 heads look along arcs, and 2 of them more than at other")
-    assert "Farthest beyond it goes 0-1 for syntactic: " in page.answer[1]
-    (section,) = (one for one in page.sections if one.title == "Beyond position")
-    assert [row[:2] for row in section.tables[0].rows] == [("0-1", role), ("0-2", role)]
+    assert page.answer[1].startswith("2 of the 4 heads give syntactic partners more than distance")
+    assert "Farthest goes head 0-1, word -> its governor: " in page.answer[1]
+    assert page.answer[2].startswith("Not counted: head 0-0 (word -> its governor, mean 9")
+    (section,) = (one for one in page.sections if one.title.startswith("Heads that follow syntax"))
+    told = [row[:2] for row in section.tables[0].rows]
+    assert told == [("0-1", in_words(role)), ("0-2", in_words(role))]
     counts = np.asarray(draw_heads(table).collections[0].get_array())
     assert counts.tolist() == [[1, 1, 1, 0]]
 
@@ -208,7 +217,7 @@ def test_sentences_stand_behind_the_strongest_heads(
     assert "<mark>" in (out / "report.html").read_text(encoding="utf-8")
     scores = HeadScores.load(out)
     asked = [((0, 0), "syntactic:to_dependent"), ((1, 2), "syntactic")]
-    together = examples_of_heads(scores, [(*one, ExampleOptions(n=2)) for one in asked])
+    together = find_again(scores, [(*one, ExampleOptions(n=2)) for one in asked]).examples()
     assert together == [find_examples(scores, head, role, n=2) for head, role in asked]
     treebank.unlink()
     assert any("cannot be shown" in text for one in make_report(out).sections for text in one.texts)
