@@ -95,7 +95,7 @@ def stop(scores: HeadScores, until: float, of: str, seed: int, means: NDArray[np
         sentences = read
         if so_far.share_decided >= until:
             break
-    limits = HeadColumns.of(scores).thresholds(scores, None)
+    limits = HeadColumns.of(scores).thresholds(scores.score, None)
     answers = so_far.answers()
     wrong = ((answers == "yes") & (means <= limits)) | ((answers == "no") & (means >= limits))
     return Stop(sentences, int(wrong.sum()))
