@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,8 +89,17 @@ def read_json(file: Path) -> Any:
         return None
 
 
-def go_through(what: Callable[[random.Random], str], times: int, seed: int) -> Counter[str]:
-    """What became of so many; raises what is a finding, after naming the seed that led to it."""
+FINDING = "finding"
+"""What became of an attempt that ended in what no command may do."""
+
+
+def go_through(
+    what: Callable[[random.Random], str], times: int, seed: int, goes_on: bool = False
+) -> Counter[str]:
+    """Count what became of so many attempts.
+
+    Raises what is a finding, after naming the seed that led to it; counts it if it ``goes_on``.
+    """
     outcomes: Counter[str] = Counter()
     for number in range(times):
         chance = random.Random(f"{seed}-{number}")
@@ -100,7 +110,10 @@ def go_through(what: Callable[[random.Random], str], times: int, seed: int) -> C
             if "\n" in str(error):
                 raise AssertionError(f"an error of several lines: {error}") from error
             outcomes[type(error).__name__] += 1
-        except BaseException:
-            print(f"number {number} of seed {seed} is a finding")
-            raise
+        except BaseException as error:
+            print(f"number {number} of seed {seed} is a finding", flush=True)
+            if not goes_on or isinstance(error, KeyboardInterrupt):
+                raise
+            traceback.print_exc()
+            outcomes[FINDING] += 1
     return outcomes
