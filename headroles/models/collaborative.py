@@ -27,7 +27,11 @@ from headroles.wording import in_one_line
 
 RECORD_FILE = "low_rank.json"
 WEIGHTS_FILE = "low_rank.safetensors"
-_DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError)
+_DAMAGE = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError),
+    *(TypeError, ValueError, SafetensorError),
+)
+"""What transformers and PyTorch raise for a configuration that no model can have."""
 
 
 def is_collaborative(folder: str | Path) -> bool:
@@ -143,7 +147,7 @@ def load_collaborative(
         load_model(model, str(folder / WEIGHTS_FILE), strict=True)
     except HeadRolesError:
         raise
-    except (*_DAMAGE, SafetensorError) as error:
+    except _DAMAGE as error:
         raise ModelError(
             f"the model of low rank in {folder} cannot be loaded ({in_one_line(error)}); "
             "make it again with: headroles collaborate"

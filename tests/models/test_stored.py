@@ -162,6 +162,20 @@ def test_shapes_are_compared_before_memory_is_asked_for(low_rank: Path, tmp_path
             load_model(folder)
 
 
+@pytest.mark.parametrize(
+    "changed", [{"pad_token_id": 10**9}, {"vocab_size": 0}, {"hidden_size": 0}]
+)
+def test_a_configuration_that_no_model_can_have(
+    changed: dict[str, int], low_rank: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(low_rank, tmp_path / "copy")
+    (folder / "run.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changed}))
+    with pytest.raises(ModelError, match=r"cannot be loaded .*; make it again with"):
+        load_model(folder)
+
+
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
