@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 _STATM = Path("/proc/self/statm")
-_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
+_NO_MEMORY = (
+    *("out of memory", "allocate memory", "not enough memory", "alloc_failed"),
+    "could not create a primitive",  # of oneDNN, which says no more
+)
 """What PyTorch and its libraries say where they have no error of their own for it."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headroles import memory
-from headroles.memory import HeldMemory
+from headroles.memory import HeldMemory, lacks_memory
 
 
 @pytest.fixture
@@ -116,3 +116,16 @@ def test_resident_memory_is_that_of_this_process() -> None:
     block = mmap.mmap(-1, 64 * 2**20)  # new pages, whatever the allocator has at hand
     block.write(b"x" * len(block))
     assert memory.resident_memory() == 0 or memory.resident_memory() > before + 32 * 2**20
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "unable to mmap 69568832 bytes from file </m>: Cannot allocate memory (12)",
+        "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory",
+        "could not create a primitive",
+    ],
+)
+def test_words_for_a_lack_of_memory(message: str) -> None:
+    assert lacks_memory(RuntimeError(message))
+    assert not lacks_memory(RuntimeError("shapes do not fit"))
