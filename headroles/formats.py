@@ -31,7 +31,13 @@ _NOTE = b"headroles"  # where a Parquet file keeps the provenance
 _MARK = "x"  # stands for True where people read
 
 
-def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> bytes:
+def export_frame(
+    frame: pd.DataFrame,
+    fmt: str,
+    provenance: dict[str, Any],
+    caption: str = "",
+    label: str = "tab:headroles",
+) -> bytes:
     """``frame`` in format ``fmt``, encoded as UTF-8 where it is text.
 
     Names in it are text and no markup, whatever they look like: formats for people escape them,
@@ -39,7 +45,7 @@ def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> b
 
     Parquet and JSON carry ``provenance`` along. CSV has full precision; markdown, latex and
     html round to four significant digits and show True as a mark. Missing values are empty
-    (JSON: null).
+    (JSON: null). LaTeX has ``caption`` and ``label``.
 
     Raises UsageError for a format that is not one of ``FORMATS``.
     """
@@ -55,7 +61,7 @@ def export_frame(frame: pd.DataFrame, fmt: str, provenance: dict[str, Any]) -> b
             readable = _readable(frame).rename(columns=_to_markdown).map(_to_markdown)
             return (readable.to_markdown(index=False, disable_numparse=True) + "\n").encode()
         case "latex":
-            return latex_table(_readable(frame)).encode()
+            return latex_table(_readable(frame), caption, label).encode()
         case "html":
             readable = _readable(frame).rename(columns=printable).map(printable)
             table = readable.to_html(index=False, border=0)

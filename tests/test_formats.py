@@ -106,7 +106,7 @@ def test_latex_escapes_names(table: RoleTable, view: str) -> None:
     content = table.export("latex", view).decode()
     assert r"50\%\_a\&b" in content
     assert "50%" not in content
-    assert r"\begin{longtable}" in content
+    assert r"\begin{tabular}" in content
 
 
 @pytest.mark.parametrize("view", ["long", "wide"])
@@ -137,7 +137,7 @@ def test_rows_keep_their_names(table: RoleTable, fmt: str, view: str) -> None:
 def test_readable_formats_round_and_mark(table: RoleTable, fmt: str) -> None:
     content = table.export(fmt).decode()
     row = table.frame[table.frame["assigned"]].iloc[0]
-    assert f"{row['mean']:.4g}" in content
+    assert f"{row['mean']:.4g}" in content.replace("&.", ".")
     assert repr(float(row["mean"])) not in content
     for never in ("True", "False", "nan", "NaN"):
         assert never not in content

@@ -42,25 +42,48 @@ def test_compiles_and_fits_a_page(table: RoleTable, view: str, tmp_path: Path) -
 
 
 def test_what_is_needed_is_named(table: RoleTable) -> None:
-    first = table.export("latex", "wide").decode().splitlines()[0]
-    assert first.startswith("% needs \\usepackage{booktabs,longtable")
+    first, second = table.export("latex", "wide").decode().splitlines()[:2]
+    assert first.startswith("% wider than a page: choose columns")
+    assert second == r"% needs \usepackage{booktabs,graphicx}"
     long = table.export("latex").decode()
-    assert long.startswith("% wider than a page: export a view")
-    assert r"\begin{landscape}" in long
+    assert long.startswith(r"% needs \usepackage{booktabs,longtable}")
+
+
+def test_a_long_table_has_four_columns_unless_asked(table: RoleTable) -> None:
+    content = table.export("latex").decode()
+    assert r"\begin{longtable}{llr@{}ll}" in content
+    assert r"head & role & \multicolumn{2}{c}{mean} & answer \\" in content
+    assert "rotatebox" not in content
+    row = table.frame.iloc[0]
+    head = f"{row['layer']}-{row['head']}"
+    told = f"{row['mean']:.4g}".replace(".", "&.")
+    role = row["role"].replace("_", r"\_")
+    assert f"{head} & {role} & {told} & {row['answer']}" in content
+    yes = table.where(only_assigned=True).export("latex").decode()
+    assert "& interval" in yes
+    asked = table.export("latex", columns=["layer", "head", "role", "n", "sd"]).decode()
+    assert asked.count("multicolumn{2}{c}") == 2 * 4  # above the first page, and above others
+
+
+def test_caption_and_label(table: RoleTable) -> None:
+    content = table.export("latex", "answers", caption="50% of heads", label="tab:a b").decode()
+    assert r"\caption{50\% of heads}" in content
+    assert r"\label{tab:a-b}" in content
+    assert r"\label{tab:role-table}" in table.export("latex", "answers").decode()
 
 
 def test_small_p_values_are_told_as_such() -> None:
     frame = pd.DataFrame({"p_value": [0.0004, 0.04321, 1.0, np.nan], "mean": [0.0004] * 4})
     content = export_frame(frame, "latex", {}).decode()
-    assert [line.split(" \\\\")[0] for line in content.splitlines() if "0.0004" in line] == [
-        r"\textless{}.001 & 0.0004",
-        ".043 & 0.0004",
-        "1.000 & 0.0004",
-        " & 0.0004",
+    assert [line.split(" \\\\")[0] for line in content.splitlines() if "0&.0004" in line] == [
+        r"\multicolumn{2}{r}{\textless{}.001} & 0&.0004",
+        "&.043 & 0&.0004",
+        "1&.000 & 0&.0004",
+        "& & 0&.0004",
     ]
     assert "0.0004,0.0004" in export_frame(frame, "csv", {}).decode()
 
 
 def test_a_table_without_rows() -> None:
     empty = pd.DataFrame({"role": pd.Series([], dtype=str)})
-    assert r"\begin{longtable}" in latex_table(empty)
+    assert r"\begin{tabular}{l}" in latex_table(empty)

@@ -7,7 +7,7 @@ from pathlib import Path
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import Out
-from headroles.cli.flags import FolderOptions, command
+from headroles.cli.flags import FolderOptions, ReportedOptions, command
 from headroles.cli.keeping import with_progress
 
 
@@ -25,4 +25,4 @@ def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
         source = read_conllu(sample_treebank())
         result = with_progress("scoring", classify, model, source, options=ClassifyOptions())
         write_together(folder, [result.scores, result.roles])
-    console.finish(out, output, result)
+    console.finish(out, ReportedOptions(**vars(output), report=True), result)

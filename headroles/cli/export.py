@@ -60,6 +60,8 @@ class ExportOptions(Options):
         Option("Only these layers, separated by commas.", convert=split_names),
     ] = None
     only_assigned: Annotated[bool, Option("Only heads that have the role.")] = False
+    caption: Annotated[str | None, Option("Caption of a LaTeX table.")] = None
+    label: Annotated[str | None, Option("Label of a LaTeX table, for references to it.")] = None
 
 
 @command(app)
@@ -85,7 +87,8 @@ def export(
     if out is not None:
         _refuse_results(out)
     table = load(folder).where(options.role, options.layer, options.only_assigned)
-    content = table.export(fmt, options.view, options.value, options.columns)
+    named = {"caption": options.caption, "label": options.label}
+    content = table.export(fmt, options.view, options.value, options.columns, **named)
     if out is None:
         _print(content, fmt)
     else:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.formats import export_frame
+from headroles.latex import for_paper
 from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
@@ -114,11 +115,14 @@ class Result(Stored, Summary):
         view: str = "long",
         value: str | None = None,
         columns: Sequence[str] | None = None,
+        caption: str | None = None,
+        label: str | None = None,
     ) -> bytes:
         """A view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
 
-        Of ``columns`` those are taken, in that order. Raises UsageError for another format, for a
-        column that the view does not have, and for what `view` refuses.
+        Of ``columns`` those are taken, in that order; without them a long table in LaTeX has up to
+        four, as papers do. ``caption`` and ``label`` are those of LaTeX. Raises UsageError for
+        another format, for a column that the view does not have, and for what `view` refuses.
         """
         table = self.view(view, value)
         if not isinstance(table.index, pd.RangeIndex) and table.index.name is not None:
@@ -127,7 +131,21 @@ class Result(Stored, Summary):
         for name in columns or ():
             if name not in table.columns:
                 raise UsageError(not_among("column", name, list(table.columns)))
-        return export_frame(table if columns is None else table[[*columns]], fmt, self.provenance)
+        if columns is not None:
+            table = table[[*columns]]
+        elif fmt == "latex" and view == "long":
+            table = for_paper(table)
+        named = caption or self._caption()
+        label = label or f"tab:{self.kind.replace(' ', '-')}"
+        return export_frame(table, fmt, self.provenance, named, label)
+
+    def _caption(self) -> str:
+        """Name the kind of table, the model and the corpus."""
+        model = (self.provenance.get("model") or {}).get("model")
+        files = (self.provenance.get("corpus") or {}).get("files") or ()
+        of = f" of {Path(str(model)).name}" if model else ""
+        over = f" over {', '.join(Path(name).name for name in files[:3])}" if files else ""
+        return f"{self.kind.capitalize()}{of}{over}."
 
     def write_files(self, folder: Path) -> list[str]:
         """The table as CSV, to be read everywhere, and as Parquet."""

@@ -1,0 +1,99 @@
+"""Figures by name from the command line: every kind is drawn, and wrong choices are named."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pytest
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+from headroles import HeadScores, RoleShifts, RoleTable
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.report.figure_options import KINDS, FigureOptions
+from headroles.report.figures import draw_figure, write_figure
+from headroles.results.study import studies
+from headroles.roles import in_words
+
+
+def titles(figure: Figure) -> list[str]:
+    return [ax.get_title() for ax in figure.axes if ax.get_title()]
+
+
+def test_every_kind_names_a_function_and_a_result() -> None:
+    known = {study.kind: study for study in studies()}
+    for places in KINDS.values():
+        for kind, place in places.items():
+            draw = resolve_name(f"headroles.report.{place}")
+            assert kind in known
+            assert inspect.signature(draw).parameters
+    drawn = {place for places in KINDS.values() for place in places.values()}
+    for study in known.values():
+        assert not study.figure or study.figure.removeprefix("headroles.report.") in drawn
+
+
+@pytest.mark.parametrize("kind", ["heads", "role", "roles", "error", None])
+def test_figures_of_a_role_table(table: RoleTable, tmp_path: Path, kind: str | None) -> None:
+    folder = table.save(tmp_path / "roles")
+    for name in ("a.pdf", "a.svg", "a.png"):
+        file = write_figure(folder, tmp_path / name, FigureOptions(kind=kind))
+        assert file.stat().st_size > 1000
+    text = (tmp_path / "a.pdf").read_bytes()
+    assert b"/Type3" not in text
+    assert b"/CIDFontType2" in text
+
+
+def test_title_width_and_role(table: RoleTable, tmp_path: Path) -> None:
+    folder = table.save(tmp_path / "roles")
+    plain = draw_figure(folder, FigureOptions(kind="role", role="special tokens"))
+    assert titles(plain) == ["special tokens"]
+    options = FigureOptions(kind="role", role="local", heading="Neighbours", width=3.3)
+    figure = draw_figure(folder, options)
+    assert titles(figure) == ["Neighbours"]
+    width, height = figure.get_size_inches()
+    before = plain.get_size_inches()
+    assert (width, height) == pytest.approx((3.3, 3.3 * before[1] / before[0]))
+    head = draw_figure(folder, FigureOptions(kind="head", head="1-2"))
+    assert "1-2" in titles(head)[0]
+
+
+def test_a_comparison_shows_what_changed_most(shifts: RoleShifts, tmp_path: Path) -> None:
+    folder = shifts.save(tmp_path / "shifts")
+    (title,) = titles(draw_figure(folder, FigureOptions(kind="changes")))
+    lost = shifts.frame[shifts.frame["status"].isin(["lost", "gained"])]["role"]
+    assert title.split(":")[0] in {"syntactic", *lost}
+    assert in_words(title.split(":")[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "changes"}, "no figure of the role table called 'changes'"),
+        ({"kind": "heads", "role": "local"}, "no choice of role; leave --role out"),
+        ({"kind": "head"}, "name it with --head LAYER-HEAD"),
+        ({"kind": "role", "head": "1-2"}, "no choice of a head"),
+        ({"kind": "role", "role": "locl"}, "no role 'locl'"),
+    ],
+)
+def test_wrong_choices_are_named(
+    table: RoleTable, tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        draw_figure(table.save(tmp_path / "roles"), FigureOptions(**options))
+
+
+def test_the_command(table: RoleTable, scores: HeadScores, tmp_path: Path) -> None:
+    folder, out = table.save(tmp_path / "roles"), tmp_path / "f.svg"
+    arguments = ["figure", str(folder), "--kind", "role", "--role", "local"]
+    done = CliRunner().invoke(app, [*arguments, "--title", "Neighbours", "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert "Neighbours" in out.read_text()
+    done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "f.gif")])
+    assert done.exit_code == 2
+    assert "its name must end in .svg, .pdf, .png" in done.output
+    untested = scores.save(tmp_path / "scores")
+    done = CliRunner().invoke(app, ["figure", str(untested), "--out", str(out)])
+    assert "run: headroles assign" in done.output
