@@ -14,6 +14,7 @@ from .scoring import HeadScores as HeadScores
 from .scoring import score_attention as score_attention
 from .scoring import score_heads as score_heads
 from .studies import BestHeads as BestHeads
+from .studies import ClaimTable as ClaimTable
 from .studies import Classification as Classification
 from .studies import Collaboration as Collaboration
 from .studies import CollaborativeModel as CollaborativeModel
@@ -39,6 +40,7 @@ from .studies import plan_examples as plan_examples
 from .studies import read_attention as read_attention
 from .studies import replicate_roles as replicate_roles
 from .studies import report_redundancy as report_redundancy
+from .studies import test_claims as test_claims
 from .studies.removal import Ablations as Ablations
 from .studies.removal import Gated as Gated
 from .studies.removal import Importance as Importance

@@ -23,6 +23,7 @@ from .moments import Moments as Moments
 from .one_sample import TTest as TTest
 from .one_sample import t_test as t_test
 from .partial_conjunction import partial_conjunction as partial_conjunction
+from .partial_conjunction import partial_conjunction_of_p as partial_conjunction_of_p
 from .payoffs import Bounds as Bounds
 from .permutation import permute_within as permute_within
 from .power import design_effect as design_effect

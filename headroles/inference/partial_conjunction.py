@@ -42,3 +42,22 @@ def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> F
     if independent:
         return np.asarray(least.sum(axis=0))
     return np.asarray(np.logaddexp.reduce(least, axis=0) - np.log(len(least)))
+
+
+def partial_conjunction_of_p(p_values: ArrayLike, at_least: int) -> float:
+    """p-value of H1: ``at_least`` u of k single H1 hold, whatever the dependence of the tests.
+
+    The u-th smallest of k p-values times k - u + 1, the number of those that have no part in u - 1
+    (Bonferroni's; Benjamini and Heller 2008): the largest p-value for all of them, Bonferroni's for
+    any of them. Missing p-values are no evidence, p = 1.
+
+    Raises:
+        StatisticsError: ``at_least`` is not from 1 to k.
+
+    >>> partial_conjunction_of_p([0.01, 0.2, 0.02], 2)
+    0.04
+    """
+    values = np.sort(np.nan_to_num(np.asarray(p_values, dtype=np.float64).ravel(), nan=1.0))
+    if not 1 <= at_least <= len(values):
+        raise StatisticsError(f"at_least is {at_least}; it must be from 1 to {len(values)}")
+    return float(min(1.0, values[at_least - 1] * (len(values) - at_least + 1)))

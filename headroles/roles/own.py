@@ -41,7 +41,7 @@ def own_roles(name: str, context: Context) -> Iterator[Role]:
 
     Raises UsageError if there is none, if it fails, and if it finds nothing in the whole corpus.
     """
-    function = _load(name)
+    function: Find = load_function(name)
     found = Finder(name, function)
     first = next((one for sentence in context.sentences for one in found.of(sentence)), None)
     if first is None:
@@ -56,7 +56,11 @@ def own_roles(name: str, context: Context) -> Iterator[Role]:
         yield Role(name, "its words", "words", sieve=WordSets(FindWords(found)))
 
 
-def _load(name: str) -> Find:
+def load_function(name: str, what: str = "role") -> Callable[..., Any]:
+    """The Python function ``module:function``, which is to be a role or another thing.
+
+    Raises UsageError if there is none.
+    """
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)  # as python does for its own scripts
@@ -66,7 +70,7 @@ def _load(name: str) -> Find:
         if isinstance(error, KeyboardInterrupt):
             raise
         raise UsageError(
-            f"the role {shortened(name)!r} cannot be loaded: {_told(error)}; give a role that "
+            f"the {what} {shortened(name)!r} cannot be loaded: {told(error)}; give a {what} that "
             "headroles has, or the MODULE:FUNCTION of a Python function that is installed or in "
             "this folder"
         ) from error
@@ -75,11 +79,11 @@ def _load(name: str) -> Find:
             sys.path.remove(here)
     if not callable(function):
         raise UsageError(f"{name} is a {type(function).__name__}; it must be a function")
-    found: Find = function
+    found: Callable[..., Any] = function
     return found
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """An error of foreign code, in one line."""
     return f"{type(error).__name__}: {in_one_line(error)}"
 
@@ -104,7 +108,7 @@ class Finder:
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise UsageError(
-                f"the role {self.name} fails at sentence {sentence.id!r}: {_told(error)}; correct "
+                f"the role {self.name} fails at sentence {sentence.id!r}: {told(error)}; correct "
                 "the function"
             ) from error
         if len(given) > most:

@@ -7,6 +7,10 @@ from .attention import read_attention as read_attention
 from .best_heads import BestHeads as BestHeads
 from .best_heads import best_heads as best_heads
 from .best_heads import find_best_heads as find_best_heads
+from .claims import ClaimOptions as ClaimOptions
+from .claims import ClaimTable as ClaimTable
+from .claims import claims_of as claims_of
+from .claims import test_claims as test_claims
 from .classification import Classification as Classification
 from .classification import classify as classify
 from .classification import classify_heads as classify_heads

@@ -22,9 +22,11 @@ from .certified import Certified as Certified
 from .certified import by_betting as by_betting
 from .certified import certify as certify
 from .evidence import PValues as PValues
+from .evidence import corrected_together as corrected_together
 from .evidence import find_equivalence as find_equivalence
 from .evidence import find_p_values as find_p_values
 from .evidence import find_replicated as find_replicated
+from .evidence import in_at_least as in_at_least
 from .hypotheses import Hypotheses as Hypotheses
 from .hypotheses import RunningBets as RunningBets
 from .hypotheses import size_of as size_of

@@ -89,6 +89,35 @@ def find_replicated(
     return of_bets(combined, parts[0].families, options)
 
 
+def in_at_least(found: PValues, at_least: int) -> PValues:
+    """One p-value of H1: ``at_least`` u of the T single H1 hold, whatever their dependence.
+
+    With u = T all of them hold, with u = 1 any. Of columns that do not vary the bound counts, and
+    what could not be tested is no evidence; where nothing could be, the p-value is NaN.
+    """
+    p = np.where(np.isnan(found.single), found.by_bound, found.single)
+    single = np.full(1, np.nan)
+    if not np.isnan(p).all():
+        single[:] = inference.partial_conjunction_of_p(p, at_least)
+    return PValues(np.full(1, np.nan), single, single, np.full(1, np.nan), np.full(1, np.nan))
+
+
+def corrected_together(parts: Sequence[PValues], options: CorrectionOptions) -> PValues:
+    """Tests of different kinds, corrected together as one family."""
+    p = np.concatenate([np.where(np.isnan(one.single), one.by_bound, one.single) for one in parts])
+    adjusted = inference.adjust_p_values(
+        p, options.correction, np.zeros(len(p), dtype=np.intp), options.alpha
+    )
+    nothing = np.full(len(p), np.nan)
+    return PValues(
+        np.concatenate([one.statistic for one in parts]),
+        p,
+        adjusted,
+        np.concatenate([one.direction for one in parts]),
+        nothing,
+    )
+
+
 def of_bets(log_e: FloatArray, families: IntArray, options: CorrectionOptions) -> PValues:
     """p-values from the logarithm of the evidence (T,) of bets, of which more may follow."""
     single = np.exp(-np.maximum(log_e, 0))

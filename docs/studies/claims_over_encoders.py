@@ -1,0 +1,262 @@
+"""What papers say of attention heads, tested on many encoders and treebanks.
+
+python -m docs.studies.claims_over_encoders --models FOLDER --treebanks FOLDER --kept FOLDER
+    --out docs/data/claims [--only ENCODER,...] [--examples 300]
+
+Scores and other measurements are kept in the folder --kept, one folder for each encoder and
+treebank, and so are tables that are done: a second run goes on from there. --treebanks is a folder
+of the UD_... folders; --models has a folder for each encoder. --examples shortens treebanks to
+their first so many sentences, but for those encoders that are measured on all (WHOLE).
+
+Written to --out, with a codebook in the README.md there:
+
+claims.csv      a row for each encoder, treebank and claim
+syntactic.csv   of the heads that a threshold calls syntactic, how many are left after each control
+encoders.csv    in at least how many encoders a claim is shown, by partial conjunction
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from headroles import HeadScores, read_conllu
+from headroles.corpus import Corpus, Sentence, make_corpus
+from headroles.errors import HeadRolesError
+from headroles.inference import partial_conjunction_of_p
+from headroles.inference.sample import Sample
+from headroles.roles import contrast_of
+from headroles.studies.claims import ClaimOptions, Measured, claims_of
+from headroles.studies.heads import HeadColumns, clusters_of
+from headroles.testing import Hypotheses, TestOptions, find_p_values, size_of_scores
+
+ENGLISH = ("UD_English-EWT/en_ewt-ud-dev", "UD_English-Atis/en_atis-ud-dev")
+ENGLISH += ("UD_English-ESLSpok/en_eslspok-ud-dev",)
+TREEBANKS = {
+    "English": ENGLISH,
+    "Russian": ("UD_Russian-GSD/ru_gsd-ud-dev",),
+    "Korean": ("UD_Korean-GSD/ko_gsd-ud-dev",),
+    "Chinese": ("UD_Chinese-GSD/zh_gsd-ud-dev",),
+}
+LANGUAGES = {
+    "rubert-tiny2-vesma": ("Russian", "English"),
+    "ko-albert": ("Korean",),
+    "opus-mt-zh-en": ("Chinese",),
+}
+"""Languages of encoders that are not for English alone."""
+WHOLE = ("minilm-l6", "gte-small", "mpnet-base")
+AFTER = {
+    "minilm-l6-resume": "minilm-l6",
+    "minilm-l6-sre": "minilm-l6",
+    "minilm-l6-cloneguard": "minilm-l6",
+    "granite-30m-question": "granite-30m-english",
+    "distilbert-quire-0.3.2": "distilbert-quire-0.2.0",
+}
+"""Fine-tuned encoders, and what they were before."""
+OF_TWO = ("last-layers-move", "separators-spread")
+
+
+def main() -> None:
+    """Parse the command line, measure what is missing, and write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--treebanks", type=Path, required=True)
+    parser.add_argument("--kept", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=None)
+    parser.add_argument("--examples", type=int, default=300, help="sentences of each treebank")
+    given = parser.parse_args()
+    for run in runs(given.models, given.treebanks, given.kept, given.examples):
+        if given.only is None or run.encoder in given.only:
+            print(run.name, "kept" if run.is_done else run.measure(), flush=True)
+    write(given.kept, given.out)
+
+
+@dataclass(frozen=True)
+class Run:
+    """An encoder over a treebank; ``base`` is the encoder that it was fine-tuned from."""
+
+    encoder: str
+    model: Path
+    treebank: Path
+    pairing: str
+    kept: Path
+    sentences: int | None
+    base: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What its files are called."""
+        extent = "all" if self.sentences is None else str(self.sentences)
+        return f"{self.encoder}--{self.treebank.stem}--{self.pairing}--{extent}"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its table is there."""
+        return (self.kept / f"{self.name}.csv").exists()
+
+    def measure(self) -> str:
+        """Test the claims, and keep the tables; what became of it."""
+        options = ClaimOptions(pairing=self.pairing, claims=OF_TWO if self.base else None)
+        place = self.kept / self.name
+        if self.base is None:
+            measured = Measured(str(self.model), self.corpus(), options, kept=place)
+        else:
+            before = self.kept / self.name.replace(self.encoder, self.base.name, 1)
+            models = str(self.base), self.corpus(), options, str(self.model)
+            measured = Measured(*models, kept=before, after_kept=place)
+        try:
+            table = claims_of(measured).frame
+        except HeadRolesError as error:
+            return f"not measured: {error}"
+        said = {"encoder": self.encoder, "treebank": self.treebank.stem, "pairing": self.pairing}
+        said["sentences"] = str(self.sentences or "all")
+        if self.base is None:
+            counts = pd.DataFrame([survivors(measured.scored.scores)])
+            counts.assign(**said).to_csv(self.kept / f"{self.name}.syntactic", index=False)
+        table.assign(**said).to_csv(self.kept / f"{self.name}.csv", index=False)
+        return str(table["verdict"].value_counts().to_dict())
+
+    def corpus(self) -> Corpus:
+        """Its treebank, or whole documents of it, evenly spread, with so many sentences."""
+        whole = read_conllu(self.treebank)
+        if self.sentences is None:
+            return whole
+        of: dict[str, list[Sentence]] = {}
+        for sentence in whole.read(Counter()):
+            of.setdefault(sentence.document, []).append(sentence)
+        total = sum(map(len, of.values()))
+        step = max(1, -(-total // self.sentences))
+        chosen = list(of.values())[::step]
+        if len(of) == 1:
+            chosen = [chosen[0][: self.sentences]]
+        return make_corpus([sentence for document in chosen for sentence in document])
+
+
+def runs(models: Path, treebanks: Path, kept: Path, sentences: int) -> Iterator[Run]:
+    """Every encoder over the treebanks of its languages, pairs first; then fine-tuned ones."""
+    kept.mkdir(parents=True, exist_ok=True)
+    order = sorted(
+        (folder for folder in models.iterdir() if (folder / "config.json").exists()),
+        key=lambda folder: (folder.name not in WHOLE, folder.name),
+    )
+    for model in order:
+        for language in LANGUAGES.get(model.name, ("English",)):
+            for place, name in enumerate(TREEBANKS[language]):
+                is_whole = model.name in WHOLE and place == 0
+                extent = None if is_whole else sentences
+                file = treebanks / f"{name}.conllu"
+                run = Run(model.name, model, file, "adjacent", kept, extent)
+                yield run
+                if place == 0 and not is_whole:
+                    yield replace(run, pairing="none")
+                if place == 0 and (before := AFTER.get(model.name)):
+                    yield replace(run, encoder=f"{before} to {model.name}", base=models / before)
+
+
+STEPS = ("threshold", "uncorrected", "corrected", "clustered", "beyond_distance")
+
+
+def survivors(scores: HeadScores) -> dict[str, int]:
+    """Heads that are syntactic in some relation, or in all together, after each control.
+
+    A mean above 3; an uncorrected t-test over independent examples; corrected over all heads and
+    roles (Benjamini-Hochberg); clustered by documents as well; and with the contrast to other words
+    at the same offset shown for the same relation.
+    """
+    columns = HeadColumns.of(scores)
+    arcs = [one for one in columns.ids if one.startswith("syntactic") and is_governor(one)]
+    clusters = clusters_of(scores, TestOptions())
+    shown = {
+        "threshold": columns.values(scores),
+        "uncorrected": shows(scores, columns, None, "none"),
+        "corrected": shows(scores, columns, None, "fdr_bh"),
+        "clustered": shows(scores, columns, clusters, "fdr_bh"),
+    }
+    shown["threshold"] = np.nanmean(shown["threshold"], axis=0) > scores.score.threshold
+    grids = {
+        step: one.reshape(len(columns.ids), -1)[[columns.ids.index(role) for role in arcs]]
+        for step, one in shown.items()
+    }
+    contrasts = shown["clustered"].reshape(len(columns.ids), -1)
+    beyond = [
+        contrasts[columns.ids.index(contrast_of(role))]
+        if contrast_of(role) in columns.ids
+        else np.zeros(contrasts.shape[1], dtype=bool)
+        for role in arcs
+    ]
+    grids["beyond_distance"] = grids["clustered"] & np.array(beyond)
+    heads = {step: int(one.any(axis=0).sum()) for step, one in grids.items()}
+    return {"heads": columns.n_layers * columns.n_heads, **heads}
+
+
+def is_governor(role: str) -> bool:
+    """Whether a role is of arcs from dependents to governors, and no contrast."""
+    return role == "syntactic" or role.endswith(":to_governor")
+
+
+def shows(
+    scores: HeadScores, columns: HeadColumns, clusters: np.ndarray | None, correction: str
+) -> np.ndarray:
+    """Which means (tests,) are shown to be above their thresholds."""
+    sample = Sample.of(columns.values(scores), clusters)
+    tested = Hypotheses.of(
+        sample, columns.thresholds(scores.score, None), size=size_of_scores(sample)
+    )
+    return find_p_values(tested, TestOptions(correction=correction), "greater").shows(0.05)
+
+
+def write(kept: Path, out: Path) -> None:
+    """Join what is kept into the tables of ``out``."""
+    out.mkdir(parents=True, exist_ok=True)
+    tables = [pd.read_csv(file) for file in sorted(kept.glob("*.csv"))]
+    claims = pd.concat(tables, ignore_index=True)
+    names = ["encoder", "treebank", "pairing", "sentences"]
+    told = ["claim", "verdict", "effect", "ci_low", "ci_high", "n", "unit", "p_shown"]
+    told += ["p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted", "note"]
+    rows = claims[claims["note"].fillna("") != NO_TASK][names + told]
+    rows = rows[~rows["note"].fillna("").str.startswith("it needs")]
+    rows.to_csv(out / "claims.csv", index=False, float_format="%.5g")
+    counts = [pd.read_csv(file) for file in sorted(kept.glob("*.syntactic"))]
+    pd.concat(counts)[[*names, "heads", *STEPS]].to_csv(out / "syntactic.csv", index=False)
+    replicated(rows).to_csv(out / "encoders.csv", index=False, float_format="%.3g")
+
+
+NO_TASK = "it needs a task (--task)"
+FIRST = ("en_ewt-ud-dev", "ru_gsd-ud-dev", "ko_gsd-ud-dev", "zh_gsd-ud-dev")
+
+
+def replicated(rows: pd.DataFrame) -> pd.DataFrame:
+    """In at least how many encoders, one treebank each, a claim or its opposite holds.
+
+    The largest u with a p-value of the partial conjunction of at most 0.05: of u of k encoders,
+    whatever the dependence of their tests, which are made on the same texts (Bonferroni's).
+    Fine-tuned copies of one encoder are not counted beside it.
+    """
+    first = rows[rows["treebank"].isin(FIRST) & (rows["pairing"] == "adjacent")]
+    first = first.sort_values("encoder", key=lambda one: one.map(lambda name: name in LANGUAGES))
+    first = first[~first["encoder"].isin(AFTER)].drop_duplicates(["encoder", "claim"])
+    found = []
+    for claim, own in first[first["verdict"] != "not testable"].groupby("claim", sort=False):
+        said = {"claim": claim, "encoders": len(own)}
+        for side in ("shown", "contradicted"):
+            p = own[f"p_{side}"].to_numpy()
+            said[f"{side}_in"] = sum(
+                partial_conjunction_of_p(p, u) <= LEVEL for u in range(1, len(p) + 1)
+            )
+        ends = {"effect_min": own["effect"].min(), "effect_max": own["effect"].max()}
+        found.append(said | ends)
+    return pd.DataFrame(found)
+
+
+LEVEL = 0.05
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+from .claim import Claim as Claim
+from .claim import Finding as Finding
+from .claim import NotTestable as NotTestable
+from .kinds import all_of as all_of
+from .kinds import in_layers as in_layers
+from .kinds import mean_beyond as mean_beyond
+from .kinds import mean_within as mean_within
+from .kinds import some_head as some_head
+from .kinds import trend as trend
+from .measured import Measured as Measured
+from .options import ClaimOptions as ClaimOptions
+from .registry import CLAIMS as CLAIMS
+from .registry import choose_claims as choose_claims
+from .study import claims_of as claims_of
+from .study import test_claims as test_claims
+from .table import ClaimTable as ClaimTable

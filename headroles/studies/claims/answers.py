@@ -1,0 +1,115 @@
+"""Scores -> which heads have which roles, quickly, for any part of the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.inference.sample import Sample
+from headroles.scoring import HeadScores
+from headroles.studies.claims.claim import NotTestable
+from headroles.studies.heads import HeadColumns, clusters_of
+from headroles.testing import Hypotheses, PValues, TestOptions, find_p_values, size_of_scores
+
+LOCAL, DELIMITER, SYNTACTIC, BLOCK = KINDS = ("local", "delimiter", "syntactic", "block")
+"""The kinds of roles that Pande et al. (2021) count."""
+N_GROUPS = 10
+"""Of documents, for intervals of what is counted over heads."""
+
+
+@dataclass(frozen=True)
+class HeadAnswers:
+    """For every role which heads have it (1), have not (-1), or are undecided (0).
+
+    ``by_role`` has arrays (layers, heads). ``p_above`` are single p-values (T,) of all tests of
+    roles that a head has or not, without correction, NaN where none was made.
+    """
+
+    by_role: dict[str, NDArray[np.int64]]
+    p_above: NDArray[np.float64]
+    shape: tuple[int, int]
+
+    def of(self, role: str) -> NDArray[np.int64]:
+        """(layers, heads) of a role. Raises NotTestable for one that no example has."""
+        if role not in self.by_role:
+            raise NotTestable(f"no example has a score for the role {role}{_CURES.get(role, '')}")
+        return self.by_role[role]
+
+    def has(self, role: str) -> NDArray[np.bool_]:
+        """(layers, heads): which heads were shown to have a role."""
+        return self.of(role) > 0
+
+    def share_by_layer(self, role: str) -> NDArray[np.float64]:
+        """(layers,): share of the heads of each layer that have a role."""
+        return np.asarray(self.has(role).mean(axis=1))
+
+
+_CURES = {
+    BLOCK: "; it needs pairs of sentences",
+    SYNTACTIC: "; it needs a treebank",
+}
+
+
+@dataclass(frozen=True)
+class ScoredRoles:
+    """Scores of all examples, and the answers that they or a part of them lead to."""
+
+    scores: HeadScores
+    options: TestOptions
+
+    @cached_property
+    def columns(self) -> HeadColumns:
+        """The roles, layers and heads."""
+        return HeadColumns.of(self.scores)
+
+    @cached_property
+    def clusters(self) -> NDArray[np.intp] | None:
+        """(examples,): the document of each example, None where they are independent."""
+        return clusters_of(self.scores, self.options)
+
+    @cached_property
+    def all(self) -> HeadAnswers:
+        """Answers of all examples."""
+        return self.of(np.ones(self.scores.n_examples, dtype=bool))
+
+    @cached_property
+    def without_groups(self) -> list[HeadAnswers]:
+        """Answers without each of several groups of documents."""
+        return [self.of(chosen) for chosen in self.groups()]
+
+    def groups(self) -> Iterator[NDArray[np.bool_]]:
+        """Which examples (examples,) are left without each group; documents go whole."""
+        codes = self.clusters
+        units = np.arange(self.scores.n_examples) if codes is None else codes
+        n = min(N_GROUPS, len(np.unique(units)))
+        for group in range(n if n > 2 else 0):
+            yield units % n != group
+
+    def of(self, chosen: NDArray[np.bool_]) -> HeadAnswers:
+        """Answers of the examples ``chosen`` (examples,)."""
+        columns, scores = self.columns, self.scores
+        values = self._values[chosen]
+        codes = None if self.clusters is None else self.clusters[chosen]
+        sample = Sample.of(values, codes)
+        tested = Hypotheses.of(
+            sample,
+            columns.thresholds(scores.score, None),
+            size=size_of_scores(sample),
+            is_clustered=codes is not None,
+        )
+        above, below = (find_p_values(tested, self.options, side) for side in ("greater", "less"))
+        shape = (columns.n_layers, columns.n_heads)
+        signs = _signs(above, below, self.options.alpha).reshape(-1, *shape)
+        return HeadAnswers(dict(zip(columns.ids, signs, strict=True)), above.single, shape)
+
+    @cached_property
+    def _values(self) -> NDArray[np.float32]:
+        return self.columns.values(self.scores)
+
+
+def _signs(above: PValues, below: PValues, alpha: float) -> NDArray[np.int64]:
+    return above.shows(alpha).astype(np.int64) - below.shows(alpha)

@@ -1,0 +1,280 @@
+"""The forms that tests of claims have: what is random, and what a claim is compared with.
+
+Every p-value comes from `headroles.testing`. A form takes arrays, so that a simulation can give it
+arrays of which the truth is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+from math import factorial, prod
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headroles.inference.permutation import permute_within
+from headroles.inference.sample import Sample
+from headroles.studies.claims.claim import Finding, NotTestable
+from headroles.testing import (
+    RANK,
+    CorrectionOptions,
+    Hypotheses,
+    PValues,
+    TestOptions,
+    find_equivalence,
+    find_intervals,
+    find_p_values,
+    in_at_least,
+    size_of,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+SINGLE = TestOptions(correction="none", clusters="none")
+"""Tests by t, each for itself: the correction is over claims, and is made once."""
+SIDES: tuple[Literal["greater"], Literal["less"]] = ("greater", "less")
+_MOST_ORDERS = 5040
+_DRAWS = 9999
+
+
+def mean_beyond(
+    values: ArrayLike,
+    threshold: float,
+    clusters: IntArray | None,
+    *,
+    alpha: float,
+    size: float | None = None,
+) -> Finding:
+    """Is a mean above the threshold? Shown if above, contradicted if below; t by clusters.
+
+    ``size`` is how far a value can be from the threshold, where that is known: it decides if all
+    values are the same.
+    """
+    tested = _hypotheses(values, threshold, clusters, size)
+    low, high = _interval(tested, alpha)
+    unit = "examples" if clusters is None else "documents"
+    mean, n = float(tested.moments.mean[0]), int(tested.moments.n_clusters[0])
+    shown = find_p_values(tested, SINGLE, "greater")
+    contradicted = find_p_values(tested, SINGLE, "less")
+    return Finding(mean, low, high, shown, contradicted, n, unit)
+
+
+def mean_within(
+    values: ArrayLike, margin: float, clusters: IntArray | None, *, alpha: float
+) -> Finding:
+    """Is a mean nearer to 0 than a margin? Contradicted if it is shown to be farther."""
+    tested = _hypotheses(values, 0.0, clusters)
+    low, high = _interval(tested, alpha)
+    beyond = [
+        find_p_values(tested.against(margin), SINGLE, "greater"),
+        find_p_values(tested.against(-margin), SINGLE, "less"),
+    ]
+    moments = tested.moments
+    return Finding(
+        float(moments.mean[0]),
+        low,
+        high,
+        find_equivalence(tested, SINGLE, margin),
+        either(beyond),
+        int(moments.n_clusters[0]),
+        "examples" if clusters is None else "documents",
+    )
+
+
+def trend(
+    by_layer: ArrayLike,
+    places: ArrayLike,
+    *,
+    alpha: float,
+    seed: int = 0,
+    interval: tuple[float, float] = (np.nan, np.nan),
+) -> Finding:
+    """Do values of layers rise with their places? Labels of layers are permuted.
+
+    The effect is the correlation of both. Under H0 any order of the layers is as likely; up to
+    seven layers all orders are gone through. Contradicted if values fall.
+
+    Raises NotTestable where so few layers can show nothing at this level.
+    """
+    values, at = (np.asarray(one, dtype=np.float64) for one in (by_layer, places))
+    refuse_few_layers(at, alpha)
+    orders = _orders(len(at), seed)
+    observed, *drawn = correlations(values[orders], at)
+    return _ranked(observed, np.array(drawn), len(at), "layers", interval)
+
+
+def refuse_few_layers(places: FloatArray, alpha: float) -> None:
+    """Raise NotTestable where no order of the layers can have a p-value of ``alpha``."""
+    ties = np.unique(places, return_counts=True)[1]
+    smallest = prod(map(factorial, map(int, ties))) / factorial(len(places))
+    if smallest > alpha:
+        raise NotTestable(
+            f"a trend over {len(places)} layers cannot have a p-value below {smallest:.2g}; "
+            "test it over several models"
+        )
+
+
+def correlations(values: FloatArray, places: FloatArray) -> FloatArray:
+    """(orders,): correlation of each row of values (orders, layers) with the places; 0 if flat."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    at = places - places.mean()
+    length = np.sqrt((centred**2).sum(axis=1) * (at**2).sum())
+    flat = length <= 1e-12 * max(1.0, np.abs(values).max(initial=0))
+    return np.where(flat, 0.0, centred @ at / np.where(flat, 1, length))
+
+
+def _orders(n: int, seed: int) -> IntArray:
+    """(orders, n): the order as it is, and then all others, or random ones."""
+    if factorial(n) <= _MOST_ORDERS:
+        return np.array(list(permutations(range(n))), dtype=np.intp)
+    rng = np.random.default_rng(seed)
+    drawn = rng.random((_DRAWS, n)).argsort(axis=1)
+    return np.concatenate([np.arange(n)[None], drawn])
+
+
+def in_layers(
+    values: FloatArray,
+    marked: NDArray[np.bool_],
+    *,
+    seed: int = 0,
+    interval: tuple[float, float] = (np.nan, np.nan),
+    effect: float | None = None,
+) -> Finding:
+    """Do marked heads have larger values than random heads of the same layers?
+
+    Args:
+        values: (layers, heads).
+        marked: (layers, heads).
+        seed: of the permutations of heads within layers.
+        interval: of the effect.
+        effect: what the table is to say; None for the difference that is tested.
+
+    Raises NotTestable where no layer has heads of both kinds.
+    """
+    layers = np.indices(values.shape)[0]
+    there = ~np.isnan(values)
+    observed, drawn = permute_within(values[there], marked[there], layers[there], _DRAWS, seed)
+    if np.isnan(observed):
+        raise NotTestable("in each layer all heads are of this kind, or none")
+    found = _ranked(observed, drawn, int(marked.sum()), "heads", interval, np.abs(values[there]))
+    return found if effect is None else replace(found, effect=effect)
+
+
+def _ranked(
+    observed: float,
+    drawn: FloatArray,
+    n: int,
+    unit: str,
+    interval: tuple[float, float],
+    sizes: ArrayLike = 1.0,
+) -> Finding:
+    ranks = Hypotheses.of_draws(observed, drawn[:, None], size=float(np.max(sizes)))
+    shown, contradicted = (
+        find_p_values(ranks, CorrectionOptions(correction="none"), side, RANK) for side in SIDES
+    )
+    return Finding(float(observed), *interval, shown, contradicted, n, unit)
+
+
+def ranked_among(
+    observed: float, drawn: ArrayLike, n: int, unit: str, *, size: float = 1.0
+) -> Finding:
+    """Is an observation larger than draws under H0? Contradicted if it is smaller."""
+    return _ranked(observed, np.asarray(drawn, dtype=np.float64), n, unit, (np.nan, np.nan), size)
+
+
+def some_head(
+    values: FloatArray,
+    threshold: float,
+    in_second: NDArray[np.bool_],
+    clusters: IntArray | None,
+    *,
+    alpha: float,
+    shape: tuple[int, int],
+    size: float | None = None,
+) -> Finding:
+    """Is there a head whose mean is above the threshold? Values are (examples, heads).
+
+    ``shape`` are the layers, and heads of each; there may be columns of several directions. The
+    head is chosen on the first half of the documents and tested on the second, so that the
+    choice has no part in the test. Contradicted if every single head is shown to be below, on all
+    documents: the largest p-value of all heads.
+    """
+    there = ~np.isnan(values).all(axis=0)
+    values, places = values[:, there], np.flatnonzero(there)
+    first, second = values[~in_second], values[in_second]
+    if not len(places) or np.isnan(first).all() or np.isnan(second).all():
+        raise NotTestable("one half of the documents has no example of this; add documents")
+    with np.errstate(invalid="ignore"):
+        best = int(np.nanargmax(np.nanmean(first, axis=0)))
+    units = None if clusters is None else clusters[in_second]
+    found = mean_beyond(second[:, best], threshold, units, alpha=alpha, size=size)
+    sizes = size_of(values) + abs(threshold) if size is None else size
+    every = Hypotheses.of(Sample.of(values, clusters), threshold, size=sizes)
+    below = find_p_values(every, SINGLE, "less")
+    contradicted = in_at_least(below, every.n_tests)
+    layer, head = divmod(int(places[best]) % (shape[0] * shape[1]), shape[1])
+    return replace(found, contradicted=contradicted, note=f"head {layer}-{head}")
+
+
+def all_of(parts: Sequence[Finding], names: Sequence[str]) -> Finding:
+    """All of several findings: shown if all are, contradicted if any is (Bonferroni).
+
+    The effect is that of the part with the smallest.
+    """
+    least = min(range(len(parts)), key=lambda place: parts[place].effect)
+    weakest = parts[least]
+    told = f"smallest of {', '.join(names)}: {names[least]}" if len(parts) > 1 else names[0]
+    if weakest.note:
+        told += f", {weakest.note}"
+    shown = in_at_least(_stacked([one.shown for one in parts]), len(parts))
+    contradicted = either([one.contradicted for one in parts])
+    return replace(weakest, shown=shown, contradicted=contradicted, note=told)
+
+
+def either(parts: Sequence[PValues]) -> PValues:
+    """One p-value of H1: any of the single H1 holds (Bonferroni)."""
+    return in_at_least(_stacked(parts), 1)
+
+
+def _stacked(parts: Sequence[PValues]) -> PValues:
+    names = ("statistic", "single", "adjusted", "direction", "by_bound")
+    return PValues(*(np.concatenate([getattr(one, name) for one in parts]) for name in names))
+
+
+def jackknifed(
+    whole: float, without: Sequence[float], alpha: float
+) -> tuple[float, float, FloatArray]:
+    """Interval of a statistic, and its pseudo-values, from those without one group each.
+
+    The pseudo-values k * whole - (k - 1) * without of k groups of documents have the statistic,
+    less its bias, for a mean (Tukey 1958); the interval is theirs by t.
+    """
+    k = len(without)
+    pseudo = k * whole - (k - 1) * np.asarray(without, dtype=np.float64)
+    if k < 2 or not np.isfinite(pseudo).all():
+        return np.nan, np.nan, pseudo
+    low, high = _interval(_hypotheses(pseudo, 0.0, None), alpha)
+    shift = whole - pseudo.mean()
+    return low + shift, high + shift, pseudo
+
+
+def _hypotheses(
+    values: ArrayLike, threshold: float, clusters: IntArray | None, size: float | None = None
+) -> Hypotheses:
+    column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
+    if clusters is not None:
+        clusters = clusters[~np.isnan(column[:, 0])]
+    column = column[~np.isnan(column[:, 0])]
+    if not len(column):
+        raise NotTestable("no example has a value for this")
+    sizes = size_of(column) + abs(threshold) if size is None else size
+    return Hypotheses.of(column, threshold, size=sizes, clusters=clusters)
+
+
+def _interval(tested: Hypotheses, alpha: float) -> tuple[float, float]:
+    found: Any = find_intervals(tested, TestOptions(alpha=alpha, correction="none"))
+    return float(found.ci_low[0]), float(found.ci_high[0])

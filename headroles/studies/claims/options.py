@@ -1,0 +1,38 @@
+"""How claims are tested: the options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from headroles.options import Option, split_names
+from headroles.studies.options import TokenOptions
+from headroles.tasks import TaskOptions
+from headroles.testing import CorrectionOptions, ResamplingOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimOptions(ResamplingOptions, CorrectionOptions, TokenOptions, TaskOptions):
+    """Which claims are tested, and how."""
+
+    title: ClassVar[str] = "Tests"
+
+    claims: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Claims to test, separated by commas: ids, or MODULE:FUNCTION of one's own.",
+            more="None takes all there are. `--list` prints them.",
+            convert=split_names,
+        ),
+    ] = None
+    loss_margin: Annotated[
+        float,
+        Option(
+            "Change of a task's loss that would matter, in nats.",
+            more="Where a claim says that removing heads changes nothing, the change must be "
+            "shown to be smaller. To be chosen before the data are seen.",
+            words="the margin of losses",
+            above=0,
+        ),
+    ] = 0.05

@@ -1,0 +1,33 @@
+"""Frequent words are handed on with short vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
+from headroles.studies.claims.kinds import mean_beyond
+from headroles.studies.claims.measured import Measured
+from headroles.studies.token_reading import LENGTH, OTHER, WITH_FREQUENCY
+
+
+def test(measured: Measured) -> Finding:
+    """Do lengths ||f(x)|| of words fall with their frequency?"""
+    values = measured.share_of_tokens(OTHER, f"{LENGTH}{WITH_FREQUENCY}")
+    with_any = ~np.isnan(values).all(axis=1)
+    means = np.nanmean(values[with_any], axis=1)
+    documents = measured.tokens[1]
+    units = None if documents is None else documents[with_any]
+    return reversed_finding(mean_beyond(means, 0.0, units, alpha=measured.alpha))
+
+
+CLAIM = Claim(
+    id="frequent-words-little",
+    source="Kobayashi et al. 2020, section 4",
+    statement="Frequent words are handed on with shorter vectors than rare ones.",
+    published="in words only",
+    needs=CORPUS,
+    effect="rank correlation of frequency and ||f(x)|| within examples, mean over layers",
+    rule="Random: documents. Null: a mean correlation of 0, punctuation and special tokens left "
+    "out. Contradicted if lengths rise with frequency.",
+    test=test,
+)

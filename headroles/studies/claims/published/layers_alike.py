@@ -1,0 +1,50 @@
+"""Heads of one layer attend alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable
+from headroles.studies.claims.kinds import mean_beyond, ranked_among
+from headroles.studies.claims.measured import Measured
+
+_DRAWS = 9999
+
+
+def difference(between: NDArray[np.float64], layers: NDArray[np.intp]) -> float:
+    """Mean divergence of pairs of heads of different layers less that of pairs of one layer."""
+    first, second = np.triu_indices(len(layers), 1)
+    same = layers[first] == layers[second]
+    pairs = between[first, second]
+    return float(pairs[~same].mean() - pairs[same].mean())
+
+
+def test(measured: Measured) -> Finding:
+    """Are heads of one layer less different than heads of different layers?"""
+    values, (n_layers, n_heads) = measured.divergences
+    if n_layers < 2 or n_heads < 2:
+        raise NotTestable("it takes two layers of two heads")
+    layers = np.repeat(np.arange(n_layers), n_heads)
+    mean = values.mean(axis=0)
+    rng = np.random.default_rng(measured.options.seed)
+    drawn = [difference(mean, rng.permutation(layers)) for _ in range(_DRAWS)]
+    found = ranked_among(difference(mean, layers), drawn, len(layers), "heads")
+    by_example = [difference(one, layers) for one in values]
+    spread = mean_beyond(by_example, 0.0, None, alpha=measured.alpha)
+    return replace(found, low=spread.low, high=spread.high)
+
+
+CLAIM = Claim(
+    id="layers-alike",
+    source="Clark et al. 2019, section 6",
+    statement="Heads of one layer attend more alike than heads of different layers.",
+    published="in words and a figure only",
+    needs=CORPUS,
+    effect="Jensen-Shannon divergence between layers less within, in nats",
+    rule="Random: which heads make a layer. Null: heads are shuffled over all layers. Contradicted "
+    "if heads of one layer differ more.",
+    test=test,
+)

@@ -1,0 +1,35 @@
+"""Every layer can live with one head."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headroles.studies.claims.claim import TASK, Claim, Finding
+from headroles.studies.claims.kinds import all_of, some_head
+from headroles.studies.claims.measured import Measured
+
+
+def test(measured: Measured) -> Finding:
+    """Does the best single head of each layer raise the loss by less than the margin?"""
+    task, margin = measured.tasks[0], measured.options.loss_margin
+    parts = [
+        some_head(
+            -rises, -margin, ~task.first, None, alpha=measured.alpha, shape=(1, task.shape[1])
+        )
+        for rises in task.alone.values()
+    ]
+    found = all_of(parts, [f"layer {layer}" for layer in task.alone])
+    return replace(found, effect=-found.effect, low=-found.high, high=-found.low)
+
+
+CLAIM = Claim(
+    id="one-head-a-layer",
+    source="Michel et al. 2019, section 3.3 and table 3",
+    statement="Each layer can do with its best head alone, the other layers being whole.",
+    published="-0.96 to +0.10 points of accuracy by layer (BERT), none significant",
+    needs=TASK,
+    effect="rise of the loss with the best head alone, the largest of all layers, in nats",
+    rule="Random: examples; the head is chosen on one half of them. Null: a rise of the margin in "
+    "some layer. Contradicted if in one layer every head alone costs more.",
+    test=test,
+)

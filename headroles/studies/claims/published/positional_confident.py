@@ -1,0 +1,47 @@
+"""Heads that look at one place are confident."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable
+from headroles.studies.claims.kinds import all_of, mean_beyond
+from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.published.positional_heads import ROLES, SHARE
+
+CONFIDENT = 0.8
+
+
+def test(measured: Measured) -> Finding:
+    """Is the confidence of every head that hits one place in 90 % of tokens above .8?"""
+    hits = [measured.hits_of(role).mean(axis=0) for role in ROLES.values()]
+    heads = np.flatnonzero(np.nanmax(hits, axis=0) >= SHARE)
+    if not len(heads):
+        raise NotTestable("no head has its first choice at one place in 90 % of tokens")
+    confidence = measured.hits_of("confidence")
+    parts = [
+        mean_beyond(
+            confidence[:, head],
+            CONFIDENT,
+            measured.hit_clusters,
+            alpha=measured.alpha,
+            size=CONFIDENT,
+        )
+        for head in heads
+    ]
+    return all_of(
+        parts, [f"head {head // measured.shape[1]}-{head % measured.shape[1]}" for head in heads]
+    )
+
+
+CLAIM = Claim(
+    id="positional-confident",
+    source="Voita et al. 2019, section 5.2.1",
+    statement="Every positional head has a confidence above 0.8.",
+    published="0.80 and more",
+    needs=CORPUS,
+    effect="confidence, the smallest of positional heads",
+    rule="Random: documents. Null: a mean of 0.8 for some positional head. Contradicted if one of "
+    "them is shown to be below.",
+    test=test,
+)

@@ -1,0 +1,41 @@
+"""One head looks one token back, another one ahead."""
+
+from __future__ import annotations
+
+from headroles.studies.claims.claim import CORPUS, Claim, Finding
+from headroles.studies.claims.kinds import all_of, some_head
+from headroles.studies.claims.measured import Measured
+
+SHARE = 0.9
+ROLES = {"one back": "position:-1", "one ahead": "position:+1"}
+
+
+def test(measured: Measured) -> Finding:
+    """Is there a head for each direction whose first choice is there in 90 % of tokens?"""
+    parts = [
+        some_head(
+            measured.hits_of(role),
+            SHARE,
+            measured.second_half,
+            measured.hit_clusters,
+            alpha=measured.alpha,
+            shape=measured.shape,
+            size=max(SHARE, 1 - SHARE),
+        )
+        for role in ROLES.values()
+    ]
+    return all_of(parts, list(ROLES))
+
+
+CLAIM = Claim(
+    id="positional-heads",
+    source="Voita et al. 2019, section 5.2.1",
+    statement="There is a head whose first choice is one token back in at least 90 % of tokens, "
+    "and another for one token ahead.",
+    published="0.90 and more",
+    needs=CORPUS,
+    effect="share of first choices, the smaller of both directions",
+    rule="Random: documents; the head is chosen on one half of them. Null: a share of 90 %. "
+    "Contradicted if every head is shown to be below.",
+    test=test,
+)

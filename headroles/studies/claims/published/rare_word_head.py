@@ -1,0 +1,37 @@
+"""One head looks at the rarest word."""
+
+from __future__ import annotations
+
+from headroles.studies.claims.claim import CORPUS, Claim, Finding
+from headroles.studies.claims.kinds import all_of, some_head
+from headroles.studies.claims.measured import Measured
+
+SHARE = 0.5
+
+
+def test(measured: Measured) -> Finding:
+    """Is there a head whose first choice is the rarest word for half of the words?"""
+    found = some_head(
+        measured.hits_of("rare"),
+        SHARE,
+        measured.second_half,
+        measured.hit_clusters,
+        alpha=measured.alpha,
+        shape=measured.shape,
+        size=max(SHARE, 1 - SHARE),
+    )
+    return all_of([found], ["rarest word"])
+
+
+CLAIM = Claim(
+    id="rare-word-head",
+    source="Voita et al. 2019, section 5.2.3",
+    statement="There is a head whose first choice is the rarest word of the sentence for more than "
+    "half of the words.",
+    published="0.66 (OpenSubtitles); one of the two rarest above 0.50 (WMT)",
+    needs=CORPUS,
+    effect="share of first choices",
+    rule="Random: documents; the head is chosen on one half of them. Null: a share of 0.5. "
+    "Contradicted if every head is shown to be below.",
+    test=test,
+)

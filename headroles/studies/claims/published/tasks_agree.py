@@ -1,0 +1,48 @@
+"""Heads that matter for one task matter for another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headroles.studies.claims.claim import TWO_TASKS, Claim, Finding, NotTestable
+from headroles.studies.claims.kinds import ranked_among
+from headroles.studies.claims.measured import Measured
+
+_DRAWS = 9999
+
+
+def within(values: np.ndarray) -> np.ndarray:
+    """Values (layers, heads) less the mean of their layer."""
+    return np.asarray(values - np.nanmean(values, axis=1, keepdims=True))
+
+
+def test(measured: Measured) -> Finding:
+    """Do the losses without each head correlate between two tasks, within layers?"""
+    if len(measured.tasks) < 2:
+        raise NotTestable("it needs two tasks for one model (--task FILE,FILE)")
+    one, other = measured.tasks[:2]
+    rises = []
+    for task in (one, other):
+        means = np.full(task.shape, np.nan)
+        means[tuple(zip(*task.heads, strict=True))] = task.one_by_one.mean(axis=0)
+        rises.append(np.nan_to_num(within(means)))
+    first, second = rises
+    length = np.sqrt((first**2).sum() * (second**2).sum())
+    if not length:
+        raise NotTestable("without any head the loss is as it is, in one task or both")
+    rng = np.random.default_rng(measured.options.seed)
+    drawn = [float((first * rng.permuted(second, axis=1)).sum() / length) for _ in range(_DRAWS)]
+    return ranked_among(float((first * second).sum() / length), drawn, first.size, "heads")
+
+
+CLAIM = Claim(
+    id="tasks-agree",
+    source="Michel et al. 2019, section 3.4",
+    statement="Heads that matter in one data set matter in another.",
+    published="0.68 (MNLI, matched and mismatched), 0.56 (translation)",
+    needs=TWO_TASKS,
+    effect="correlation of the loss without each head, within layers",
+    rule="Random: heads of the same layers. Null: heads of a layer are shuffled. Contradicted if "
+    "the correlation is negative.",
+    test=test,
+)

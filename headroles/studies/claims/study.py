@@ -1,0 +1,125 @@
+"""Model and corpus -> ClaimTable: which claims of papers hold for this model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from headroles.corpus import Corpus
+from headroles.errors import HeadRolesError
+from headroles.models import Attending
+from headroles.options import takes
+from headroles.provenance import new_provenance
+from headroles.studies.claims.claim import NOTHING, Claim, Finding
+from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.options import ClaimOptions
+from headroles.studies.claims.registry import choose_claims
+from headroles.studies.claims.table import (
+    COLUMNS,
+    CONTRADICTED,
+    NOT_TESTABLE,
+    SHOWN,
+    ClaimTable,
+)
+from headroles.testing import CorrectionOptions, answers, corrected_together
+
+
+@takes(ClaimOptions)
+def test_claims(
+    model: Attending,
+    corpus: Corpus,
+    after: Attending | None = None,  # noqa: PT028
+    task: str | Path | Sequence[str | Path] = (),  # noqa: PT028
+    *,
+    options: ClaimOptions,
+) -> ClaimTable:
+    """Test what papers say of attention heads on a model.
+
+    Each claim is a hypothesis with its opposite: it is shown, contradicted or undecided; or it
+    cannot be tested with what was given, and the table says why. What several claims need is
+    measured once. p-values are corrected over the claims, each direction by itself.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode. For tasks it needs the
+            head that it was trained with.
+        corpus: as `score_heads` takes it. Claims about syntax need trees.
+        after: a fine-tuned copy of the model, for claims about fine-tuning.
+        task: examples as `find_importance` takes them; two files for the claim about two tasks.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: a claim that does not exist.
+        CorpusError, ModelError, TokenizerError: as `score_heads`.
+    """
+    tasks = (task,) if isinstance(task, str | Path) else tuple(task)
+    return claims_of(Measured(model, corpus, options, after, tasks))
+
+
+test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, whatever its name says
+
+
+def claims_of(measured: Measured) -> ClaimTable:
+    """`test_claims` for what is measured already, or will be when the first claim asks for it."""
+    options = measured.options
+    chosen = choose_claims(options.claims)
+    provenance = new_provenance(
+        model=dict(measured.scored.scores.provenance["model"]),
+        corpus=dict(measured.scored.scores.provenance["corpus"]),
+        options=options.record(),
+    )
+    frame = claim_frame(chosen, [find(one, measured) for one in chosen], options)
+    provenance["claims"] = {
+        "model": provenance["model"]["model"],
+        "alpha": options.alpha,
+        "correction": options.correction,
+        "warnings": [],
+    }
+    return ClaimTable(frame, provenance)
+
+
+def find(claim: Claim, measured: Measured) -> Finding | str:
+    """What testing a claim gives, or the reason why it cannot be tested."""
+    try:
+        return claim.test(measured)
+    except HeadRolesError as error:
+        return str(error)
+
+
+def claim_frame(
+    claims: Sequence[Claim], findings: Sequence[Finding | str], options: CorrectionOptions
+) -> pd.DataFrame:
+    """The table of these claims, corrected together."""
+    found = [one if isinstance(one, Finding) else None for one in findings]
+    above, below = (
+        corrected_together([getattr(one, side) if one else NOTHING for one in found], options)
+        for side in ("shown", "contradicted")
+    )
+    yes, no = above.shows(options.alpha), below.shows(options.alpha)
+    verdicts = answers(yes | no, yes * 1.0 - no, (SHOWN, CONTRADICTED))
+    untested = np.isnan(above.single) & np.isnan(below.single)
+    frame = pd.DataFrame(
+        {
+            "claim": [one.id for one in claims],
+            "verdict": np.where(untested, NOT_TESTABLE, verdicts),
+            **{
+                name: [getattr(one, field) if one else np.nan for one in found]
+                for name, field in (("effect", "effect"), ("ci_low", "low"), ("ci_high", "high"))
+            },
+            "published": [one.published for one in claims],
+            "effect_is": [one.effect for one in claims],
+            "n": [one.n if one else 0 for one in found],
+            "unit": [one.unit if one else "" for one in found],
+            "p_shown": above.single,
+            "p_shown_adjusted": above.adjusted,
+            "p_contradicted": below.single,
+            "p_contradicted_adjusted": below.adjusted,
+            "statement": [one.statement for one in claims],
+            "source": [one.source for one in claims],
+            "rule": [one.rule for one in claims],
+            "note": [one.note if isinstance(one, Finding) else one for one in findings],
+        }
+    )
+    return frame[list(COLUMNS)]

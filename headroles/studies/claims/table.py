@@ -1,0 +1,115 @@
+"""ClaimTable: what became of each claim, with the effect beside the published figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from headroles.formats import to_records
+from headroles.results import Grid, Result, Shown, Warned
+
+SHOWN, CONTRADICTED, UNDECIDED, NOT_TESTABLE = VERDICTS = (
+    "shown",
+    "contradicted",
+    "undecided",
+    "not testable",
+)
+COLUMNS = (
+    "claim",
+    "verdict",
+    "effect",
+    "ci_low",
+    "ci_high",
+    "published",
+    "effect_is",
+    "n",
+    "unit",
+    "p_shown",
+    "p_shown_adjusted",
+    "p_contradicted",
+    "p_contradicted_adjusted",
+    "statement",
+    "source",
+    "rule",
+    "note",
+)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ClaimTable(Result):
+    """Claims of papers, tested on a model.
+
+    ``frame`` has the columns of ``COLUMNS``, a row for each claim. ``verdict`` is ``shown`` where
+    the corrected p-value of the claim is at most alpha, ``contradicted`` where that of its
+    opposite is, else ``undecided``, or ``not testable`` with the reason in ``note``. ``effect``
+    is measured as ``effect_is`` says, with an interval of level 1 - alpha, NaN where none is
+    known; ``n`` is the number of what is random in the test, of which ``unit`` has the name.
+    ``p_shown`` and ``p_contradicted`` are of single claims, ``..._adjusted`` corrected over the
+    claims, each direction by itself.
+    """
+
+    kind: ClassVar[str] = "claims"
+    stem: ClassVar[str] = "claims"
+    cure: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    allowed: ClassVar[Mapping[str, tuple[str, ...]]] = {"verdict": VERDICTS}
+    views: ClassVar[tuple[str, ...]] = ("long", "verdicts", "reasons")
+
+    def verdicts(self) -> pd.DataFrame:
+        """Claim, verdict, effect with interval and the published figure."""
+        names = ["claim", "verdict", "effect", "ci_low", "ci_high", "published", "effect_is"]
+        return self.frame[names]
+
+    def reasons(self) -> pd.DataFrame:
+        """The claims that could not be tested, and why."""
+        rows = self.frame[self.frame["verdict"] == NOT_TESTABLE]
+        return rows[["claim", "note"]].reset_index(drop=True)
+
+    def shown(self) -> Iterator[Shown]:
+        """The verdicts, with each effect beside the published figure."""
+        asked = self.provenance["claims"]
+        counts = self.frame["verdict"].value_counts()
+        said = ", ".join(f"{counts.get(one, 0)} {one}" for one in VERDICTS)
+        yield f"{len(self.frame)} claims on {asked['model']}: {said}"
+        yield f"tests: alpha {asked['alpha']:g}, {asked['correction']} over the claims\n"
+        tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
+        rows = tuple(
+            (str(row.claim), str(row.verdict), _number(row), _range(row), str(row.published))
+            for row in tested.itertuples()
+        )
+        names = ("claim", "verdict", "here", "interval", "published")
+        yield Grid(names, rows, left=frozenset(["verdict", "published"]))
+        reasons: dict[str, list[str]] = {}
+        for row in self.reasons().itertuples():
+            reasons.setdefault(str(row.note), []).append(str(row.claim))
+        for reason, claims in reasons.items():
+            yield f"not testable: {', '.join(claims)}: {reason}"
+        yield from map(Warned, asked["warnings"])
+
+    def details(self) -> Iterator[Shown]:
+        """What each claim says, what was measured, and how it was tested."""
+        for row in self.frame.itertuples():
+            yield f"{row.claim}: {row.statement} ({row.source})"
+            yield f"  here: {row.effect_is}. {row.rule}"
+            if row.verdict != NOT_TESTABLE:
+                yield (
+                    f"  p {row.p_shown:.2g} for the claim, {row.p_contradicted:.2g} against it "
+                    f"(corrected {row.p_shown_adjusted:.2g}, {row.p_contradicted_adjusted:.2g}); "
+                    f"{row.n} {row.unit}" + f"; {row.note}" * bool(row.note)
+                )
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {"claims": self.provenance["claims"], "rows": to_records(self.frame)}
+
+
+def _number(row: Any) -> str:
+    return "-" if np.isnan(row.effect) else f"{row.effect:.3f}"
+
+
+def _range(row: Any) -> str:
+    return "" if np.isnan(row.ci_low) else f"{row.ci_low:.3f} to {row.ci_high:.3f}"

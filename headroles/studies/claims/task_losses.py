@@ -1,0 +1,87 @@
+"""A task -> what its losses become when heads go, each set of heads run once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.models import Model
+from headroles.models.kept_heads import Head
+from headroles.studies.claims.claim import NotTestable
+from headroles.studies.claims.options import ClaimOptions
+from headroles.studies.removal.estimators import values_of
+from headroles.studies.removal.options import ABSOLUTE
+from headroles.studies.removal.orders import present_heads, sorted_by, without_each
+from headroles.tasks import TaskRun, open_run
+from headroles.tasks.options import CLASSIFICATION, TaskOptions
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass
+class TaskLosses:
+    """A model on a task. ``first`` (examples,) are the examples that choices are made on."""
+
+    run: TaskRun
+
+    @classmethod
+    def open(cls, model: Model, task: str | Path, options: ClaimOptions) -> TaskLosses:
+        """Raises NotTestable for a task whose examples are all of one class."""
+        run = open_run(model, task, options.part(TaskOptions))
+        if run.objective == CLASSIFICATION and len(np.unique(run.targets)) < 2:
+            raise NotTestable(f"all examples of {task} are of one class; take a task with two")
+        return cls(run)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Layers, and heads of each."""
+        return self.run.shape
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        """The heads that the model has."""
+        return present_heads(self.run)
+
+    @property
+    def first(self) -> NDArray[np.bool_]:
+        """(examples,): every other example."""
+        return np.asarray(np.arange(len(self.run.task)) % 2 == 0)
+
+    def rises(self, removed: Iterable[Iterable[Head]]) -> FloatArray:
+        """(examples, sets): by how much each loss rises without each set of heads."""
+        gates = without_each([[], *removed], self.shape)
+        losses = self.run.outcomes(gates).losses
+        return np.asarray(losses[:, 1:] - losses[:, :1], dtype=np.float64)
+
+    @cached_property
+    def one_by_one(self) -> FloatArray:
+        """(examples, heads there are): without each head."""
+        return self.rises([head] for head in self.heads)
+
+    @cached_property
+    def alone(self) -> dict[int, FloatArray]:
+        """By layer (examples, heads of it): with each head as the only one of its layer."""
+        of = {layer: [head for head in self.heads if head[0] == layer] for layer, _ in self.heads}
+        sets = [[one for one in own if one != head] for own in of.values() for head in own]
+        found = self.rises(sets)
+        ends = np.cumsum([len(own) for own in of.values()])[:-1]
+        return dict(zip(of, np.split(found, ends, axis=1), strict=True))
+
+    @cached_property
+    def importances(self) -> FloatArray:
+        """(examples, layers * heads): the absolute derivative of each loss by each gate."""
+        values: Any = values_of(self.run.derivatives(), ABSOLUTE)
+        gone = np.ones(self.shape, dtype=bool)
+        gone[tuple(zip(*self.heads, strict=True))] = False
+        return np.where(gone.ravel(), np.nan, values)
+
+    def least_important(self, share: float) -> list[Head]:
+        """A share of the heads, the least important by the first half of the examples."""
+        means = self.importances[self.first].mean(axis=0).reshape(self.shape)
+        return sorted_by(means, self.heads)[: round(share * len(self.heads))]
