@@ -6,7 +6,8 @@ python -m docs.studies.claims_over_encoders --models FOLDER --treebanks FOLDER -
 Scores and other measurements are kept in the folder --kept, one folder for each encoder and
 treebank, and so are tables that are done: a second run goes on from there. --treebanks is a folder
 of the UD_... folders; --models has a folder for each encoder. --examples shortens treebanks to
-their first so many sentences, but for those encoders that are measured on all (WHOLE).
+whole documents with about so many sentences, but for the first treebank of the encoders in --whole.
+--quick takes the first treebank of each language alone, as pairs.
 
 Written to --out, with a codebook in the README.md there:
 
@@ -71,8 +72,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--only", type=lambda text: text.split(","), default=None)
     parser.add_argument("--examples", type=int, default=300, help="sentences of each treebank")
+    parser.add_argument("--whole", type=lambda text: text.split(","), default=WHOLE)
+    parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
-    for run in runs(given.models, given.treebanks, given.kept, given.examples):
+    given.kept.mkdir(parents=True, exist_ok=True)
+    for run in runs(given):
         if given.only is None or run.encoder in given.only:
             print(run.name, "kept" if run.is_done else run.measure(), flush=True)
     write(given.kept, given.out)
@@ -108,9 +112,10 @@ class Run:
         if self.base is None:
             measured = Measured(str(self.model), self.corpus(), options, kept=place)
         else:
-            before = self.kept / self.name.replace(self.encoder, self.base.name, 1)
+            names = (self.base.name, self.model.name)
+            before, after = (self.kept / replace(self, encoder=name).name for name in names)
             models = str(self.base), self.corpus(), options, str(self.model)
-            measured = Measured(*models, kept=before, after_kept=place)
+            measured = Measured(*models, kept=before, after_kept=after)
         try:
             table = claims_of(measured).frame
         except HeadRolesError as error:
@@ -139,25 +144,30 @@ class Run:
         return make_corpus([sentence for document in chosen for sentence in document])
 
 
-def runs(models: Path, treebanks: Path, kept: Path, sentences: int) -> Iterator[Run]:
-    """Every encoder over the treebanks of its languages, pairs first; then fine-tuned ones."""
-    kept.mkdir(parents=True, exist_ok=True)
+def runs(given: argparse.Namespace) -> Iterator[Run]:
+    """Every encoder over the treebanks of its languages; fine-tuned ones beside what they were."""
     order = sorted(
-        (folder for folder in models.iterdir() if (folder / "config.json").exists()),
+        (folder for folder in given.models.iterdir() if (folder / "config.json").exists()),
         key=lambda folder: (folder.name not in WHOLE, folder.name),
     )
     for model in order:
+        before = AFTER.get(model.name)
         for language in LANGUAGES.get(model.name, ("English",)):
-            for place, name in enumerate(TREEBANKS[language]):
-                is_whole = model.name in WHOLE and place == 0
-                extent = None if is_whole else sentences
-                file = treebanks / f"{name}.conllu"
-                run = Run(model.name, model, file, "adjacent", kept, extent)
-                yield run
-                if place == 0 and not is_whole:
-                    yield replace(run, pairing="none")
-                if place == 0 and (before := AFTER.get(model.name)):
-                    yield replace(run, encoder=f"{before} to {model.name}", base=models / before)
+            files = [given.treebanks / f"{name}.conllu" for name in TREEBANKS[language]]
+            extent = None if model.name in given.whole else given.examples
+            first = Run(model.name, model, files[0], "adjacent", given.kept, extent)
+            if before is not None:
+                yield replace(
+                    first, encoder=f"{before} to {model.name}", base=given.models / before
+                )
+            if given.quick:
+                if before is None:
+                    yield first
+                continue
+            yield first
+            yield replace(first, pairing="none", sentences=given.examples)
+            for file in files[1:]:
+                yield replace(first, treebank=file, sentences=given.examples)
 
 
 STEPS = ("threshold", "uncorrected", "corrected", "clustered", "beyond_distance")

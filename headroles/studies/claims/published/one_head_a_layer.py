@@ -12,10 +12,9 @@ from headroles.studies.claims.measured import Measured
 def test(measured: Measured) -> Finding:
     """Does the best single head of each layer raise the loss by less than the margin?"""
     task, margin = measured.tasks[0], measured.options.loss_margin
+    shape = (1, task.shape[1])
     parts = [
-        some_head(
-            -rises, -margin, ~task.first, None, alpha=measured.alpha, shape=(1, task.shape[1])
-        )
+        some_head(-rises, -margin, ~task.first, None, alpha=measured.alpha, shape=shape)
         for rises in task.alone.values()
     ]
     found = all_of(parts, [f"layer {layer}" for layer in task.alone])

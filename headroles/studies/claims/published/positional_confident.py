@@ -29,9 +29,7 @@ def test(measured: Measured) -> Finding:
         )
         for head in heads
     ]
-    return all_of(
-        parts, [f"head {head // measured.shape[1]}-{head % measured.shape[1]}" for head in heads]
-    )
+    return all_of(parts, ["head {}-{}".format(*divmod(head, measured.shape[1])) for head in heads])
 
 
 CLAIM = Claim(
