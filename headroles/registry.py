@@ -160,3 +160,10 @@ declare(
     function="headroles.studies.collaboration.redundancy:report_redundancy",
     options="headroles.studies.collaboration.options:RedundancyOptions",
 )
+declare(
+    kind="claims",
+    result="headroles.studies.claims.table:ClaimTable",
+    function="headroles.studies.claims.study:test_claims",
+    options="headroles.studies.claims.options:ClaimOptions",
+    commands=("claims",),
+)

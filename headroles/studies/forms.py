@@ -395,3 +395,18 @@ class ExamplesForm(OfScores):
     """As examples say it."""
 
     examples_of: HeadForm
+
+
+class ClaimsAsked(msgspec.Struct):
+    """How claims were tested."""
+
+    model: str
+    alpha: float
+    correction: str
+    warnings: list[str] = []
+
+
+class ClaimsForm(msgspec.Struct):
+    """As a table of claims says it."""
+
+    claims: ClaimsAsked

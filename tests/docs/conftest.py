@@ -25,6 +25,14 @@ def negation(sentence):
         if lemma in ("not", "no", "never") and sentence.governors[place] >= 0:
             yield place, sentence.governors[place]
 """
+OWN_CLAIM = """
+import numpy as np
+from headroles.studies.claims import trend
+
+def local_early(measured):
+    shares = measured.answers.share_by_layer("local")
+    return trend(shares, -np.arange(len(shares)), alpha=measured.alpha)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +60,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in TASKS:
         (folder / name).write_text("sentence\tlabel\n" + "".join(rows * 2))
     (folder / "my_roles.py").write_text(OWN_ROLE)
+    (folder / "my_claims.py").write_text(OWN_CLAIM)
     (folder / "data").symlink_to(REPOSITORY / "data")
     result = hr.classify_heads(model, hr.read_conllu(folder / "treebank.conllu"), threshold=1.0)
     for name in SCORED:

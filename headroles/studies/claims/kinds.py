@@ -208,8 +208,7 @@ def some_head(
     first, second = values[~in_second], values[in_second]
     if not len(places) or np.isnan(first).all() or np.isnan(second).all():
         raise NotTestable("one half of the documents has no example of this; add documents")
-    with np.errstate(invalid="ignore"):
-        best = int(np.nanargmax(np.nanmean(first, axis=0)))
+    best = int(np.nanargmax(mean_of_known(first, 0)))
     units = None if clusters is None else clusters[in_second]
     found = mean_beyond(second[:, best], threshold, units, alpha=alpha, size=size)
     sizes = size_of(values) + abs(threshold) if size is None else size
@@ -260,6 +259,13 @@ def jackknifed(
     low, high = _interval(_hypotheses(pseudo, 0.0, None), alpha)
     shift = whole - pseudo.mean()
     return low + shift, high + shift, pseudo
+
+
+def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:
+    """Means without missing values, NaN where all are missing."""
+    numbers = np.asarray(values, dtype=np.float64)
+    n = (~np.isnan(numbers)).sum(axis=axis)
+    return np.where(n, np.nansum(numbers, axis=axis) / np.maximum(n, 1), np.nan)
 
 
 def _hypotheses(

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import pandas as pd
 
 from headroles.formats import to_records
-from headroles.results import Grid, Result, Shown, Warned
+from headroles.results import NUMBER, TEXT, Column, Grid, Result, Shown, Warned, one_of
+from headroles.studies.forms import ClaimsForm
 
 SHOWN, CONTRADICTED, UNDECIDED, NOT_TESTABLE = VERDICTS = (
     "shown",
@@ -18,6 +20,7 @@ SHOWN, CONTRADICTED, UNDECIDED, NOT_TESTABLE = VERDICTS = (
     "undecided",
     "not testable",
 )
+P_VALUES = ("p_shown", "p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted")
 COLUMNS = (
     "claim",
     "verdict",
@@ -28,10 +31,7 @@ COLUMNS = (
     "effect_is",
     "n",
     "unit",
-    "p_shown",
-    "p_shown_adjusted",
-    "p_contradicted",
-    "p_contradicted_adjusted",
+    *P_VALUES,
     "statement",
     "source",
     "rule",
@@ -55,8 +55,15 @@ class ClaimTable(Result):
     kind: ClassVar[str] = "claims"
     stem: ClassVar[str] = "claims"
     cure: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
+    form: ClassVar[type[msgspec.Struct]] = ClaimsForm
     columns: ClassVar[tuple[str, ...]] = COLUMNS
-    allowed: ClassVar[Mapping[str, tuple[str, ...]]] = {"verdict": VERDICTS}
+    own: ClassVar[Mapping[str, Column]] = {
+        "verdict": one_of(*VERDICTS),
+        **dict.fromkeys(("claim", "published", "effect_is", "unit"), Column(TEXT)),
+        **dict.fromkeys(("statement", "source", "rule"), Column(TEXT)),
+        "effect": Column(NUMBER, gaps=True),
+        **dict.fromkeys(P_VALUES, Column(NUMBER, 0, 1, gaps=True)),
+    }
     views: ClassVar[tuple[str, ...]] = ("long", "verdicts", "reasons")
 
     def verdicts(self) -> pd.DataFrame:

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from headroles.models import Model
 from headroles.models.kept_heads import Head
-from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.removal.estimators import values_of
 from headroles.studies.removal.options import ABSOLUTE
 from headroles.studies.removal.orders import present_heads, sorted_by, without_each
 from headroles.tasks import TaskRun, open_run
-from headroles.tasks.options import CLASSIFICATION, TaskOptions
+from headroles.tasks.options import TaskOptions
 
 FloatArray = NDArray[np.float64]
 
@@ -32,11 +31,8 @@ class TaskLosses:
 
     @classmethod
     def open(cls, model: Model, task: str | Path, options: ClaimOptions) -> TaskLosses:
-        """Raises NotTestable for a task whose examples are all of one class."""
-        run = open_run(model, task, options.part(TaskOptions))
-        if run.objective == CLASSIFICATION and len(np.unique(run.targets)) < 2:
-            raise NotTestable(f"all examples of {task} are of one class; take a task with two")
-        return cls(run)
+        """The model on the examples of a file; errors are those of `open_run`."""
+        return cls(open_run(model, task, options.part(TaskOptions)))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
-from headroles.studies.claims.kinds import mean_beyond
+from headroles.studies.claims.kinds import mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
 from headroles.studies.token_reading import LENGTH, OTHER, WITH_FREQUENCY
 
@@ -13,11 +11,8 @@ from headroles.studies.token_reading import LENGTH, OTHER, WITH_FREQUENCY
 def test(measured: Measured) -> Finding:
     """Do lengths ||f(x)|| of words fall with their frequency?"""
     values = measured.share_of_tokens(OTHER, f"{LENGTH}{WITH_FREQUENCY}")
-    with_any = ~np.isnan(values).all(axis=1)
-    means = np.nanmean(values[with_any], axis=1)
-    documents = measured.tokens[1]
-    units = None if documents is None else documents[with_any]
-    return reversed_finding(mean_beyond(means, 0.0, units, alpha=measured.alpha))
+    means = mean_of_known(values, 1)
+    return reversed_finding(mean_beyond(means, 0.0, measured.tokens[1], alpha=measured.alpha))
 
 
 CLAIM = Claim(

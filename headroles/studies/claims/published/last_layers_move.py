@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from headroles.scoring import HeadScores
 from headroles.studies.claims.claim import SECOND_MODEL, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import correlations, jackknifed, trend
+from headroles.studies.claims.kinds import correlations, jackknifed, mean_of_known, trend
 from headroles.studies.claims.measured import Measured
 from headroles.studies.heads import HeadColumns
 
@@ -17,9 +17,9 @@ def movements(before: HeadScores, after: HeadScores) -> NDArray[np.float64]:
     columns = HeadColumns.of(before)
     moved = np.abs(columns.values(after).astype(np.float64) - columns.values(before))
     shape = (len(moved), len(columns.roles), columns.n_layers, columns.n_heads)
-    by_role = np.nanmean(moved.reshape(shape), axis=3)
-    usual = np.nanmean(by_role, axis=(0, 2), keepdims=True)
-    return np.asarray(np.nanmean(by_role / np.where(usual > 0, usual, 1), axis=1))
+    by_role = mean_of_known(moved.reshape(shape), 3)
+    usual = mean_of_known(by_role, (0, 2))[None, :, None]
+    return mean_of_known(by_role / np.where(usual > 0, usual, 1), 1)
 
 
 def test(measured: Measured) -> Finding:
@@ -30,13 +30,13 @@ def test(measured: Measured) -> Finding:
     places = np.arange(moved.shape[1], dtype=np.float64)
 
     def statistic(chosen: NDArray[np.bool_]) -> float:
-        return float(correlations(np.nanmean(moved[chosen], axis=0)[None], places)[0])
+        return float(correlations(mean_of_known(moved[chosen], 0)[None], places)[0])
 
     whole = np.ones(len(moved), dtype=bool)
     without = [statistic(chosen) for chosen in measured.scored.groups()]
     low, high, _ = jackknifed(statistic(whole), without, measured.alpha)
     return trend(
-        np.nanmean(moved, axis=0),
+        mean_of_known(moved, 0),
         places,
         alpha=measured.alpha,
         seed=measured.options.seed,

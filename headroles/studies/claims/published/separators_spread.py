@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headroles.studies.claims.claim import SECOND_MODEL, Claim, Finding, reversed_finding
-from headroles.studies.claims.kinds import mean_beyond
+from headroles.studies.claims.kinds import mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
 
 ROLE = "delimiter:sep"
@@ -18,7 +18,7 @@ def test(measured: Measured) -> Finding:
     heads = measured.answers.has(ROLE).ravel()
     if not heads.any():
         heads[:] = True
-    values = change[:, heads].mean(axis=1)
+    values = mean_of_known(change[:, heads], 1)
     found = mean_beyond(values, 0.0, measured.scored.clusters, alpha=measured.alpha)
     return reversed_finding(found)
 

@@ -16,7 +16,7 @@ def test(measured: Measured) -> Finding:
         np.nan_to_num(measured.share_of_tokens(group, DIFFERENCE))
         for group in (CLASSIFIER, SEPARATORS, PUNCTUATION)
     ]
-    values = np.nanmean(np.sum(parts, axis=0), axis=1)
+    values = np.sum(parts, axis=0).mean(axis=1)
     found = mean_beyond(values, 0.0, measured.tokens[1], alpha=measured.alpha)
     return reversed_finding(found)
 
