@@ -148,6 +148,13 @@ declare(
     page="headroles.report.removal_pages:curves_page",
 )
 declare(
+    kind="claims",
+    result="headroles.studies.claims.table:ClaimTable",
+    function="headroles.studies.claims.study:test_claims",
+    options="headroles.studies.claims.options:ClaimOptions",
+    commands=("claims",),
+)
+declare(
     kind="collaboration",
     result="headroles.studies.collaboration.result:Collaboration",
     function="headroles.studies.collaboration.collaborate:collaborate_heads",
@@ -159,11 +166,4 @@ declare(
     result="headroles.studies.collaboration.redundancy_result:Redundancy",
     function="headroles.studies.collaboration.redundancy:report_redundancy",
     options="headroles.studies.collaboration.options:RedundancyOptions",
-)
-declare(
-    kind="claims",
-    result="headroles.studies.claims.table:ClaimTable",
-    function="headroles.studies.claims.study:test_claims",
-    options="headroles.studies.claims.options:ClaimOptions",
-    commands=("claims",),
 )

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import headroles as hr
 from headroles.cli import app
 from headroles.errors import UsageError
+from headroles.results.stored import load
 from headroles.studies.claims import CLAIMS, ClaimTable
-from headroles.studies.stored import load_table
 from tests.conftest import make_bert, make_tokenizer
 from tests.tasks.conftest import SENTENCES, make_task_model, save
 
@@ -52,7 +52,7 @@ def test_everything_that_can_be_tested_is(tmp_path: Path, sample: Path) -> None:
     assert verdicts(table)["last-layers-move"] != "not testable"
     assert verdicts(table)["separators-middle"] == "contradicted"
     table.save(tmp_path / "out")
-    assert load_table(tmp_path / "out") == table
+    assert load(tmp_path / "out") == table
     tested = table.frame[table.frame["verdict"] != "not testable"]
     assert (tested["p_shown_adjusted"] >= tested["p_shown"] - 1e-12).all()
     assert "claims on" in repr(table)
