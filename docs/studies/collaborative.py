@@ -39,13 +39,9 @@ from headroles.models import LoadedEncoder, ModelOptions, load_encoder, load_who
 from headroles.models.factorisation import PER_HEAD, SHARED, Moments, factorise, score_error
 from headroles.models.sites import Site, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads
+from headroles.passes.timing import LENGTHS, time_passes
 from headroles.studies.collaboration.fitting import moments_of
-from headroles.studies.collaboration.measures import (
-    LENGTHS,
-    count_parameters,
-    divergences,
-    time_passes,
-)
+from headroles.studies.collaboration.measures import count_parameters, divergences
 from headroles.studies.collaboration.options import SampleOptions
 from headroles.studies.collaboration.sample import SampleText, read_sample
 from headroles.studies.removal import PruneOptions

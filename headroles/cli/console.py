@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from headroles.results import Shown, Summary
 
 SECONDS_BETWEEN_LINES = 30.0
+_SAY_BEYOND = 60.0
+"""Seconds of work that are announced."""
 READING = "reading"
 _NO_MEMORY = (
     "memory ran out; use a device with more (--device cpu), a smaller model or less text, or close "
@@ -93,10 +96,18 @@ def _of_system(error: OSError) -> str:
 def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
     """A callback (done, total) that draws a bar; lines now and then where no terminal is.
 
-    A total of 0 says that the corpus is being read, and that nobody knows yet how long it is.
+    A total of 0 says that the corpus is being read, and that nobody knows yet how long it is. Work
+    that will take more than a minute says so in a line once the first part of it is done.
     """
+    forecast = _Forecast(what)
     if not err.is_terminal:
-        yield _Lines(what, unit)
+        lines = _Lines(what, unit)
+
+        def tell(done: int, total: int) -> None:
+            forecast(done, total)
+            lines(done, total)
+
+        yield tell
         return
     from rich.progress import (
         BarColumn,
@@ -118,12 +129,36 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
         task = progress.add_task(what, total=None, rate="")
 
         def report(done: int, total: int) -> None:
+            forecast(done, total)
             speed = progress.tasks[0].speed
             rate = f"{speed:.0f} {unit}/s" if speed else ""
             doing = what if total else READING
             progress.update(task, completed=done, total=total or None, rate=rate, description=doing)
 
         yield report
+
+
+class _Forecast:
+    """A callback (done, total): one line that says how long the work takes, from its first part.
+
+    The first batch has the longest examples, so the line gives an upper limit. A study may take
+    several rounds, each with a total of its own; each that takes more than a minute is announced.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._total, self._first, self._start = what, 0, 0, time.monotonic()
+        self._waits = True
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if total != self._total:
+            self._start, self._first, self._total, self._waits = now, done, total, True
+        if not self._waits or not total or done <= self._first:
+            return
+        self._waits = False
+        seconds = (now - self._start) / (done - self._first) * (total - self._first)
+        if seconds > _SAY_BEYOND:
+            note(f"{self._what}: takes at most about {ceil(seconds / 60)} minutes")
 
 
 class _Lines:

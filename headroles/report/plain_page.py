@@ -14,14 +14,12 @@ from headroles.results import Grid, Result, Shown
 def plain_page(
     result: Result,
     title: str = "",
-    answer: tuple[str, ...] = (),
     pictures: tuple[Picture, ...] = (),
     head_map: HeadMap | None = None,
 ) -> Page:
     """Make a page of a summary and its details, with a map and pictures between if given."""
-    sentences, tables = told(result.shown())
+    answer, tables = told(result.shown())
     texts, details = told(result.details())
-    texts = (*sentences, *texts) if answer else texts
     sections = []
     if pictures:
         sections.append(Section("All heads", head_map=head_map, pictures=pictures))
@@ -30,7 +28,7 @@ def plain_page(
         sections.append(Section("What to be careful about", cautions=cautions))
     return Page(
         title or result.kind,
-        answer or sentences,
+        answer,
         (*sections, how_to_report(result), made_how(result.provenance)),
     )
 

@@ -24,10 +24,6 @@ def replication_page(folder: Path) -> Page:
     heads = result.heads()
     everywhere = heads[heads["at_least"] == sets]
     counts = everywhere["role"].value_counts()
-    answer = (
-        f"{int((heads['at_least'] > 0).sum())} pairs of head and role were shown in at least one "
-        f"of {sets} {over}, {len(everywhere)} in all of them.",
-    )
     pictures = [
         Picture(
             (figure_of(draw_replication(result)),),
@@ -41,20 +37,14 @@ def replication_page(folder: Path) -> Page:
         )
         for role in map(str, counts.index[:_MOST_MAPS])
     ]
-    return plain_page(result, f"Which roles replicate over {over}?", answer, tuple(pictures))
+    return plain_page(result, f"Which roles replicate over {over}?", tuple(pictures))
 
 
 def layer_counts_page(folder: Path) -> Page:
     """The page of how many heads of each layer have roles in several models."""
     result = LayerCounts.load(folder)
     total = result.frame.groupby(["set", "role"])["with_role"].sum().groupby("role")
-    fewest, most = total.min(), total.max()
-    role = str(most.idxmax())
-    answer = (
-        f"The role that most heads have is {role}: {fewest[role]} to {most[role]} heads, by set."
-        if most[role]
-        else "No head was shown to have any role, in any of the sets.",
-    )
+    most = total.max()
     roles = [str(one) for one in most.nlargest(_MOST_MAPS).index]
     pictures = tuple(
         Picture(
@@ -64,25 +54,15 @@ def layer_counts_page(folder: Path) -> Page:
         )
         for one in roles
     )
-    return plain_page(result, "In which layers are heads with a role?", answer, pictures)
+    return plain_page(result, "In which layers are heads with a role?", pictures)
 
 
 def plan_page(folder: Path) -> Page:
     """The page of how many examples it takes."""
     result = PowerPlan.load(folder)
     needed = result.frame["corpus_examples"].dropna().sort_values().to_numpy()
-    answer = ["No head can be planned for with this pilot."]
-    if len(needed):
-        share = needed[int(np.ceil(0.9 * len(needed))) - 1]
-        told = (
-            f"{share:,.0f} examples" if np.isfinite(share) else "more examples than any corpus has"
-        )
-        answer = [
-            f"Nine tenths of all heads and roles take {told} to be decided, each with power "
-            f"{result.plan['power']:g}; the pilot had {result.plan['examples']}."
-        ]
     pictures: tuple[Picture, ...] = ()
     if np.isfinite(needed).any():
         caption = "Share of heads and roles that are decided, by the examples of the corpus."
         pictures = (Picture((figure_of(draw_plan(result)),), caption),)
-    return plain_page(result, "How many examples does it take?", tuple(answer), pictures)
+    return plain_page(result, "How many examples does it take?", pictures)

@@ -17,14 +17,16 @@ from headroles.inference.sample import Sample
 from headroles.inference.wilson import difference_interval, wilson_interval
 from headroles.options import takes
 from headroles.results import Grid, Result, Shown, Warned
-from headroles.roles import OFFSETS
+from headroles.roles import OFFSETS, in_words
 from headroles.scoring import HeadScores
 from headroles.studies.forms import BestForm
 from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.studies.offsets import dealt_by, rival_of, second_half
 from headroles.studies.stopped import warn_of_stopped
 from headroles.testing import UnitOptions
+from headroles.wording import head_name
 
+_SHOWN = 8
 COLUMNS = (
     "role",
     "half",
@@ -65,13 +67,33 @@ class BestHeads(Result):
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
     def shown(self) -> Iterator[Shown]:
-        """Each role's head and offset, and how much they hit."""
-        level = 1 - self.provenance["best"]["alpha"]
-        halved = dealt_by((self.provenance.get("corpus") or {}).get("documents", 0))
+        """Name the best head of each role, and say how far it beats the best fixed offset."""
+        frame = self.frame
+        documents = dealt_by((self.provenance.get("corpus") or {}).get("documents", 0))
         yield (
-            f"best head of each role, chosen on one half of the {halved}, reported on the other\n"
-            f"share of first choices, {level:.0%} intervals"
+            f"The best head of each role, chosen on one half of the {documents}: its share of "
+            "first choices on the\nother half, beside the best fixed offset (means of both halves)."
         )
+        order = frame.groupby("role", sort=False)["gain"].mean().sort_values(ascending=False)
+        rows = []
+        for role in order.index[:_SHOWN]:
+            own = frame[frame["role"] == role]
+            heads = dict.fromkeys(map(head_name, zip(own["layer"], own["head"], strict=True)))
+            hits, offset = own["mean"].mean(), own["offset_mean"].mean()
+            surely = "yes" if (own["gain_ci_low"] > 0).all() else "not shown"
+            rows.append(
+                (in_words(role), " or ".join(heads), f"{hits:.0%}", f"{offset:.0%}", surely)
+            )
+        columns = ("Role", "head", "hits", "best offset", "more than offset")
+        yield Grid(columns, tuple(rows), left=frozenset(["head", "more than offset"]))
+        if len(order) > _SHOWN:
+            yield f"{len(order) - _SHOWN} more roles: see --full."
+        yield from map(Warned, warn_of_stopped(self.provenance))
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate each role's head and offset by half, and how much they hit."""
+        level = 1 - self.provenance["best"]["alpha"]
+        yield f"Share of first choices on the half not chosen on, {level:.0%} intervals"
         rows = [
             (
                 str(row.role),
@@ -89,7 +111,6 @@ class BestHeads(Result):
         ]
         names = ("role", "half", "head", "hits", "interval", "offset", "its hits", "gain")
         yield Grid((*names, "interval of gain", "arcs"), tuple(rows))
-        yield from map(Warned, warn_of_stopped(self.provenance))
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""

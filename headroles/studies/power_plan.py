@@ -13,6 +13,7 @@ import pandas as pd
 
 from headroles.formats import to_records
 from headroles.results import Column, Grid, Result, Shown, one_of
+from headroles.roles import in_words
 from headroles.studies.forms import PlanForm
 from headroles.testing import NO, YES, describe_correction
 
@@ -34,6 +35,7 @@ COLUMNS = (
 )
 SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
 """The shares of a role's heads that a summary tells the examples for."""
+_SHOWN = 8
 _BEYOND_REACH = 1_000_000
 """Numbers of examples above this are not told to people."""
 
@@ -91,7 +93,31 @@ class PowerPlan(Result):
         }
 
     def shown(self) -> Iterator[Shown]:
-        """How many examples it takes to decide the heads of each role."""
+        """Say how many examples decide nine tenths of heads and roles, and which roles most."""
+        needed, asked = np.sort(self.frame["corpus_examples"].dropna().to_numpy()), self.plan
+        enough = f"{asked['power']:g} power each, level {asked['alpha']:g}"
+        if not len(needed):
+            yield "No head can be planned for with this pilot."
+        else:
+            share = needed[int(np.ceil(0.9 * len(needed))) - 1]
+            told = f"{share:,.0f} examples" if np.isfinite(share) else "more examples than any has"
+            yield (
+                f"Nine tenths of all heads and roles are decided by {told} ({enough}); the pilot "
+                f"had {asked['examples']}."
+            )
+        summary = self.summary()
+        order = summary["nine_tenths"].sort_values(ascending=False).index[:_SHOWN]
+        rows = tuple(
+            (in_words(str(role)), *(_whole(summary.loc[role, name]) for name in SHARES))
+            for role in order
+        )
+        yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
+        if len(summary) > _SHOWN:
+            yield f"{len(summary) - _SHOWN} roles take fewer: see --full."
+        yield "The means of the pilot are uncertain: take these numbers as lower bounds."
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate the examples that decide the heads of each role."""
         asked, summary = self.plan, self.summary()
         documents = f", {asked['n_clusters']} documents" * (asked["clustered_by"] != "none")
         yield (
@@ -107,8 +133,7 @@ class PowerPlan(Result):
         yield Grid(("role", *names), tuple(rows))
         yield (
             "share: of the examples that have a score for the role; above and below: heads to be "
-            "shown above or below the threshold; unplanned: heads that cannot be planned for\n"
-            "the pilot's means are uncertain: take these numbers as lower bounds"
+            "shown above or below the threshold; unplanned: heads that cannot be planned for."
         )
         if (summary["all"] > _BEYOND_REACH).any():
             yield (

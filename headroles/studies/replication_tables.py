@@ -11,11 +11,14 @@ import pandas as pd
 
 from headroles.formats import to_records
 from headroles.results import Axes, Grid, Result, Shown, Warned
-from headroles.roles import is_contrast
+from headroles.roles import in_words, is_contrast
 from headroles.studies.forms import ReplicationForm
+from headroles.studies.role_answers import told_roles
+from headroles.studies.role_summary import error_rate
 from headroles.testing import describe_correction
-from headroles.wording import listed
+from headroles.wording import listed, named_heads
 
+_SHOWN = 10
 COLUMNS = (
     *("layer", "head", "role", "sets", "shown_in"),
     *("at_least", "log_e", "p_adjusted", "replicated"),
@@ -113,33 +116,63 @@ class Replication(_Replicated):
         return counts.astype(int).rename_axis(columns=None).reset_index()
 
     def shown(self) -> Iterator[Shown]:
-        """Heads per role by the number of sets, and in each set by itself."""
+        """Say which heads have which roles in all sets, no role counted in two ways."""
+        asked, k, heads = self.asked, len(self.asked["names"]), self.heads()
+        yield (
+            f"{k} {asked['over']}: {listed(asked['names'], 6)}. Heads are named layer-head, from 0."
+            f"\nA role is a mean {asked['score']} score above {asked['threshold']:g}, shown by "
+            f"betting ({error_rate(asked)})."
+        )
+        others, arcs = told_roles(list(heads["role"].unique()))
+        everywhere = heads[heads["at_least"] == k]
+        somewhere = heads[heads["at_least"] > 0]
+        rows, n_layers = [], int(heads["layer"].max()) + 1
+        for role in (*others, *arcs):
+            own = everywhere[everywhere["role"] == role]
+            pairs = list(zip(own["layer"].tolist(), own["head"].tolist(), strict=True))
+            n_some = int((somewhere["role"] == role).sum())
+            if n_some:
+                rows.append(
+                    (in_words(role), str(n_some), str(len(pairs)), named_heads(pairs, n_layers))
+                )
+        rows.sort(key=lambda row: -int(row[2]))
+        columns = ("Role", "in one or more", f"in all {k}", "which")
+        yield Grid(columns, tuple(rows[:_SHOWN]), left=frozenset(["which"]))
+        if len(rows) > _SHOWN:
+            yield f"More roles: see --full ({len(rows) - _SHOWN})."
+        beyond = everywhere["role"].map(is_contrast).sum()
+        if arcs and heads["role"].map(is_contrast).any():
+            yield (
+                f"Roles of arcs shown to go beyond distance in all {k}: {beyond} pairs of head and "
+                "role. Other heads may only look at a fixed place."
+            )
+        elif arcs:
+            yield "Distance was not controlled. Score with --beyond-offset."
+        if not asked["independent"]:
+            yield (
+                "The sets share examples, or the seed of a random order (--shuffle-seed): evidence "
+                "is averaged over them, not multiplied."
+            )
+        yield from self._warned()
+
+    def details(self) -> Iterator[Shown]:
+        """Count heads per role by the number of sets, in each set, and per layer in all sets."""
         counts, sets = self.counts(), self.sets()
         k = len(self.asked["names"])
         yield (
-            f"heads per role that have it in at least 1 to {k} of the sets, and in each by itself\n"
             f"{self._title()}\n"
+            f"Heads per role that have it in at least 1 to {k} of the sets, and in each by itself:"
         )
         both = counts.rename(columns=str).join(sets)
         both.loc["all"] = both.sum()
         rows = tuple((str(role), *map(str, row)) for role, *row in both.itertuples())
         yield Grid(("role", *both.columns), rows, bold=str(k))
-        if not self.asked["independent"]:
-            yield (
-                "the sets share examples, or the seed of a random order (--shuffle-seed): evidence "
-                "is averaged over them, and not multiplied\n"
-            )
-        yield from self._warned()
-
-    def details(self) -> Iterator[Shown]:
-        """Heads per role and layer that have it in all sets."""
-        k = len(self.asked["names"])
         everywhere = self.layers().pivot_table(index="role", columns="layer", values=k, sort=False)
         rows = tuple(
             (str(role), *(str(n) if n else "." for n in row))
             for role, *row in everywhere.astype(int).itertuples()
         )
-        yield f"heads per layer that have the role in all {k} sets\n"
+        yield f"Heads per layer that have the role in all {k} sets"
         yield Grid(("role", *(f"layer {layer}" for layer in everywhere.columns)), rows)
 
     def facts(self) -> dict[str, Any]:
@@ -174,7 +207,15 @@ class LayerCounts(_Replicated):
         return summary
 
     def shown(self) -> Iterator[Shown]:
-        """For each role and layer the fewest and the most heads with the role."""
+        """Name the role that most heads have, and tabulate fewest and most heads by layer."""
+        total = self.frame.groupby(["set", "role"])["with_role"].sum().groupby("role")
+        fewest, most = total.min(), total.max()
+        role = str(most.idxmax())
+        yield (
+            f"Most heads have the role {in_words(role)}: {fewest[role]} to {most[role]} heads."
+            if most[role]
+            else "No head was shown to have any role, in any of the sets."
+        )
         summary = self.summary()
         summary["range"] = [
             f"{low}" if low == high else f"{low}-{high}"
@@ -183,7 +224,7 @@ class LayerCounts(_Replicated):
         ranges = summary.pivot_table(
             index="role", columns="layer", values="range", aggfunc="first", sort=False
         )
-        yield f"heads per layer, fewest and most among the sets\n{self._title()}\n"
+        yield f"{self._title()}\nHeads per layer, fewest and most among the sets:"
         rows = tuple((str(role), *map(str, row)) for role, *row in ranges.itertuples())
         yield Grid(("role", *map(str, ranges.columns)), rows)
         yield from self._warned()

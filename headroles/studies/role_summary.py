@@ -114,10 +114,11 @@ def about_level(tests: Mapping[str, Any], score_name: str, has_rivals: bool) -> 
     else:
         unit = "times uniform attention" if score.name == BIAS.name else f"in {score.name} score"
         over = f"a mean above {limit} {unit}"
-    return f"A role is shown by {over} ({_error_rate(tests)})."
+    return f"A role is shown by {over} ({error_rate(tests)})."
 
 
-def _error_rate(tests: Mapping[str, Any]) -> str:
+def error_rate(tests: Mapping[str, Any]) -> str:
+    """Say how often answers may be wrong."""
     level = f"{tests['alpha']:.2g}"
     if tests["correction"] == "none":
         return f"each test at {level}, uncorrected"

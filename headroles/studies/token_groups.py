@@ -21,7 +21,7 @@ from headroles.passes import shown_in_notebooks
 from headroles.provenance import new_provenance
 from headroles.results import TEXT, Axes, Column, Grid, Result, Shown, Warned
 from headroles.roles.frequencies import count_words
-from headroles.scoring import warnings_of_run
+from headroles.scoring import model_name, warnings_of_run
 from headroles.studies.estimates import ESTIMATES, estimates_of
 from headroles.studies.forms import TokensForm
 from headroles.studies.heads import clusters_in, refuse_one_document
@@ -109,36 +109,49 @@ class TokenGroups(Result):
         return table.reset_index()
 
     def shown(self) -> Iterator[Shown]:
-        """Shares of all layers together, and by layer; correlations with frequency."""
+        """Say which tokens get more than their share of weights and norms."""
         asked = self.provenance["token_groups"]
         documents = f" in {asked['n_clusters']} documents" * (asked["clustered_by"] != "none")
         yield (
-            "shares of rows that go to tokens of each kind, means over layers, heads and "
-            f"{self.provenance['examples']} examples{documents}, {1 - asked['alpha']:.0%} intervals"
+            f"{model_name(self.provenance)}: where attention goes, mean over layers, heads and "
+            f"{self.provenance['examples']} examples{documents}."
         )
+        yield from _beyond_share(self.summary().loc[self.found])
         yield self._shares()
-        yield "by layer: shares of weights and of norms, and mean length ||f(x)||"
+        for group in (one for one in GROUPS if one not in self.found):
+            yield Warned(f"No example has tokens of the group {group}.")
+        yield from map(Warned, warnings_of_run(self.provenance))
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate shares with intervals, shares by layer, and correlations with frequency."""
+        asked = self.provenance["token_groups"]
+        yield f"Shares with intervals of {1 - asked['alpha']:.0%}"
+        yield self._shares(with_intervals=True)
+        yield "By layer: shares of weights and of norms, and mean length ||f(x)||"
         yield self._by_layer(
             [(group, name) for group in GROUPS for name in (WEIGHTS, NORMS, LENGTH)]
         )
         yield (
-            "rank correlations with word frequency over the words of an example, without "
+            "Rank correlations with word frequency over the words of an example, without "
             "punctuation: below 0 where frequent words get less"
         )
         yield self._by_layer([(OTHER, f"{name}{WITH_FREQUENCY}") for name in PER_TOKEN])
-        for group in (one for one in GROUPS if one not in self.found):
-            yield Warned(f"no example has tokens of the group {group}")
-        yield from map(Warned, warnings_of_run(self.provenance))
 
-    def _shares(self) -> Grid:
+    def _shares(self, with_intervals: bool = False) -> Grid:
         names = (WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS)
         rows = []
         for group in GROUPS:
             found = [self._rows[ALL_LAYERS, group, name] for name in (*names, TOKENS, LENGTH)]
             *shares, tokens, length = found
-            cells = [cell for one in shares for cell in (_short(one.mean), _range(one))]
+            ranges = [[_range(one)] if with_intervals else [] for one in shares]
+            cells = [
+                cell
+                for one, limits in zip(shares, ranges, strict=True)
+                for cell in (_short(one.mean), *limits)
+            ]
             rows.append((group, _short(tokens.mean), *cells, _short(length.mean)))
-        titles = [title for name in names for title in (name.replace("_", " "), "interval")]
+        interval = ["interval"] if with_intervals else []
+        titles = [title for name in names for title in (name.replace("_", " "), *interval)]
         return Grid(("group", "tokens", *titles, "||f||"), tuple(rows))
 
     def _by_layer(self, chosen: list[tuple[str, str]]) -> Grid:
@@ -162,6 +175,25 @@ class TokenGroups(Result):
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
         return {"token_groups": self.provenance["token_groups"], "rows": to_records(self.frame)}
+
+
+def _beyond_share(table: pd.DataFrame) -> Iterator[str]:
+    """Name the groups of ``table`` that get most beyond their share of the tokens."""
+    times = table[["weights", "norms"]].div(table["tokens"], axis=0)
+    most, largest = str(times["weights"].idxmax()), str(table["weights"].idxmax())
+    beside = (
+        f"; the largest part, {table['weights'][largest]:.0%}, goes to the {largest} tokens, "
+        f"{times['weights'][largest]:.1f} times theirs"
+    )
+    yield (
+        f"Beyond their share of the tokens, the {most} tokens get most of the attention weights: "
+        f"{table['weights'][most]:.0%} of a row on average, {times['weights'][most]:.1f} times "
+        f"that share{beside if largest != most else ''}."
+    )
+    yield (
+        f"By norms, which count what heads hand on, the {most} tokens get "
+        f"{table['norms'][most]:.0%}, {times['norms'][most]:.1f} times their share."
+    )
 
 
 @takes(TokenOptions)

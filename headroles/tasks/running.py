@@ -62,6 +62,11 @@ class TaskRun:
         return TaskRun(self.encoder, task, options)
 
     @property
+    def named(self) -> str:
+        """The number of examples and their file, for people."""
+        return f"{len(self.task)} examples of {Path(self.task.file).name}"
+
+    @property
     def sites(self) -> HeadSites:
         """The heads that the model has by now."""
         return HeadSites.of(self.encoder.model)

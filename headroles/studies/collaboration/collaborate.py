@@ -15,14 +15,10 @@ from headroles.models import Model, load_encoder, load_whole, open_reader
 from headroles.models.sites import find_sites, install
 from headroles.options import takes
 from headroles.passes import shown_in_notebooks
+from headroles.passes.timing import LENGTHS, time_passes
 from headroles.provenance import new_provenance
 from headroles.studies.collaboration.fitting import Fit, check_goal, check_rank, fit_sites
-from headroles.studies.collaboration.measures import (
-    LENGTHS,
-    count_parameters,
-    divergences,
-    time_passes,
-)
+from headroles.studies.collaboration.measures import count_parameters, divergences
 from headroles.studies.collaboration.options import SHARED, CollaborateOptions
 from headroles.studies.collaboration.result import COLUMNS, Collaboration, CollaborativeModel
 from headroles.studies.collaboration.sample import read_sample

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,14 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.models import encoder_of, open_reader
-from headroles.passes import Budget, ExampleBatch, OnProgress, Passes
+from headroles.passes import ExampleBatch, OnProgress, Passes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-LENGTHS = (32, 128, 512)
-_TOKENS = 512
-_REPEATS = 3
 
 
 def divergences(
@@ -76,57 +70,3 @@ def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int
     if not sharing:
         return projections + tokens**2 * rank
     return projections + sharing * rank * (tokens + tokens**2)
-
-
-@dataclass(frozen=True)
-class _MadeUp:
-    """Sequences of tokens at random."""
-
-    rows: list[int]
-    inputs: dict[str, Tensor]
-
-
-def time_passes(
-    before: PreTrainedModel, after: PreTrainedModel, longest: int
-) -> list[dict[str, Any]]:
-    """Seconds that both encoders take for sequences of each of ``LENGTHS`` that they can have.
-
-    The best of some passes, in turns, over 512 tokens in all: of the processor, which other
-    programs disturb less than the clock; on other devices of the clock.
-    """
-    rows = []
-    for tokens in (length for length in LENGTHS if length <= longest):
-        passes = _made_up(before, tokens)
-        seconds = np.full((_REPEATS, 2), np.inf)
-        for repeat in range(_REPEATS):
-            for place, model in enumerate((before, after)):
-                seconds[repeat, place] = _seconds(model, passes)
-        first, second = seconds.min(axis=0).tolist()
-        rows.append({"tokens": tokens, "seconds_before": first, "seconds_after": second})
-    return rows
-
-
-def _made_up(model: PreTrainedModel, tokens: int) -> Passes[_MadeUp]:
-    shape = (max(1, _TOKENS // tokens), tokens)
-    generator = torch.Generator().manual_seed(0)
-    first = min(8, model.config.vocab_size - 1)
-    ids = torch.randint(first, model.config.vocab_size, shape, generator=generator)
-    ids = ids.to(model.device)
-
-    def make(rows: list[int]) -> _MadeUp:
-        return _MadeUp(rows, {"input_ids": ids[rows], "attention_mask": torch.ones_like(ids[rows])})
-
-    budget = Budget(_TOKENS * _TOKENS)  # all in one batch, whatever its length
-    return Passes([tokens] * shape[0], make, lambda _: "a sequence", budget)
-
-
-def _seconds(model: PreTrainedModel, passes: Passes[_MadeUp]) -> float:
-    clock = time.process_time if model.device.type == "cpu" else time.perf_counter
-    batches = passes.batches()
-    start = clock()
-    with torch.inference_mode():
-        for _ in passes.run(batches, lambda batch: encoder_of(model)(**batch.inputs)):
-            pass
-        if model.device.type == "cuda":
-            torch.cuda.synchronize()
-    return clock() - start

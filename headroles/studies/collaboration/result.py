@@ -79,14 +79,22 @@ class Collaboration(Result):
         return task
 
     def shown(self) -> Iterator[Shown]:
-        """The layers, the cost, and what it means."""
-        yield self._title()
-        yield self._layers()
+        """Say how much smaller and faster the model is, and what it loses."""
+        yield self._verdict()
+        yield (
+            "Attention diverges from the original's by "
+            f"{self.frame['divergence_held_out'].mean():.4f} nats on text held out (mean over "
+            "layers)."
+        )
         yield self._cost()
         if self.task:
             yield from self._on_task(self.task)
-        yield self._verdict()
         yield from map(Warned, self._found())
+
+    def details(self) -> Iterator[Shown]:
+        """Say how was fitted, and tabulate the layers."""
+        yield self._title()
+        yield self._layers()
 
     def _title(self) -> str:
         corpus, options = self.provenance["corpus"], self.provenance["options"]
@@ -129,23 +137,23 @@ class Collaboration(Result):
         ]
         yield Grid((f"{task['examples']} examples of {task['file']}", *names), tuple(rows))
         yield (
-            f"the loss changes by {task['loss_change']:+.4f} ({task['ci_low']:+.4f} to "
-            f"{task['ci_high']:+.4f}, p = {task['p_value']:.2g})\n"
+            f"The loss changes by {task['loss_change']:+.4f} nats ({task['ci_low']:+.4f} to "
+            f"{task['ci_high']:+.4f}, p = {task['p_value']:.2g})."
         )
 
     def _verdict(self) -> str:
         own, before = (int(self.frame[name].sum()) for name in ("parameters", "parameters_before"))
         whole, all_before = (self.whole[f"parameters_{when}"] for when in ("after", "before"))
         text = (
-            f"queries and keys have {own / before:.0%} of the original's parameters, "
-            f"the encoder {whole / all_before:.1%}"
+            f"Queries and keys have {own / before:.0%} of the original's parameters, "
+            f"the encoder {whole / all_before:.1%}."
         )
         slower = [row["tokens"] for row in self.whole["passes"] if row["multiplications"] > 1]
         if slower:
             text += (
-                f"; from {slower[0]} tokens on attention takes more multiplications than before, "
-                "as every head uses all shared dimensions: fewer parameters, not more speed. "
-                "For speed prune heads, or take --method per-head"
+                f"\nFrom {slower[0]} tokens on attention takes more multiplications than before, "
+                "as every head uses all shared dimensions. For speed prune heads, or pass "
+                "--method per-head."
             )
         return text
 
@@ -153,13 +161,13 @@ class Collaboration(Result):
         width = int(self.frame["parameters_before"].max() / self.frame["full_rank"].max() / 2) - 1
         if self.whole["tokens"] < _FEW_TOKENS * width:
             yield (
-                f"the sample has {self.whole['tokens']} tokens for inputs of {width} dimensions; "
-                "factors fit other text better with more of it (--sample)"
+                f"The sample has {self.whole['tokens']} tokens for inputs of {width} dimensions. "
+                "With more of it (--sample) factors fit other text better."
             )
         if late := [str(layer) for layer in self.frame.loc[~self.frame["converged"], "layer"]]:
             yield (
-                f"the factors of layers {', '.join(late)} were still getting better when the "
-                "rounds ran out"
+                f"The factors of layers {', '.join(late)} were still improving when the rounds "
+                "ran out. Pass more --rounds."
             )
 
     def facts(self) -> dict[str, Any]:

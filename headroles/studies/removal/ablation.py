@@ -19,6 +19,7 @@ from headroles.studies.forms import AblationsForm
 from headroles.studies.removal.ablation_options import AblateOptions
 from headroles.studies.removal.ablation_table import ANSWERS, COLUMNS, make_table
 from headroles.studies.removal.examples import OutcomesResult
+from headroles.studies.removal.measures import describe_task
 from headroles.studies.removal.orders import without_each
 from headroles.studies.removal.removals import removals_of
 from headroles.studies.removal.resuming import keep_parts
@@ -26,6 +27,14 @@ from headroles.tasks import Outcomes, open_run
 from headroles.tasks.outcomes import FloatArray
 
 _SHOWN = 8
+_SETS = {
+    "single": "one head",
+    "others": "all heads of a layer but one",
+    "layers": "a whole layer",
+    "thirds": "a third of the layers",
+    "roles": "all heads with a role",
+}
+"""Sets of removals in words."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -76,19 +85,27 @@ class Ablations(OutcomesResult):
         return found
 
     def shown(self) -> Iterator[Shown]:
-        """How many removals changed the loss, the largest changes, what to be careful about."""
-        asked, task = self.ablated, self.provenance["task"]
-        whole = asked["measured"]
-        yield (
-            f"{task['examples']} examples of {self.provenance['corpus']['file']}; whole model: "
-            f"loss {whole['loss']:.4f}"
-            + "".join(f", {name} {whole[name]:.3f}" for name in task["metrics"])
-            + f"\nheads replaced by {asked['ablation']}; alpha {asked['alpha']:g}, "
-            f"{asked['correction']}, margin {asked['margin']:g}\n"
-        )
-        yield self._counts()
+        """Say how many removals changed the loss, and tabulate the largest changes."""
+        asked = self.ablated
+        yield describe_task(self.provenance, asked["measured"])
+        for kind, part in self.frame.groupby("set", sort=False):
+            counts = [f"{answer} in {int((part['answer'] == answer).sum())}" for answer in ANSWERS]
+            yield (
+                f"Without {_SETS[str(kind)]} ({len(part)} removals): the loss is "
+                f"{', '.join(counts)};\nshown to change by less than {asked['margin']:g} nats in "
+                f"{int(part['equivalent'].sum())}."
+            )
         yield self._largest()
         yield from map(Warned, asked["warnings"])
+
+    def details(self) -> Iterator[Shown]:
+        """Say how was removed and tested, and count answers, also about accuracy."""
+        asked = self.ablated
+        yield (
+            f"Heads replaced by {asked['ablation']}; alpha {asked['alpha']:g}, "
+            f"{asked['correction']}, margin {asked['margin']:g}."
+        )
+        yield self._counts()
 
     def _counts(self) -> Grid:
         rows = []
@@ -105,14 +122,19 @@ class Ablations(OutcomesResult):
 
     def _largest(self) -> Grid:
         rows = []
-        for row in self.frame.nlargest(_SHOWN, "loss_change").itertuples():
-            interval = f"{row.ci_low:+.4f} to {row.ci_high:+.4f}"
-            numbers = (f"{row.loss_change:+.4f}", interval, f"{row.p_adjusted:.2g}")
-            rows.append(
-                (f"{row.removed}", *numbers, f"{row.accuracy_change:+.3f}", str(row.answer))
-            )
-        names = ("loss", "interval", "p adjusted", "accuracy", "answer")
-        return Grid(("largest losses without", *names), tuple(rows))
+        has_accuracy = self.frame["accuracy_change"].notna().any()
+        for row in self.frame.nlargest(_SHOWN, "loss_change").to_dict("records"):
+            numbers = [
+                f"{row['loss_change']:+.4f}",
+                f"{row['ci_low']:+.4f} to {row['ci_high']:+.4f}",
+                f"{row['p_adjusted']:.2g}",
+                *([f"{row['accuracy_change']:+.3f}"] if has_accuracy else []),
+            ]
+            rows.append((str(row["removed"]), *numbers, str(row["answer"])))
+        interval = f"{1 - self.ablated['alpha']:.0%} interval"
+        accuracy = ["accuracy"] if has_accuracy else []
+        names = ("change of loss", interval, "p adjusted", *accuracy, "answer")
+        return Grid(("Largest losses without", *names), tuple(rows))
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""

@@ -20,6 +20,8 @@ from headroles.models import Model
 from headroles.models.kept_heads import Head
 from headroles.options import takes
 from headroles.results import Column, Grid, Result, Shown, Warned, one_of
+from headroles.roles import in_words
+from headroles.scoring import model_name
 from headroles.studies.forms import RoleImportanceForm
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.estimators import values_of
@@ -37,6 +39,7 @@ from headroles.testing import RANK, UNDECIDED, Hypotheses, find_p_values
 from headroles.wording import listed
 
 FloatArray = NDArray[np.float64]
+_SHOWN = 8
 COLUMNS = (
     "role",
     "heads",
@@ -86,13 +89,45 @@ class RoleImportance(Result):
     own: ClassVar[Mapping[str, Column]] = {"answer": one_of(MORE, LESS, UNDECIDED)}
 
     def shown(self) -> Iterator[Shown]:
-        """The differences of all roles with their p-values."""
-        asked, task = self.provenance["compared"], self.provenance["task"]
+        """Say heads of which roles matter more or less than random heads of the same layers."""
+        asked, frame, task = self.provenance["compared"], self.frame, self.provenance["task"]
         yield (
-            f"heads with a role less others of their layers, {task['examples']} examples of "
-            f"{self.provenance['corpus']['file']}\n"
-            f"importance: {asked['estimator']}; {asked['correction']} over roles; draws: random "
-            "sets of as many heads of each layer\n"
+            f"{model_name(self.provenance)} on {task['examples']} examples of "
+            f"{Path(self.provenance['corpus']['file']).name}: loss without all heads with a role, "
+            "against random sets\nof as many heads of each layer "
+            f"({asked['correction']} at {asked['alpha']:g} over {len(frame)} roles)."
+        )
+        for answer in (MORE, LESS):
+            named = [in_words(role) for role in frame["role"][frame["answer"] == answer]]
+            yield f"Matter {answer} than random heads: {listed(named, 6) or 'no role shown'}."
+        order = frame["removed_difference"].abs().sort_values(ascending=False).index
+        rows = tuple(
+            (
+                in_words(row["role"]),
+                str(row["heads"]),
+                f"{row['removed_loss']:.3f}",
+                f"{row['drawn_loss']:.3f}",
+                f"{row['removed_difference']:+.3f}",
+                f"{row['p_removed_adjusted']:.2g}",
+            )
+            for row in frame.loc[order[:_SHOWN]].to_dict("records")
+        )
+        columns = ("Loss without all heads with", "heads", "loss", "of random", "difference", "p")
+        yield Grid(columns, rows)
+        alike = frame[frame["overlap"] > 1 / 2]["role"].tolist()
+        if alike:
+            yield Warned(
+                f"More than half of the heads of {len(alike)} roles have another role too: which "
+                "of both matters cannot be told. The column shared_with names it."
+            )
+        yield from map(Warned, asked["warnings"])
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate the differences of all roles, by three measures, with their p-values."""
+        asked = self.provenance["compared"]
+        yield (
+            f"Heads with a role less others of their layers (importance: {asked['estimator']}; "
+            "draws: random sets)"
         )
         rows = [
             (
@@ -119,13 +154,6 @@ class RoleImportance(Result):
             "p  ",
         )
         yield Grid(("role", "heads", *names, "shares heads with"), tuple(rows))
-        alike = self.frame[self.frame["overlap"] > 1 / 2]["role"].tolist()
-        if alike:
-            yield Warned(
-                f"more than half of the heads of {len(alike)} roles have another role too "
-                "(column shared_with): which of both matters cannot be told"
-            )
-        yield from map(Warned, asked["warnings"])
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""

@@ -24,7 +24,7 @@ from headroles.wording import listed
 
 MOST_ROWS = 24
 """Removals of which a matrix for people tells, those that change most."""
-_THIRDS = "thirds"
+_THIRDS, _SHOWN = "thirds", 8
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -111,28 +111,47 @@ class TaskDrops(Result):
         return rows[self.tasks].corr("spearman").rename_axis("task")
 
     def shown(self) -> Iterator[Shown]:
-        """The matrices of relative drops, by a metric (Matthews' if it can be) and by the loss."""
+        """Say in how many tasks removals matter, and tabulate the largest losses."""
+        rows = self.frame[self.frame["measure"] == LOSS]
+        worse, more = (rows["answer"] == WORSE).sum(), (rows["deviates"] == MORE).sum()
+        yield (
+            f"{rows['removed'].nunique()} removals in {len(self.tasks)} tasks "
+            f"({listed(self.tasks, 6)}): {worse} of {len(rows)} make the loss worse,\n"
+            f"{more} matter more for their task than for the others."
+        )
+        for one in rows.nlargest(1, "relative_drop").to_dict("records"):
+            yield (
+                f"Largest: without {one['removed']} the loss of {one['task']} changes by "
+                f"{one['relative_drop']:+.1%}."
+            )
+        yield self._grid(self.measure, _SHOWN)
+        yield "* differs from 0; > more, < less than in the other tasks."
+        yield from map(Warned, self.compared["warnings"])
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate relative drops by a metric (Matthews' if it can be) and by the loss."""
         asked = self.compared
-        yield "what is lost without heads, as a share of what the whole model reaches\n" + "".join(
-            f"  {one['name']}: {one['examples']} examples of {one['file']}, "
-            + ", ".join(f"{name} {value:.3f}" for name, value in one["whole"].items())
-            + "\n"
-            for one in asked["tasks"]
+        yield (
+            "What is lost without heads, as a share of what the whole model reaches.\n"
+            + "\n".join(
+                f"{one['name']}: {one['examples']} examples of {one['file']}, "
+                + ", ".join(f"{name} {value:.3f}" for name, value in one["whole"].items())
+                for one in asked["tasks"]
+            )
         )
         for measure in dict.fromkeys((self.measure, LOSS)):
             yield self._grid(measure)
         yield (
-            f"intervals of {1 - asked['alpha']:.0%} over examples; * differs from 0, > more and "
-            f"< less than in the other tasks, each task's mean taken off ({asked['correction']})"
+            f"Intervals of {1 - asked['alpha']:.0%} over examples; > and < compare with the mean "
+            f"of each task taken off ({asked['correction']})."
         )
         for kind in dict.fromkeys(self.frame["set"]):
             if line := self._agreement(str(kind)):
                 yield line
-        yield from map(Warned, asked["warnings"])
 
-    def _grid(self, measure: str) -> Grid:
+    def _grid(self, measure: str, most: int = MOST_ROWS) -> Grid:
         rows = self.frame[self.frame["measure"] == measure]
-        order, removals = self.largest(measure), rows["removed"].nunique()
+        order, removals = self.largest(measure, most), rows["removed"].nunique()
         title = f"{measure} lost without"
         if len(order) < removals:
             title += f" (the {len(order)} largest of {removals})"

@@ -21,14 +21,17 @@ from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.curve_points import find_points
 from headroles.studies.removal.curve_table import COLUMNS, NOT_COMPARED, make_table
 from headroles.studies.removal.examples import OutcomesResult
-from headroles.studies.removal.measures import BETTER, LOSS, WORSE, measured
+from headroles.studies.removal.measures import BETTER, LOSS, WORSE, describe_task, measured
 from headroles.studies.removal.options import BY_TASK, refuse_idle
 from headroles.studies.removal.orders import without_each
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import TaskRun, open_run, read_task
 from headroles.tasks.options import MASKED_LM
 from headroles.testing import UNDECIDED
+from headroles.wording import listed
 
+_SHOWN, _FEW_SHARES = 8, 4
+"""Orders and shares that the summary tabulates."""
 _FEWEST = 2
 """Examples that an order can be found with."""
 
@@ -102,14 +105,26 @@ class PruningCurves(OutcomesResult):
         return widened(own, ("order",), "share", _unique(own), value)
 
     def shown(self) -> Iterator[Shown]:
-        """The curves, and the differences from the order that they are compared with."""
-        asked, task = self.curves, self.provenance["task"]
-        whole = "".join(f", {name} {asked['whole'][name]:.3f}" for name in task["metrics"])
-        yield (
-            f"{len(asked['orders'])} orders of removing heads, measured on {task['examples']} "
-            f"examples of {self.provenance['corpus']['file']}\n"
-            f"whole model: loss {asked['whole'][LOSS]:.4f}{whole}\n"
-        )
+        """Say which order of removing heads loses least, and tabulate the curves."""
+        asked = self.curves
+        yield describe_task(self.provenance, asked["whole"])
+        rows, shares, against = self.overall(LOSS), asked["shares"], asked["against"]
+        where = f"With {shares[0]:.0%}" if len(shares) == 1 else "On average over the shares"
+        for one in rows.nsmallest(1, "value").to_dict("records"):
+            least = "least" if len(rows) > 1 else "that"
+            yield (
+                f"{where} of the heads removed, the loss is {least} of the order {one['order']}: "
+                f"{one['value']:.3g} ({one['ci_low']:.3g} to {one['ci_high']:.3g})."
+            )
+        for told in (BETTER, WORSE) if len(rows) > 1 else ():
+            named = listed([str(row.order) for row in rows.itertuples() if row.answer == told], 6)
+            yield f"Shown to be {told} than {against}: {named or 'no order'}."
+        yield self._grid(self.measure, f"{self.measure} without", _value, most=_SHOWN)
+        yield from map(Warned, asked["warnings"])
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate the curves, and the differences from the order compared with."""
+        asked = self.curves
         yield self._grid(self.measure, f"{self.measure} without", _value)
         if len(asked["orders"]) > 1:
             title = f"loss, less {asked['against']} (p)"
@@ -119,19 +134,27 @@ class PruningCurves(OutcomesResult):
         phrases = f" and of {found['examples']} examples of {found['file']}" if found else ""
         draws = f" and other draws ({asked['draws']}, of heads at random{phrases})"
         yield (
-            f"intervals of {1 - asked['alpha']:.0%} and p-values over other examples"
-            f"{draws * (asked['draws'] > 1)}; {asked['correction']} over orders and shares{means}"
+            f"Intervals of {1 - asked['alpha']:.0%} and p-values over other examples"
+            f"{draws * (asked['draws'] > 1)}; {asked['correction']} over orders and shares{means}."
         )
-        yield from map(Warned, asked["warnings"])
 
-    def _grid(self, measure: str, title: str, cell: Any, left_out: str = "") -> Grid:
+    def _grid(
+        self, measure: str, title: str, cell: Any, left_out: str = "", most: int | None = None
+    ) -> Grid:
+        """Tabulate the orders by share; of more than ``most`` the ends of the shares and orders."""
         rows = self.frame[(self.frame["measure"] == measure) & (self.frame["order"] != left_out)]
         shares = [f"{share:.0%}" if np.isfinite(share) else "all" for share in _unique(rows)]
         cells = tuple(
             (str(order), *(cell(one) for one in own.itertuples()))
             for order, own in rows.groupby("order", sort=False)
         )
-        return Grid((title, *shares), cells)
+        if most is None or (len(cells) <= most and len(shares) <= _FEW_SHARES):
+            return Grid((title, *shares), cells)
+        places = [*range(1, min(len(shares), _FEW_SHARES - 1) + 1), len(shares)]
+        columns = [shares[place - 1] for place in places]
+        return Grid(
+            (title, *columns), tuple((row[0], *(row[k] for k in places)) for row in cells[:most])
+        )
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""

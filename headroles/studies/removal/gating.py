@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,7 +57,22 @@ class Gated(Summary):
         return dict(sorted(Counter(head for run in self.runs for head in run.kept).items()))
 
     def shown(self) -> list[Shown]:
-        """What became of the model, and how much the seeds agree."""
+        """Say what the model reaches and takes, and how far seeds agree on the heads to keep."""
+        parts = self.pruned.shown()
+        if len(self.runs) == 1:
+            return [*parts, Warned("One seed does not tell how stable the choice of heads is.")]
+        always = sum(n == len(self.runs) for n in self.kept_by.values())
+        chance = self.overlap_by_chance
+        parts.append(
+            f"Two seeds share {self.overlap:.0%} of the heads that they keep, {chance:.0%} by "
+            f"chance; all {len(self.runs)} keep {always} heads."
+        )
+        if (self.overlap - chance) / (1 - chance) < _STABLE:
+            parts.append(Warned("This set of heads is sufficient; other sets work about as well."))
+        return parts
+
+    def details(self) -> list[Shown]:
+        """Tabulate what each seed did."""
         best = self.runs[self.chosen]
         columns = ("seed", "loss on the task", "open by the rule", "kept as by the one chosen")
         rows = tuple(
@@ -69,23 +84,11 @@ class Gated(Summary):
             )
             for run in self.runs
         )
-        parts: list[Shown] = [*self.pruned.shown(), Grid(columns, rows)]
-        if len(self.runs) == 1:
-            return [*parts, Warned("one seed tells nothing of how stable the choice of heads is")]
-        always = sum(n == len(self.runs) for n in self.kept_by.values())
-        parts.append(
-            f"two seeds share {self.overlap:.0%} of the heads that they keep, "
-            f"{self.overlap_by_chance:.0%} by chance; all {len(self.runs)} keep {always} heads"
-        )
-        chance = self.overlap_by_chance
-        if (self.overlap - chance) / (1 - chance) < _STABLE:
-            parts.append(
-                Warned(
-                    "another seed would keep many other heads: these are heads that do, not the "
-                    "heads that are needed"
-                )
-            )
-        return parts
+        return [Grid(columns, rows)]
+
+    def next_steps(self, folder: Path) -> Iterator[str]:
+        """Say how to load the model."""
+        yield from self.pruned.next_steps(folder)
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""

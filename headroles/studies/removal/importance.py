@@ -21,12 +21,22 @@ from headroles.results import NUMBER, Axes, Column, Grid, Result, Shown, Warned,
 from headroles.studies.forms import ImportanceForm
 from headroles.studies.removal.estimators import normalise, reliability_of, values_of
 from headroles.studies.removal.examples import read_examples, write_examples
-from headroles.studies.removal.options import ESTIMATORS, L2, SIGNED, ImportanceOptions
+from headroles.studies.removal.measures import describe_task
+from headroles.studies.removal.options import (
+    ABSOLUTE,
+    ESTIMATORS,
+    L2,
+    SIGNED,
+    TAYLOR,
+    TOKEN,
+    ImportanceOptions,
+)
 from headroles.studies.removal.orders import present_heads
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import Derivatives, TaskRun, open_run
 from headroles.tasks.outcomes import FloatArray
 from headroles.testing import Hypotheses, TestOptions, find_intervals, size_of
+from headroles.wording import head_name
 
 COLUMNS = (
     "layer",
@@ -43,6 +53,13 @@ COLUMNS = (
 EXAMPLES_FILE = "importance-examples.parquet"
 _STRONGEST = 5
 _RELIABLE = 0.8
+_USES = {
+    ABSOLUTE: ("choose heads to remove (Michel et al. 2019)", "nats"),
+    SIGNED: ("estimate the rise of the loss without the head", "nats"),
+    TAYLOR: ("choose heads, where rare large effects count more", "nats squared"),
+    TOKEN: ("repeat what Michel et al. released", "nats a token"),
+}
+"""What to use each estimator for, and its unit."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -121,39 +138,65 @@ class Importance(Result):
             yield ESTIMATORS[one], ESTIMATORS[other], float(between[one, other])
 
     def shown(self) -> Iterator[Shown]:
-        """The most important heads of each estimator, and how far its order can be relied on."""
-        task, asked = self.provenance["task"], self.provenance["options"]
+        """Say which estimator to use, which heads it finds important, and how sure its order is."""
+        yield describe_task(self.provenance, self.provenance["task"]["measured"])
         yield (
-            f"{self.provenance['layers']} layers x {self.provenance['heads']} heads, "
-            f"{task['examples']} examples of {self.provenance['corpus']['file']}\n"
-            f"loss {task['measured']['loss']:.4f}"
-            + "".join(f", {name} {task['measured'][name]:.3f}" for name in task["metrics"])
-            + "\n"
+            f"Use `{ABSOLUTE}` to choose heads to remove: how much the loss of an example changes, "
+            "up or down,\nas the head is scaled, in nats, mean over examples. Heads are named "
+            "layer-head, counted from 0."
         )
+        yield self._heads()
+        yield self._estimators()
+        yield Warned(
+            "Reliability is not validity: check the ranking with `headroles ablate`, which removes "
+            "each head and tests the loss."
+        )
+        if task_cut := self.provenance["task"]["cut"]:
+            yield f"{task_cut} examples were cut to the length that the model takes."
+        weak = [name for name in ESTIMATORS if self.reliability[name]["full"] < _RELIABLE]
+        if weak:
+            yield Warned(
+                f"Other examples would give another order by {', '.join(weak)} (reliability below "
+                f"{_RELIABLE:g}). Add examples."
+            )
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate the most important heads of each estimator, and how far its order holds."""
         title = "most important heads: layer-head importance (standard error)"
-        columns = ("estimator", "split-half", "all", f"needed for {asked['reliability']:g}", title)
-        rows = tuple(self._row(estimator) for estimator in ESTIMATORS)
-        yield Grid(columns, rows, left=frozenset([title]))
+        needed = f"needed for {self.provenance['options']['reliability']:g}"
+        columns = ("estimator", "split-half", "all", needed, title)
+        yield Grid(columns, tuple(map(self._row, ESTIMATORS)), left=frozenset([title]))
         yield (
-            "split-half: rank correlation of the order in random halves of the examples; all: that "
-            "expected of all examples; needed: examples for such an order"
+            "split-half: rank correlation of the orders in random halves of the examples; all: "
+            "expected for all examples; needed: examples for such an order."
         )
         agreed = [
             f"{one} and {other} {r:.2f}" for one, other, r in self.agreement() if np.isfinite(r)
         ]
-        between = f": rank correlation of the importances by {', '.join(agreed)}" * bool(agreed)
-        yield Warned(
-            f"a reliable order is not yet a right one{between}; what the model loses without a "
-            "head, and whether that is shown, is told by headroles ablate"
-        )
-        if task["cut"]:
-            yield f"{task['cut']} examples were cut to the length that the model takes"
-        weak = [name for name in ESTIMATORS if self.reliability[name]["full"] < _RELIABLE]
-        if weak:
-            yield Warned(
-                f"the order by {', '.join(weak)} would come out differently with other examples "
-                f"(reliability below {_RELIABLE:g}); more examples help"
+        if agreed:
+            yield f"Rank correlations of importances: {', '.join(agreed)}."
+
+    def _heads(self) -> Grid:
+        """List the heads most important by the estimator to use."""
+        rows = self.frame[self.frame["estimator"] == ABSOLUTE].dropna(subset="importance")
+        cells = tuple(
+            (
+                head_name((row["layer"], row["head"])),
+                f"{row['importance']:.3g}",
+                f"{row['ci_low']:.3g} to {row['ci_high']:.3g}",
             )
+            for row in rows.nsmallest(_STRONGEST, "rank").to_dict("records")
+        )
+        return Grid((f"Most important of {len(rows)} heads", "nats", "95 % interval"), cells)
+
+    def _estimators(self) -> Grid:
+        """Say what each estimator is for, in what unit, and how reliable its order is."""
+        rows = tuple(
+            (name, use, unit, _two_digits(self.reliability[name]["full"]))
+            for name, (use, unit) in _USES.items()
+        )
+        columns = ("Estimator", "to", "unit", "reliability")
+        return Grid(columns, rows, left=frozenset(columns[1:3]))
 
     def _row(self, estimator: str) -> tuple[str, ...]:
         found = self.reliability[estimator]
@@ -165,10 +208,7 @@ class Importance(Result):
         ]
         needed = found["examples_needed"]
         told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
-        reliable = (
-            f"{found[name]:.2f}" if np.isfinite(found[name]) else "-"
-            for name in ("split_half", "full")
-        )
+        reliable = (_two_digits(found[name]) for name in ("split_half", "full"))
         return (estimator, *reliable, told, "  ".join(heads))
 
     def facts(self) -> dict[str, Any]:
@@ -195,6 +235,10 @@ class Importance(Result):
         shapes = {"by_gate": heads, "by_token": heads, **each}
         found = read_examples(folder / EXAMPLES_FILE, shapes)
         return cls(table.frame, provenance, Derivatives(**found))
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.2f}" if np.isfinite(number) else "-"
 
 
 @takes(ImportanceOptions)

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from headroles.scoring import model_name
 from headroles.tasks import Outcomes
 from headroles.tasks.metrics import METRICS, FloatArray
+from headroles.tasks.options import REGRESSION
 
 LOSS, ACCURACY = "loss", "accuracy"
 WORSE, BETTER = "worse", "better"
 MORE, LESS = "more", "less"
 _GROUPS = 50
+
+
+def describe_task(provenance: dict[str, Any], whole: Mapping[str, float]) -> str:
+    """Name the model, the examples, and what the whole model reaches on them."""
+    task = provenance["task"]
+    unit = "" if task["objective"] == REGRESSION else " nats"
+    reached = [f"loss {whole[LOSS]:.4f}{unit}"]
+    reached += [f"{name} {whole[name]:.3f}" for name in task["metrics"]]
+    file = Path(provenance["corpus"]["file"]).name
+    return (
+        f"{model_name(provenance)} on {task['examples']} examples of {file}: {', '.join(reached)}."
+    )
 
 
 def unit_values(

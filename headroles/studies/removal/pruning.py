@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +20,10 @@ from headroles.models.surgery import heads_of, layers_that_share, remove_heads
 from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
+from headroles.passes.timing import time_passes
 from headroles.provenance import new_provenance
 from headroles.results import Grid, Shown, Summary, write_together
+from headroles.studies.removal.measures import LOSS
 from headroles.studies.removal.options import PruneOptions
 from headroles.studies.removal.orders import choose_heads
 from headroles.studies.removal.resuming import keep_parts
@@ -28,13 +31,18 @@ from headroles.studies.removal.shared_heads import SharedLayers
 from headroles.studies.removal.tuning import Tuning, fine_tune, measure_under
 from headroles.tasks import TaskOptions, TaskRun, open_run
 
+_TIMED = 128
+"""Tokens of the sequences that are timed, or as many as the model takes."""
+
 
 @dataclass(frozen=True)
 class Pruned(Summary):
     """What became of a model: heads ``removed`` and ``kept``, weights and what was measured.
 
-    ``before`` and ``after`` are the mean loss and the metrics of the examples it was measured on;
-    empty without any. ``tuning`` is what fine-tuning came to, None without.
+    ``before`` and ``after`` are the mean loss and the metrics of the examples it was measured on,
+    which ``measured_on`` names; empty without any. ``tuning`` is what fine-tuning came to, None
+    without. ``seconds`` are those of a pass over sequences of ``_TIMED`` tokens before and after;
+    None where zeros stand in the place of heads.
     """
 
     folder: Path
@@ -45,25 +53,62 @@ class Pruned(Summary):
     before: dict[str, float]
     after: dict[str, float]
     tuning: Tuning | None = None
+    measured_on: str = ""
+    seconds: tuple[float, float] | None = None
 
     def shown(self) -> list[Shown]:
-        """What became of it, for people."""
+        """Say what the model reaches and takes, before and after, and how to load it."""
         before, after = self.parameters
         layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
         counts = [str(sum(one == layer for one, _ in self.kept)) for layer in layers]
         parts: list[Shown] = [
             f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed "
-            f"({self.order}); {after:,} of {before:,} weights are left ({after / before:.0%})\n",
-            Grid(("layer", *map(str, layers)), (("heads kept", *counts),)),
+            f"(order: {self.order}).",
+            self._about_task(),
+            f"Weights: {before:,} -> {after:,} ({after / before:.0%}).",
+            *self._about_form(),
+            Grid(("Layer", *map(str, layers)), (("heads kept", *counts),)),
         ]
-        if self.before:
-            rows = [
-                (name, *(f"{value:.4f}" for value in measured.values()))
-                for name, measured in self._measured()
-                if measured
-            ]
-            parts.append(Grid(("", *self.before), tuple(rows)))
-        return [*parts, *(self.tuning.shown() if self.tuning else ())]
+        if self.tuning is not None:
+            parts += [self._measurements()] if self.before else []
+            parts += self.tuning.shown()
+        return parts
+
+    def _about_task(self) -> str:
+        if not self.before:
+            return "What the model loses was not measured: name examples with --test FILE."
+        changes = [
+            f"{name} {self.before[name]:.4f} -> {self.after[name]:.4f}"
+            for name in sorted(self.before, key=lambda name: name == LOSS)
+        ]
+        return f"On {self.measured_on}: {', '.join(changes)}."
+
+    def _about_form(self) -> Iterator[str]:
+        if self.seconds is None:
+            yield (
+                "The removed heads are set to zero: any program that reads the model reads it, at "
+                "the same size and speed."
+            )
+            return
+        before, after = self.seconds
+        yield (
+            f"A pass over {_TIMED} tokens takes {after / before:.2f} of the time "
+            f"({before / after:.2f} times as fast; measured in this run)."
+        )
+
+    def next_steps(self, folder: Path) -> Iterator[str]:
+        """Say how to load a model that transformers alone cannot load."""
+        if self.seconds is not None:
+            yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
+            yield "For a folder that transformers reads, of the size and speed before: --as zeroed"
+
+    def _measurements(self) -> Grid:
+        rows = tuple(
+            (name, *(f"{value:.4f}" for value in measured.values()))
+            for name, measured in self._measured()
+            if measured
+        )
+        return Grid(("", *self.before), rows)
 
     def _measured(self) -> Iterator[tuple[str, dict[str, float]]]:
         """What was measured, in the order of what was done."""
@@ -82,6 +127,7 @@ class Pruned(Summary):
             "parameters": {"before": self.parameters[0], "after": self.parameters[1]},
             "before": self.before,
             "after": self.after,
+            "seconds": self.seconds,
             **({"fine_tuning": self.tuning.facts()} if self.tuning else {}),
         }
 
@@ -188,8 +234,7 @@ def write_without(
     network = encoder.model
     heads = heads_of(network)
     n_before = sum(parameter.numel() for parameter in network.parameters())
-    if not zeroed:
-        remove_heads(network, removed)
+    seconds = None if zeroed else _remove(encoder, removed)
     record = {
         **new_provenance(
             model={**encoder.description, **HeadSites.of(network).description},
@@ -212,7 +257,18 @@ def write_without(
         before,
         measure_whole(measured),
         tuning,
+        "" if measured is None else measured.named,
+        seconds,
     )
+
+
+def _remove(encoder: LoadedEncoder, removed: Sequence[Head]) -> tuple[float, float]:
+    """Remove heads from a model; return the seconds that a pass takes before and after."""
+    whole = copy.deepcopy(encoder.model)
+    remove_heads(encoder.model, removed)
+    longest = min(_TIMED, encoder.max_tokens)
+    took = time_passes(whole, encoder.model, longest, [longest])[0]
+    return took["seconds_before"], took["seconds_after"]
 
 
 def _over(
