@@ -136,6 +136,11 @@ CAT = [("Cats", 2, "nsubj"), ("sleep", 0, "root"), (".", 2, "punct")]
 DOG = [("Old", 2, "amod"), ("dogs", 3, "nsubj"), ("eat", 0, "root"), ("bones", 3, "obj")]
 
 
+def flat(result: Summary) -> str:
+    """What --full prints of a result, in one line."""
+    return " ".join(in_full(result).split())
+
+
 def in_full(result: Summary) -> str:
     """What --full prints of a result."""
     return as_text(chain(result.shown(), result.details()))

@@ -51,7 +51,8 @@ class ExportOptions(Options):
     role: Annotated[
         tuple[str, ...] | None,
         Option(
-            "Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.",
+            "Only these roles (ids, words or relations), separated by commas; * stands for "
+            "anything, as in 'syntactic*'.",
             convert=split_names,
         ),
     ] = None

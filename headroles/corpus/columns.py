@@ -1,10 +1,11 @@
-"""Columns of tab-separated files, by number or by name."""
+"""Columns of tables in files, by number or by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from headroles.corpus.rows import hint_of_separator
 from headroles.errors import CorpusError, UsageError
 from headroles.options import split_names, whole_number
 from headroles.wording import listed, shortened
@@ -32,6 +33,7 @@ def place_of(file: object, column: str | int, names: Sequence[str] | None, width
         if column not in names:
             raise CorpusError(
                 f"{file} has no column {shortened(column)!r}; it has: {listed(names, 12)}"
+                f"{hint_of_separator(names)}"
             )
         if names.count(column) > 1:
             places = [str(k) for k, name in enumerate(names) if name == column]
@@ -50,8 +52,7 @@ def check_width(file: object, line: int, cells: Sequence[str], width: int, cure:
     """Raise CorpusError for a line that has not as many cells as the first one."""
     if len(cells) != width:
         raise CorpusError(
-            f"{file}, line {line}: {len(cells)} tab-separated columns instead of {width}; "
-            f"correct the line{cure}"
+            f"{file}, line {line}: {len(cells)} columns instead of {width}; correct the line{cure}"
         )
 
 

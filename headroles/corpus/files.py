@@ -21,10 +21,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from headroles.errors import CorpusError
+from headroles.role_names import is_relation
 from headroles.wording import listed, printable
 
 PathLike = str | OsPathLike[str]
 STANDARD_INPUT = "-"
+HUB_PREFIX = "hf:"
+"""Begins the name of a data set on the hub of Hugging Face: hf:NAME or hf:NAME:SPLIT."""
 COMPRESSED = (".gz", ".bz2", ".xz")
 _MOST_LEFT = 20
 """Names that provenance keeps of what was left in a folder."""
@@ -131,6 +134,8 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> Found:
     for path in map(Path, paths):
         if str(path) == STANDARD_INPUT:
             found.append(_Held())
+        elif is_dataset(path):
+            found.append(path)
         elif _is(path, "dir"):
             inside, folder = _look_into(path, suffixes)
             found += inside
@@ -138,13 +143,25 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> Found:
         elif _is(path, "there"):
             found.append(path)
         else:
-            raise CorpusError(
-                f"{path} does not exist; give a file or a folder of {suffixes[0]} files"
-            )
+            raise CorpusError(f"{path} does not exist; {_what_it_may_be(path, suffixes)}")
     if not found:
         raise CorpusError("no corpus was given; name at least one file or folder")
     _refuse_repeats([one for one in found if isinstance(one, Path)])
     return Found(tuple(_named(found)), tuple(folders))
+
+
+def is_dataset(path: PathLike) -> bool:
+    """Tell whether a path names a data set of Hugging Face: on the hub, or saved in a folder."""
+    folder = Path(path)
+    return str(path).startswith(HUB_PREFIX) or any(
+        _is(folder / name, "there") for name in ("dataset_dict.json", "dataset_info.json")
+    )
+
+
+def _what_it_may_be(path: Path, suffixes: Sequence[str]) -> str:
+    if is_relation(str(path)):
+        return f"relations are separated with commas: --relations nsubj,{path}"
+    return f"give a file or a folder of {suffixes[0]} files"
 
 
 def kind_of(path: PathLike) -> str:

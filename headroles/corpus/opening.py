@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headroles.corpus.conllu_files import SUFFIXES, read_conllu
 from headroles.corpus.corpus import Corpus
-from headroles.corpus.files import STANDARD_INPUT, PathLike, kind_of
+from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.options import (
     ConlluOptions,
@@ -17,6 +17,7 @@ from headroles.corpus.options import (
     ParsingOptions,
     TextOptions,
 )
+from headroles.corpus.rows import TABLES
 from headroles.corpus.text import read_pairs, read_text
 from headroles.errors import UsageError
 from headroles.options import fields_of
@@ -35,7 +36,7 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     if options.parser is None:
         if options.text_columns is not None:
             raise UsageError("text columns must be parsed: name a spaCy pipeline with --parser")
-        if suffixes & {".txt", ".tsv", ".csv"}:
+        if suffixes & {".txt", *TABLES} or any(map(is_dataset, paths)):
             raise UsageError("text must be parsed: name a spaCy pipeline with --parser")
         return read_conllu(paths, **options.part(ConlluOptions).record())
     if suffixes & {*SUFFIXES, ".conll"}:
@@ -44,13 +45,18 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
         return read_pairs(
             paths, options.parser, options.text_columns, **vars(options.part(PairsOptions))
         )
-    if suffixes & {".tsv", ".csv"}:
+    if suffixes & {*TABLES} or any(map(is_dataset, paths)):
         raise UsageError("name the columns that hold the text with --text-columns, from 0")
     return read_text(paths, options.parser, **vars(options.part(TextOptions)))
 
 
 def _refuse_idle(options: CorpusOptions) -> None:
     """Raise UsageError for options that say how to read what is not read."""
+    if options.separator is not None and options.text_columns is None:
+        raise UsageError(
+            "separators are those of tables: name columns with --text-columns, or leave "
+            "--separator out"
+        )
     if options.header is not None and options.text_columns is None:
         raise UsageError(
             "a header is that of tab-separated text: name its columns with --text-columns, "

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from headroles.corpus.columns import named_columns
 from headroles.corpus.documents import NEWDOC, accept_documents
+from headroles.corpus.rows import SEPARATORS
 from headroles.errors import UsageError
 from headroles.options import Option, Options
 
@@ -95,6 +96,14 @@ class PairsOptions(ParsingOptions):
             "Whether tab-separated text has a header line; left out: yes, if it looks like one.",
         ),
     ] = None
+    separator: Annotated[
+        str | None,
+        Option(
+            "What separates columns of text; left out: tab, in .csv files as the first line says.",
+            words="the separator",
+            choices=SEPARATORS,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +116,8 @@ class CorpusOptions(ConlluOptions, TextOptions, PairsOptions):
     text_columns: Annotated[
         Sequence[str | int] | None,
         Option(
-            "Columns of tab-separated text, from 0 or by header name: one, or two for pairs.",
+            "Columns of a table (.tsv, .csv, .jsonl, .parquet, a data set), from 0 or by name: "
+            "one, or two for pairs.",
             convert=named_columns,
         ),
     ] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from os import PathLike
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from headroles.corpus.schemes import recognise_scheme
 from headroles.corpus.sentence import MISSING, ROOT, Sentence
 from headroles.errors import ParserError, UsageError
+from headroles.wording import in_one_line
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 # What a dependency parse does not need; everything else of the pipeline runs as its author meant.
 _UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
+_OF_SPACY = re.compile(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)")
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,11 @@ def _load(name: str | PathLike[str]) -> Language:
         return spacy.load(
             Path(name) if isinstance(name, PathLike) else name, exclude=list(_UNNEEDED_PIPES)
         )
-    except (OSError, ValueError, ImportError) as error:
+    except Exception as error:  # a package of that name may be anything, spaCy itself for one
+        own = str(name) if _OF_SPACY.fullmatch(str(name)) else "NAME, such as en_core_web_sm"
         raise ParserError(
-            f"the spaCy pipeline {name!r} cannot be loaded ({str(error).splitlines()[0]}); give "
-            "the name of an installed pipeline or the path of one; spaCy's own, such as "
-            "en_core_web_sm, come by: python -m spacy download en_core_web_sm"
+            f"the spaCy pipeline {str(name)!r} cannot be loaded ({in_one_line(error)}); name an "
+            f"installed pipeline or the path of one. spaCy's own: python -m spacy download {own}"
         ) from error
 
 

@@ -12,6 +12,7 @@ from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.kept_parses import keep_parses
 from headroles.corpus.options import PairsOptions, TextOptions
 from headroles.corpus.parsing import load_pipeline, sentence_of
+from headroles.corpus.rows import TABLES, has_names, read_rows
 from headroles.corpus.sentence import Sentence
 from headroles.errors import UsageError
 from headroles.options import takes
@@ -61,13 +62,15 @@ def read_pairs(
     columns: Sequence[str | int],
     options: PairsOptions,
 ) -> Corpus:
-    """Tab-separated sentence pairs (GLUE style), each cell parsed by the spaCy pipeline ``parser``.
+    """Sentence pairs (GLUE style), each cell parsed by the spaCy pipeline ``parser``.
 
+    Files are tab-separated or CSV, JSON lines (``.jsonl``) or Parquet; folders that a data set of
+    Hugging Face was saved in, and ``hf:NAME:SPLIT`` for one of the hub, are read with datasets.
     ``columns`` names one or two columns, by number from 0 or by name in the header line; the two
     cells of a row are the two segments of one example, and every row is a document of its own.
-    Quotation marks are ordinary characters. A cell may hold several sentences: it stays one
-    segment, with the trees of all of them. ``header=False`` says that the first line is data; where
-    nothing is said and columns have numbers, a first line that looks like data is asked about.
+    Beside tabs quotation marks are ordinary characters. A cell may hold several sentences: it stays
+    one segment, with the trees of all of them. ``header=False`` says that the first line is data;
+    where nothing is said and columns have numbers, a first line that looks like data is refused.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no ``*.tsv`` file.
@@ -78,12 +81,12 @@ def read_pairs(
     check_text_columns(columns)
     if len(set(map(str, columns))) < len(columns):
         raise UsageError(f"the text column {columns[0]!r} was named twice")
-    found = find_files(paths, ".tsv")
+    found = find_files(paths, *TABLES)
     pipeline = load_pipeline(parser)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in found.files:
-            cells = _cells(file, columns, options.header)
+            cells = _cells(file, columns, options.header, options.separator)
             for doc, (row, position) in pipeline.nlp.pipe(
                 cells, as_tuples=True, n_process=options.parser_processes
             ):
@@ -117,21 +120,20 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _cells(
-    file: CorpusFile, columns: Sequence[str | int], header: bool | None
+    file: CorpusFile, columns: Sequence[str | int], header: bool | None, separator: str | None
 ) -> Iterator[tuple[str, tuple[int, int]]]:
     """The chosen cells as (text, (row, place among the columns)); rows count from 1."""
-    # Not the csv module: it takes a carriage return or a very long cell for an error.
-    rows: Iterator[list[str]] = (line.split("\t") for line in file.lines())
-    first = next(rows)
-    names = first if header or header is None else None
+    rows = read_rows(file, separator)
+    number, first = next(rows)
+    names = first if header or header is None or has_names(file) else None
     width = len(first)
     chosen = [place_of(file, column, names, width) for column in columns]
-    if header is None:
+    if header is None and not has_names(file):
         _ask_about_header(file, first, columns, chosen)
     if names is None:
-        rows = chain([first], rows)
-    for row, cells in enumerate(rows, start=1):
-        check_width(file, row + (names is not None), cells, width)
+        rows = chain([(number, first)], rows)
+    for row, (line, cells) in enumerate(rows, start=1):
+        check_width(file, line, cells, width)
         for position, column in enumerate(chosen):
             yield " ".join(cells[column].split()), (row, position)
 

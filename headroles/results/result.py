@@ -23,6 +23,7 @@ from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.results.study import study_of
+from headroles.role_names import find_role
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Result(Stored, Summary):
     ) -> Self:
         """The same result with some of its rows: of these roles, these layers, heads with the role.
 
+        Roles are named by id, in words (``subject -> its verb``) or by their relation (``nsubj``).
         Layers may be texts: some tables have rows for ``all``. In names ``*`` stands for anything:
         ``syntactic*`` are all roles of arcs. Raises UsageError for a role or layer that the table
         does not have, and where it has none.
@@ -86,6 +88,8 @@ class Result(Stored, Summary):
         chosen = []
         for name in map(str, asked):
             matching = [own for text, own in known.items() if fnmatchcase(text, name)]
+            if not matching and column == "role":
+                matching = [known[find_role(name, list(known))]]
             if not matching:
                 raise UsageError(not_among(column, name, list(known)))
             chosen += matching

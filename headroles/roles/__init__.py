@@ -4,12 +4,12 @@ A role is one file here with a function ``roles``, named in `headroles.roles.cho
 knows arrays only: no model, no corpus beyond the labels of arcs.
 """
 
+from headroles.role_names import contrast_of, find_role, in_words, is_contrast
 from headroles.roles.batch import Batch, Scope
 from headroles.roles.candidates import EVERY, WORDS, Candidates
 from headroles.roles.choice import RoleOptions, choose_roles, is_own
 from headroles.roles.fixed_offsets import OFFSETS
 from headroles.roles.marking import marked_words, sieve_cells
-from headroles.roles.names import contrast_of, find_role, in_words, is_contrast
 from headroles.roles.plan import Plan, bounds_of, plan_roles
 from headroles.roles.position import refuse_too_far
 from headroles.roles.relations import absent_defaults, choose_relations

@@ -13,12 +13,12 @@ from headroles.encoding import EncodedExample, IntArray
 from headroles.errors import UsageError
 from headroles.options import Option
 from headroles.presets import PresetOptions
+from headroles.role_names import contrast_of
 from headroles.roles.arc_sources import BASIC, arcs_of
 from headroles.roles.batch import Batch, placed_sentences
 from headroles.roles.candidates import COLUMNS
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
-from headroles.roles.names import contrast_of
 from headroles.roles.relations import RelationOptions
 from headroles.roles.role import ARCS, Context, Role
 

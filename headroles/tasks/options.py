@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from headroles.corpus.columns import named_columns
+from headroles.corpus.rows import SEPARATORS
 from headroles.errors import UsageError
 from headroles.options import Option, seed_option, split_names, whole_number
 from headroles.passes import PassOptions
@@ -76,6 +77,14 @@ class TaskOptions(PassOptions):
         ),
     ] = None
     header: Annotated[bool, Option("Whether the file has a header line.")] = True
+    separator: Annotated[
+        str | None,
+        Option(
+            "What separates columns; left out: tab, in .csv files as the first line says.",
+            words="the separator",
+            choices=SEPARATORS,
+        ),
+    ] = None
     objective: Annotated[
         str,
         Option(

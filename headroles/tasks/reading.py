@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from headroles.corpus.columns import check_text_columns, check_width, place_of
-from headroles.corpus.files import read_lines
+from headroles.corpus.files import CorpusFile, is_dataset, read_lines
+from headroles.corpus.rows import has_names, hint_of_separator, read_rows
 from headroles.errors import CorpusError, UsageError
 from headroles.tasks.options import TaskOptions
 
@@ -81,15 +82,15 @@ class Task:
 def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> Task:
     """The examples of ``file``, at most as many as ``options`` say, in the order of the file.
 
-    Labelled text is tab-separated, quotation marks being ordinary characters; text to be masked is
-    one text a line, empty lines passed over.
+    Labelled text is tab-separated or CSV, JSON lines, Parquet or a data set of Hugging Face, as
+    `read_pairs` reads them; text to be masked is one text a line, empty lines passed over.
 
     Raises:
         CorpusError: a file that cannot be read, lacks a column or has a line of other columns.
         UsageError: columns that are not named where they cannot be guessed.
     """
     path = Path(file)
-    if not path.is_file():
+    if not (path.is_file() or is_dataset(path)):
         raise CorpusError(f"there is no file {path}; name a file of the task's examples")
     rows = list(_labelled(path, options) if labelled else _plain(path))
     if len(rows) < 2:
@@ -99,7 +100,7 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
         tuple(texts for _, texts, _ in rows),
         tuple(label for _, _, label in rows) if labelled else (),
         tuple(line for line, _, _ in rows),
-        hashlib.sha256(path.read_bytes()).hexdigest(),
+        hashlib.sha256(path.read_bytes() if path.is_file() else repr(rows).encode()).hexdigest(),
     )
     if options.examples is None or options.examples >= len(task):
         return task
@@ -114,8 +115,9 @@ def _plain(file: Path) -> Iterator[tuple[int, tuple[str, ...], str]]:
 
 
 def _labelled(file: Path, options: TaskOptions) -> Iterator[tuple[int, tuple[str, ...], str]]:
-    lines = enumerate((line.split("\t") for line in read_lines(file)), start=1)
-    names = next(lines)[1] if options.header else []
+    table = CorpusFile(file, str(file), file.stem)
+    lines = read_rows(table, options.separator)
+    names = next(lines)[1] if options.header or has_names(table) else []
     texts: tuple[int, ...] = ()
     label = width = 0
     for number, cells in lines:
@@ -140,6 +142,7 @@ def _texts(file: Path, options: TaskOptions, names: Sequence[str]) -> Sequence[s
     raise UsageError(
         f"which columns of {file} hold the text is not known; name them with --text-columns"
         + (f" (it has: {', '.join(names)})" if names else "")
+        + hint_of_separator(names)
     )
 
 

@@ -23,7 +23,7 @@ def folders(bert_folder: Path, treebank: Path, sample: Path, tmp_path: Path) -> 
 def test_one_model_over_two_corpora(folders: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     shown = run_well("replicate", *folders, "--threshold", 0.5, "--out", out).stdout
-    assert "in 2 corpora: small, sample" in shown
+    assert "2 corpora: small, sample" in shown
     table = Replication.load(out)
     assert set(table.frame["at_least"]) == {1, 2}
     assert len(table) == 2 * 3 * 4 * len(set(table.frame["role"]))
@@ -34,10 +34,10 @@ def test_one_model_over_two_corpora(folders: list[Path], tmp_path: Path) -> None
     )
     assert summary["replication"]["names"] == ["small", "sample"]
     layers = run_well("replicate", *folders, "--out", out, "--overwrite", "--full").stdout
-    assert "heads per layer that have the role in all 2 sets" in layers
+    assert "Heads per layer that have the role in all 2 sets" in layers
     called = "--names", "English,German"
     shown = run_well("replicate", *folders, "--out", out, "--overwrite", *called).stdout
-    assert "in 2 corpora: English, German" in shown
+    assert "2 corpora: English, German" in shown
 
 
 def test_refuses_a_single_folder_and_leaves_nothing(folders: list[Path], tmp_path: Path) -> None:

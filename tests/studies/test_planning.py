@@ -20,7 +20,7 @@ from headroles.inference import power_of
 from headroles.studies.power_plan import COLUMNS
 from headroles.testing.notes import FEW
 from headroles.testing.options import TEST_CORRECTIONS
-from tests.conftest import make_scores
+from tests.conftest import flat, make_scores
 from tests.inference.conftest import required_examples
 
 FloatArray = NDArray[np.float64]
@@ -323,8 +323,8 @@ def test_columns_provenance_and_display() -> None:
         "effective_clusters": 10.0,
         "examples": 30,
     }
-    assert "with power 0.8 each (alpha 0.05, fdr_bh within each role)" in repr(plan)
-    assert "the pilot had 30 examples, 10 documents" in repr(plan)
+    assert "with power 0.8 each (alpha 0.05, fdr_bh within each role)" in flat(plan)
+    assert "the pilot had 30 examples, 10 documents" in flat(plan)
     assert "<table" in plan._repr_html_()
     exported = plan.export("csv").decode().splitlines()
     assert exported[0] == ",".join(COLUMNS)

@@ -16,7 +16,7 @@ from headroles.results import load
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS
 from headroles.testing import TestOptions
-from tests.conftest import make_scores
+from tests.conftest import flat, make_scores
 from tests.inference.conftest import betting_test
 
 
@@ -66,7 +66,7 @@ def test_heads_have_the_role_in_as_many_sets_as_they_were_made_with(
     assert table.counts().loc["local"].tolist() == [3, 2, 1]
     assert table.layers()[[1, 2, 3]].to_numpy().tolist() == [[2, 2, 1], [1, 0, 0]]
     assert table.facts()["heads_per_role"]["local"] == {1: 3, 2: 2, 3: 1}
-    assert "excess > 0.1 in 3 corpora: a, b, c" in repr(table)
+    assert "excess > 0.1 in 3 corpora: a, b, c" in flat(table)
 
 
 def test_a_row_is_the_partial_conjunction_of_its_sets(sets: list[HeadScores]) -> None:
@@ -86,7 +86,7 @@ def test_sets_that_share_examples_are_averaged(sets: list[HeadScores]) -> None:
     shared = [replace(one, digests=sets[0].digests) for one in sets]
     table = replicate_roles(shared, NAMES, over="checkpoints")
     assert table.asked["independent"] is False
-    assert "the sets share examples" in repr(table)
+    assert "The sets share examples" in flat(table)
     apart = replicate_roles(sets, NAMES).frame
     assert (table.frame["log_e"] <= apart["log_e"])[apart["log_e"] > 5].all()
     unknown = [replace(one, digests=()) for one in sets]
@@ -113,7 +113,7 @@ def test_tables_say_which_sets_show_a_role(sets: list[HeadScores]) -> None:
     assert table.heads()["shown_in"].tolist() == ["a, b, c", "a, b", "a", ""]
     assert table.sets().loc["local"].to_dict() == {"a": 3, "b": 2, "c": 1}
     assert table.facts()["heads_by_set"]["local"] == {"a": 3, "b": 2, "c": 1}
-    assert "role  1 2 3 a b c" in repr(table)
+    assert "role 1 2 3 a b c" in flat(table)
     by_itself = replicate_roles(sets, NAMES, correction="none").heads()["shown_in"]
     for name, one in zip(NAMES, sets, strict=True):
         tested = hypotheses_of(one, HeadColumns.of(one), TestOptions())

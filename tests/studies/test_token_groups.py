@@ -32,7 +32,7 @@ from headroles.studies.token_reading import (
     read_tokens,
     values_of,
 )
-from tests.conftest import make_bert, make_tokenizer
+from tests.conftest import flat, make_bert, make_tokenizer
 from tests.models.families import HEADS, PROJECTED, make_model
 from tests.rounding import WEIGHTS, assert_same_sums, tolerance
 
@@ -222,7 +222,7 @@ def test_parts_of_speech_say_what_punctuation_is(bert_folder: Path) -> None:
     assert counts == [pytest.approx(1 / 7)] * 2  # "cat" is spelt out
     found = one("SYM")
     assert np.isnan(found.summary()["tokens"]["punctuation"])
-    assert "no example has tokens of the group punctuation" in repr(found)
+    assert "No example has tokens of the group punctuation" in flat(found)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_are_stored_and_shown(bert_folder: Path, treebank: Path, tmp_path: Path)
     loaded = load(tmp_path / "out")
     assert isinstance(loaded, TokenGroups)
     assert loaded.frame.equals(found.frame)
-    assert "rank correlations with word frequency" in repr(found)
+    assert "Rank correlations with word frequency" in flat(found)
     assert found.facts()["rows"][0]["group"] == "classifier"
     assert found.layers().columns.tolist() == ["group", "quantity", "0", "1", "2", "all"]
 

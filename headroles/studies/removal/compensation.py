@@ -69,10 +69,10 @@ class Compensation:
         weights, change = frame["weight_change"], frame["importance_change"].mean()
         n_more, n_less = (int((frame["answer"] == answer).sum()) for answer in (MORE, LESS))
         yield (
-            f"compared with the whole model fine-tuned alike, weights of heads differ by "
+            f"Compared with the whole model fine-tuned alike, weights of heads differ by "
             f"{weights.mean():.1%} ({weights.min():.1%} to {weights.max():.1%}), and importance by "
             f"{change:+.4f} on average: by more than that in {n_more} of {len(frame)} heads, by "
-            f"less in {n_less} (alpha 0.05, bh)\n"
+            f"less in {n_less} (false discovery rate 0.05)."
         )
         means = frame.groupby("layer")[["weight_change", "importance_change"]].mean()
         columns = ("layer", *(str(layer) for layer in means.index))

@@ -145,7 +145,10 @@ class SelectionOptions(RoleOptions, RankingOptions):
     ] = ABSOLUTE
     role: Annotated[
         str | None,
-        Option("Role whose heads the orders with_role and without_role are about."),
+        Option(
+            "Role whose heads the orders with_role and without_role are about: its id, its words "
+            "or its relation, such as nsubj."
+        ),
     ] = None
     at_least: Annotated[int, Option("Heads that every layer keeps.", least=0)] = 0
     protect: Annotated[

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.models.kept_heads import Head
 from headroles.models.surgery import heads_of
+from headroles.role_names import find_role
 from headroles.studies.removal.estimators import normalise, values_of
 from headroles.studies.removal.options import BY_LAYER, BY_ROLE, SelectionOptions
 from headroles.studies.removal.shared_heads import SharedLayers
@@ -222,8 +223,8 @@ def _by_role(order: str, heads: Sequence[Head], options: SelectionOptions) -> li
 def load_roles(folder: str, role: str | None = None) -> RoleTable:
     """The role table of a folder. Raises UsageError for a role that it does not have."""
     table = RoleTable.load(Path(folder))
-    if role is not None and role not in table.roles:
-        raise UsageError(f"the role is {role!r}; {folder} has {', '.join(table.roles)}")
+    if role is not None:
+        find_role(role, table.roles)
     return table
 
 

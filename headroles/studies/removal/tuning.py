@@ -47,8 +47,8 @@ class Tuning:
     def shown(self) -> Iterator[Shown]:
         """How it was done, and which heads make up for others."""
         yield (
-            f"fine-tuned on {self.examples} examples with the heads masked, {self.updates} updates "
-            f"of {self.update_examples}\n"
+            f"Fine-tuned on {self.examples} examples with the heads masked, {self.updates} updates "
+            f"of {self.update_examples}."
         )
         if self.compensation is not None:
             yield from self.compensation.shown()

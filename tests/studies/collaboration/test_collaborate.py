@@ -130,7 +130,7 @@ class TestTable:
         self, made: tuple[CollaborativeModel, Collaboration]
     ) -> None:
         text = repr(made[1])
-        assert "fewer parameters, not more speed" in text
+        assert "For speed prune heads" in text
         assert "the bundled treebank" not in text
         assert "tokens for inputs of 32" not in text
 

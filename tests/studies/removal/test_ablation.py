@@ -18,7 +18,7 @@ from headroles.models.surgery import remove_heads
 from headroles.studies.removal import AblateOptions, Ablations, ablate_heads
 from headroles.tasks import Outcomes, TaskOptions, TaskRun, open_run
 from headroles.testing import Hypotheses, find_p_values
-from tests.conftest import make_bert
+from tests.conftest import flat, make_bert
 from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
 
@@ -143,14 +143,16 @@ def test_saves_and_loads(found: Ablations, tmp_path: Path) -> None:
 def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -> None:
     found = ablate_heads(masked_lm, plain, ablation="uniform", correction="holm")
     assert found.frame["p_accuracy"].isna().all()
-    assert "examples needed" in repr(found)
+    assert "examples needed" in flat(found)
 
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     arguments = ["ablate", str(classifier), str(labelled), "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, [*arguments, "--sets", "layers", "--ablation", "mean"])
+    result = CliRunner().invoke(
+        app, [*arguments, "--full", "--sets", "layers", "--ablation", "mean"]
+    )
     assert result.exit_code == 0, result.output
-    assert "heads replaced by mean" in result.stdout
+    assert "Heads replaced by mean" in result.stdout
     assert len(Ablations.load(tmp_path / "out")) == 3
     result = CliRunner().invoke(app, [*arguments, "--sets", "roles", "--overwrite"])
     assert result.exit_code == 2

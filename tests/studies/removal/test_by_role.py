@@ -20,6 +20,7 @@ from headroles.studies.removal import RoleImportance, compare_roles_in_task
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.role_removals import compare_removed, draw_like, n_sets_like
 from headroles.tasks import Outcomes, TaskOptions, open_run
+from tests.conftest import flat
 
 
 @pytest.fixture(scope="module")
@@ -148,19 +149,19 @@ def test_heads_of_worth_are_shown() -> None:
 def test_says_how_many_draws_are_needed(
     found: RoleImportance, classifier: Path, labelled: Path, roles: Path
 ) -> None:
-    assert "3 draws give no p-value below 0.5: nothing can be shown" in repr(found)
+    assert "3 draws give no p-value below 0.5: nothing can be shown" in flat(found)
     n_roles = len(found)
     more = compare_roles_in_task(
         classifier, labelled, roles_from=str(roles), draws=40, permutations=99
     )
-    assert f"one role alone among {n_roles}" in repr(more)
-    assert f"take {40 * n_roles - 1} (--draws)" in repr(more)
+    assert f"one role alone among {n_roles}" in flat(more)
+    assert f"take {40 * n_roles - 1} (--draws)" in flat(more)
 
 
 def test_saves_loads_and_shows(found: RoleImportance, tmp_path: Path) -> None:
     found.save(tmp_path / "out")
     assert RoleImportance.load(tmp_path / "out").frame.equals(found.frame)
-    assert "heads with a role less others of their layers" in repr(found)
+    assert "Heads with a role less others of their layers" in flat(found)
 
 
 def test_command(classifier: Path, labelled: Path, roles: Path, tmp_path: Path) -> None:

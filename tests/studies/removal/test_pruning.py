@@ -162,7 +162,7 @@ def test_by_role(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
     others = choose_heads("without_role", 12 - len(having), heads, options)
     assert not having & set(others)
     options = PruneOptions(keep=1, order="with_role", role="x", roles_from=tmp_path / "roles")
-    with pytest.raises(UsageError, match="the role is 'x'"):
+    with pytest.raises(UsageError, match="there is no role 'x'"):
         choose_heads("with_role", 2, heads, options)
 
 
@@ -189,7 +189,7 @@ class TestCommand:
         # It is a model like any other: it can be pruned again, by the old numbers.
         result = run("prune", out, "--order", "bottom", "--keep", 4, "--out", again)
         assert result.exit_code == 0, result.output
-        assert "3 of 7 heads removed (bottom)" in result.stdout
+        assert "3 of 7 heads removed (order: bottom)" in result.stdout
         assert len(removed_from(load_model(again))) == 8
 
     def test_zeroed(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ class TestCommand:
         asked = ("--order", "random", "--keep", 7, "--test", labelled, "--compensation")
         result = run("prune", classifier, *asked, *tuned, "--out", tmp_path / "out")
         assert result.exit_code == 0, result.output
-        assert "fine-tuned on 6 examples with the heads masked, 1 updates of 32" in result.stdout
+        assert "Fine-tuned on 6 examples with the heads masked, 1 updates of 32" in result.stdout
         for row in ("before, fine-tuned", "after, not fine-tuned", "weights differ by"):
             assert row in result.stdout
         notes = json.loads((tmp_path / "out" / "run.json").read_text("utf-8"))

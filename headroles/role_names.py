@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from headroles.corpus import fold_subtype
 from headroles.errors import UsageError
 from headroles.wording import not_among
 
@@ -60,6 +59,7 @@ _ENDS = {
 }
 """For a relation the dependent, and the governor as the dependent sees it."""
 _OFFSET = re.compile(r"position:([+-]?)(\d+)$")
+_ARROW = re.compile(r"\s*(?:->|\u2192)\s*")
 _BEYOND_OFFSET = ":beyond_offset"
 
 
@@ -94,18 +94,26 @@ def in_words(role: str) -> str:
     return _arc_in_words(relation, direction)
 
 
+def is_relation(name: str) -> bool:
+    """Tell whether a name is that of a common relation, its subtype aside."""
+    return name.partition(":")[0] in _ENDS
+
+
 def find_role(name: str, known: Sequence[str]) -> str:
     """Return the one of the ids ``known`` that a user names by id, in words, or by its relation.
 
-    A relation alone means the role from the dependent to its governor. Raises UsageError for
-    another name.
+    A relation alone, or its dependent, means the role from the dependent to its governor. Raises
+    UsageError for another name.
 
     >>> find_role("amod", ["local", "syntactic:amod:to_governor", "syntactic:amod:to_dependent"])
     'syntactic:amod:to_governor'
     """
-    wanted = name.strip().lower()
+    wanted = _ARROW.sub(" -> ", name.strip().lower())
     for role in known:
         if wanted in (role.lower(), in_words(role).lower()):
+            return role
+    for role in known:
+        if role.endswith(":to_governor") and wanted == in_words(role).partition(" -> ")[0]:
             return role
     by_relation = f"syntactic:{name}:to_governor"
     if by_relation in known:
@@ -120,7 +128,7 @@ def _offset_in_words(offset: int) -> str:
 
 
 def _arc_in_words(relation: str, direction: str) -> str:
-    dependent, governor = _ENDS.get(fold_subtype(relation), (relation, "its governor"))
+    dependent, governor = _ENDS.get(relation.partition(":")[0], (relation, "its governor"))
     if ":" in relation and relation not in _ENDS:
         dependent = f"{dependent} ({relation})"
     if direction == "to_governor":

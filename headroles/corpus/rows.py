@@ -1,0 +1,163 @@
+"""Rows of tables in files: separated text, JSON lines, Parquet, data sets of Hugging Face."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from headroles.corpus.files import HUB_PREFIX, CorpusFile, is_dataset, kind_of
+from headroles.errors import CorpusError, UsageError
+from headroles.wording import in_one_line, listed
+
+Row = tuple[int, list[str]]
+_NAMES = {"tab": "\t", "comma": ",", "semicolon": ";"}
+SEPARATORS = tuple(_NAMES)
+_LONGEST_CELL = 2**31 - 1
+TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
+"""Endings of files that hold tables."""
+
+
+def has_names(file: CorpusFile) -> bool:
+    """Tell whether columns have names in any case: all tables have them but separated text."""
+    return _reader_of(file) is not None
+
+
+def read_rows(file: CorpusFile, separator: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a table, the names of its columns first, with the numbers of their lines.
+
+    The ``separator`` of text is one of ``SEPARATORS``; None takes tabs, and in files that end in
+    ``.csv`` what the first line has most of. Quotation marks are ordinary characters beside tabs,
+    and quote cells beside commas and semicolons.
+
+    Raises CorpusError for a file that is not what its ending says, UsageError without the package
+    that reads it.
+    """
+    if (read := _reader_of(file)) is not None:
+        yield from read(file)
+        return
+    lines = file.lines()
+    first = next(lines)
+    chosen = _NAMES[separator] if separator else _separator_of(file, first)
+    if chosen == "\t":  # not the csv module, which takes quotation marks for its own
+        yield 1, first.split("\t")
+        yield from ((number, line.split("\t")) for number, line in enumerate(lines, start=2))
+        return
+    csv.field_size_limit(_LONGEST_CELL)
+    reader = csv.reader((f"{line}\n" for line in _with(first, lines)), delimiter=chosen)
+    start = 1
+    try:
+        for cells in reader:
+            yield start, cells or [""]
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise CorpusError(
+            f"{file}, line {reader.line_num}: {error}; correct the quotation marks, or convert the "
+            "file to tabs"
+        ) from error
+
+
+def hint_of_separator(names: Sequence[str]) -> str:
+    """Say what to do about a header that has one column by tabs, and several by another one."""
+    if len(names) != 1:
+        return ""
+    found = [name for name, mark in _NAMES.items() if mark in names[0]]
+    if not found:
+        return ""
+    return f"; it looks {found[0]}-separated: pass --separator {found[0]}, or convert it to tabs"
+
+
+def _with(first: str, lines: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from lines
+
+
+def _separator_of(file: CorpusFile, first: str) -> str:
+    if kind_of(file.path) != ".csv":
+        return "\t"
+    return max(_NAMES.values(), key=lambda mark: (first.count(mark), mark == ","))
+
+
+def _reader_of(file: CorpusFile) -> Callable[[CorpusFile], Iterator[Row]] | None:
+    if is_dataset(file.path):
+        return _dataset_rows
+    return {".jsonl": _json_rows, ".ndjson": _json_rows, ".parquet": _parquet_rows}.get(
+        kind_of(file.path)
+    )
+
+
+def _json_rows(file: CorpusFile) -> Iterator[Row]:
+    names: list[str] = []
+    for number, line in enumerate(file.lines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CorpusError(
+                f"{file}, line {number}: {in_one_line(error)}; JSON lines have one object a line"
+            ) from error
+        if not isinstance(record, dict):
+            raise CorpusError(
+                f"{file}, line {number} is no object; JSON lines have one object a line"
+            )
+        if not names:
+            names = list(record)
+            yield 0, names
+        if missing := [name for name in names if name not in record]:
+            raise CorpusError(f"{file}, line {number} has no {listed(missing)}; add it")
+        yield number, [_cell(record[name]) for name in names]
+
+
+def _parquet_rows(file: CorpusFile) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file.path) as table:
+            names = list(table.schema_arrow.names)
+            yield 0, names
+            number = 0
+            for batch in table.iter_batches():
+                columns = [column.to_pylist() for column in batch.columns]
+                for cells in zip(*columns, strict=True):
+                    number += 1
+                    yield number, list(map(_cell, cells))
+    except (pa.ArrowException, OSError) as error:
+        raise CorpusError(
+            f"{file} cannot be read as Parquet ({in_one_line(error)}); write it anew"
+        ) from error
+
+
+def _dataset_rows(file: CorpusFile) -> Iterator[Row]:
+    """Rows of a data set of Hugging Face: a folder it was saved in, or ``hf:NAME:SPLIT``."""
+    data = _load_dataset(str(file.path))
+    if hasattr(data, "keys"):
+        splits = list(data.keys())
+        where = f"{file}:SPLIT" if str(file).startswith(HUB_PREFIX) else f"{file}/SPLIT"
+        raise UsageError(f"{file} has several parts; name one, {where}: {listed(splits, 12)}")
+    names = list(data.column_names)
+    yield 0, names
+    for number, record in enumerate(data, start=1):
+        yield number, [_cell(record[name]) for name in names]
+
+
+def _load_dataset(name: str) -> Any:
+    try:
+        import datasets  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise UsageError(
+            f"{name} is a data set of Hugging Face; to read it: pip install datasets"
+        ) from error
+    try:
+        if not name.startswith(HUB_PREFIX):
+            return datasets.load_from_disk(name)
+        hub, _, split = name.removeprefix(HUB_PREFIX).partition(":")
+        return datasets.load_dataset(hub, split=split or None)
+    except Exception as error:  # of any kind: of the network, the hub, scripts, files
+        raise CorpusError(f"the data set {name} cannot be loaded: {in_one_line(error)}") from error
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)
