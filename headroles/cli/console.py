@@ -101,13 +101,7 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
     """
     forecast = _Forecast(what)
     if not err.is_terminal:
-        lines = _Lines(what, unit)
-
-        def tell(done: int, total: int) -> None:
-            forecast(done, total)
-            lines(done, total)
-
-        yield tell
+        yield _Lines(what, unit, forecast)
         return
     from rich.progress import (
         BarColumn,
@@ -129,7 +123,7 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
         task = progress.add_task(what, total=None, rate="")
 
         def report(done: int, total: int) -> None:
-            forecast(done, total)
+            forecast(done, total, time.monotonic())
             speed = progress.tasks[0].speed
             rate = f"{speed:.0f} {unit}/s" if speed else ""
             doing = what if total else READING
@@ -139,18 +133,17 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
 
 
 class _Forecast:
-    """A callback (done, total): one line that says how long the work takes, from its first part.
+    """A callback (done, total, now): one line that says how long work takes, from its first part.
 
     The first batch has the longest examples, so the line gives an upper limit. A study may take
     several rounds, each with a total of its own; each that takes more than a minute is announced.
     """
 
     def __init__(self, what: str) -> None:
-        self._what, self._total, self._first, self._start = what, 0, 0, time.monotonic()
+        self._what, self._total, self._first, self._start = what, 0, 0, 0.0
         self._waits = True
 
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
+    def __call__(self, done: int, total: int, now: float) -> None:
         if total != self._total:
             self._start, self._first, self._total, self._waits = now, done, total, True
         if not self._waits or not total or done <= self._first:
@@ -167,13 +160,14 @@ class _Lines:
     A study may take several rounds, each with a total of its own.
     """
 
-    def __init__(self, what: str, unit: str) -> None:
-        self._what, self._unit = what, unit
+    def __init__(self, what: str, unit: str, forecast: _Forecast) -> None:
+        self._what, self._unit, self._forecast = what, unit, forecast
         self._told = self._start = time.monotonic()
         self._first = self._done = self._total = 0
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
+        self._forecast(done, total, now)
         if total != self._total or done < self._done:
             self._start, self._first, self._total = now, done, total
         self._done = done

@@ -114,5 +114,5 @@ def test_the_pipeline_called_spacy_is_no_pipeline(tmp_path: Path) -> None:
     file = save(tmp_path, "a.csv")
     with pytest.raises(ParserError, match="the spaCy pipeline 'spacy' cannot be loaded"):
         read_pairs(file, "spacy", ["text"])
-    with pytest.raises(ParserError, match="python -m spacy download xx_none_news_sm$"):
+    with pytest.raises(ParserError, match=r"python -m spacy download xx_none_news_sm$"):
         read_pairs(file, "xx_none_news_sm", ["text"])

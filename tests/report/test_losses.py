@@ -65,12 +65,14 @@ def test_page_of_curves(curves: PruningCurves, tmp_path: Path) -> None:
     mean = (frame["measure"] == "loss") & frame["share"].isna() & (frame["order"] == "middle")
     frame.loc[mean, ["value", "answer"]] = [0.125, "better"]
     page = make_report(replace(curves, frame=frame).save(tmp_path / "curves"))
-    assert "least in the order middle: 0.125 (" in page.answer[0]
-    assert page.answer[1] == "Shown to be better than random: middle."
+    assert "the loss is least of the order middle: 0.125 (" in page.answer[1]
+    assert page.answer[2] == "Shown to be better than random: middle."
     assert page.to_html().count("<svg") == 2
     frame["answer"] = "undecided"
     page = make_report(replace(curves, frame=frame).save(tmp_path / "undecided"))
-    assert page.answer[1] == "No order was shown to be better or worse than random."
+    assert page.answer[2:4] == tuple(
+        f"Shown to be {told} than random: no order." for told in ("better", "worse")
+    )
 
 
 def test_drops(drops: TaskDrops) -> None:
@@ -103,12 +105,10 @@ def test_drops_of_many_removals_are_the_largest(drops: TaskDrops) -> None:
 def test_page_of_drops(drops: TaskDrops, tmp_path: Path) -> None:
     page = make_report(drops.save(tmp_path / "drops"))
     rows = drops.frame[drops.frame["measure"] == "loss"]
-    assert page.answer[0].startswith(f"Of {len(rows)} pairs of a removal and a task")
+    assert f"of {len(rows)} make the loss worse" in page.answer[0]
     most = rows.loc[rows["relative_drop"].idxmax()]
-    assert (
-        f"largest in {most['task']} without {most['removed']}: {most['relative_drop']:+.1%}."
-        in (page.answer[1])
-    )
+    told = f"Largest: without {most['removed']} the loss of {most['task']} changes by "
+    assert page.answer[1] == f"{told}{most['relative_drop']:+.1%}."
     assert page.to_html().count("<svg") == 2
 
 

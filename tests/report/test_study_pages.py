@@ -102,8 +102,9 @@ def test_importance(importance: Importance, tmp_path: Path) -> None:
     page = make_report(importance.save(tmp_path / "importance"))
     rows = importance.frame[importance.frame["estimator"] == "absolute"]
     first = rows.nsmallest(1, "rank").iloc[0]
-    named = f"head {first['layer']:.0f}-{first['head']:.0f} is the most important: "
-    assert f"{named}{first['importance']:.3g}" in page.answer[0]
+    named = f"{first['layer']:.0f}-{first['head']:.0f}"
+    assert page.answer[1].startswith("Use `absolute` to choose heads to remove")
+    assert f"{named} {first['importance']:.3g}" in " ".join(repr(importance).split())
     assert page.to_html().count("<svg") == 4
 
 
@@ -114,10 +115,10 @@ def test_ablations(ablations: Ablations, tmp_path: Path) -> None:
     assert -low == high == pytest.approx(np.abs(ablations.rises()).max())
     page = make_report(ablations.save(tmp_path / "ablations"))
     counts = ablations.frame["answer"].value_counts()
-    assert f"{counts.get('worse', 0)} were shown to make the loss worse" in page.answer[0]
+    assert f"the loss is worse in {counts.get('worse', 0)}, " in " ".join(page.answer)
     worst = ablations.frame.loc[ablations.frame["loss_change"].idxmax()]
-    said = f"without {worst['removed']}: it changes by {worst['loss_change']:+.3g}"
-    assert said in page.answer[1]
+    said = f"{worst['removed']} {worst['loss_change']:+.4f} "
+    assert said in " ".join(repr(ablations).split())
     without_single = replace(ablations, frame=ablations.frame[ablations.frame["set"] != "single"])
     with pytest.raises(UsageError, match="no head was removed by itself"):
         draw_ablations(without_single)
@@ -130,15 +131,14 @@ def test_pages_say_what_is_so_in_odd_cases(
     tmp_path: Path,
 ) -> None:
     fallen = ablations.frame.assign(loss_change=-1.0)
-    page = make_report(replace(ablations, frame=fallen).save(tmp_path / "ablations"))
-    assert "it changes by -1 " in page.answer[1]
+    assert "-1.0000" in repr(replace(ablations, frame=fallen))
     unknown = {name: {**own, "full": np.nan} for name, own in importance.reliability.items()}
     provenance = {**importance.provenance, "reliability": unknown}
     page = make_report(replace(importance, provenance=provenance).save(tmp_path / "importance"))
-    assert page.answer[1].startswith("There are too few heads or examples")
+    assert "nan" not in page.to_html()
     none = replicate_roles([bounded, bounded], ["one", "two"], over="seeds", threshold=14)
     page = make_report(none.save(tmp_path / "counts"))
-    assert page.answer == ("No head was shown to have any role, in any of the sets.",)
+    assert page.answer[0] == "No head was shown to have any role, in any of the sets."
 
 
 def test_answers_of_ablations_are_marked(ablations: Ablations) -> None:
@@ -165,7 +165,8 @@ def test_importance_of_roles(role_importance: RoleImportance, tmp_path: Path) ->
     assert np.array([bar[:, 0] for bar in bars]) == pytest.approx(limits)
     assert len(limits) > 1
     page = make_report(role_importance.save(tmp_path / "by-role"))
-    assert f"of {len(frame)} roles" in page.answer[0]
+    assert f"over {len(frame)} roles" in page.answer[0]
+    assert page.answer[1] == "Matter more than random heads: no role shown."
 
 
 def test_replication(replication: Replication, tmp_path: Path) -> None:
@@ -178,7 +179,10 @@ def test_replication(replication: Replication, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no role 'locl'"):
         draw_replication(replication, "locl")
     page = make_report(replication.save(tmp_path / "replication"))
-    assert f"{int((heads['at_least'] == 2).sum())} in all of them" in page.answer[0]
+    assert page.answer[0].startswith("2 corpora: one, two.")
+    n_local = int((own == 2).sum())
+    row = next(line for line in repr(replication).splitlines() if line.startswith("neighbouring"))
+    assert row.split()[2:4] == [str((own > 0).sum()), str(n_local)]
 
 
 def test_layer_counts(bounded: HeadScores, tmp_path: Path) -> None:
@@ -188,14 +192,14 @@ def test_layer_counts(bounded: HeadScores, tmp_path: Path) -> None:
     summary = counts.summary()
     expected = summary[summary["role"] == "local"]["mean"].tolist()
     assert [bar.get_height() for bar in bars] == expected
-    assert make_report(counts.save(tmp_path / "counts")).answer[0].startswith("The role that most")
+    assert make_report(counts.save(tmp_path / "counts")).answer[0].startswith("Most heads have")
 
 
 def test_a_plan(scores: HeadScores, tmp_path: Path) -> None:
     plan = plan_examples(scores)
     needed = np.sort(plan.frame["corpus_examples"].dropna())
     page = make_report(plan.save(tmp_path / "plan"))
-    assert f"take {needed[int(np.ceil(0.9 * len(needed))) - 1]:,.0f} examples" in page.answer[0]
+    assert f"by {needed[int(np.ceil(0.9 * len(needed))) - 1]:,.0f} examples" in page.answer[0]
     assert page.to_html().count("<svg") == 1
 
 
