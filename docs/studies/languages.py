@@ -31,7 +31,6 @@ import pandas as pd
 import headroles as hr
 from headroles.corpus import Corpus, Sentence, Skipped
 from headroles.roles import contrast_of, is_contrast
-from headroles.scoring.run_notes import mean_length, unknown_shares
 
 SYNTACTIC = "syntactic"
 ANY = "any of arcs"
@@ -107,17 +106,18 @@ def classify(model: str, language: Language, place: Path) -> None:
 def how_read(name: str, place: Path, folders: dict[str, Path]) -> dict[str, object]:
     """How a tokenizer read a language, and what heads do with its syntax."""
     table = hr.RoleTable.load(place)
-    counts = table.provenance["pieces"]
-    pieces, words = unknown_shares(counts)
+    counts = table.record.pieces
+    assert counts is not None
+    pieces, words = counts.unknown_shares
     beyond = table.beyond_position()
     first, of_first = next(
         (one, hr.RoleTable.load(at).beyond_position()) for one, at in folders.items()
     )
     return {
         "language": name,
-        "sentences": table.provenance["examples"],
-        "pieces a sentence": f"{mean_length(table.provenance):.1f}",
-        "pieces a word": f"{counts['pieces'] / counts['words']:.2f}",
+        "sentences": table.record.examples,
+        "pieces a sentence": f"{table.record.mean_length:.1f}",
+        "pieces a word": f"{counts.pieces / counts.words:.2f}",
         "unknown pieces": f"{pieces:.1%}",
         "unknown words": f"{words:.1%}",
         "heads": len(heads_in(table.frame)),

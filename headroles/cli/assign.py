@@ -20,7 +20,7 @@ def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions
     scores = open_scores(scored)
     with console.working("testing"):
         table = assign_roles(scores, options)
-    if options.preset != scores.provenance.get("options", {}).get("preset", DEFAULT):
+    if options.preset != scores.record.options.get("preset", DEFAULT):
         console.warn("the scores were not made with this preset: only the tests follow it")
     put_into(scored, table)
     console.finish(scored, output, table)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headroles.record import Record
 from headroles.report.page import Section
 from headroles.roles import BIAS, EXCESS, HIT
-from headroles.scoring import model_name
 from headroles.testing import TESTS, describe_correction
 from headroles.wording import listed, printable
 
@@ -107,12 +107,11 @@ def _setting(provenance: Mapping[str, Any]) -> str:
 
 
 def _model(provenance: Mapping[str, Any]) -> str:
-    model = provenance.get("model") or {}
-    family = [str(model[name]) for name in ("family",) if model.get(name)]
-    digest = str(model.get("weights_sha256") or "")
-    revision = [f"revision {model['revision']}"] if model.get("revision") else []
-    told = [*family, *revision, *([f"weights SHA-256 {digest[:12]}"] if digest else [])]
-    return printable(model_name(dict(provenance))) + (f" ({', '.join(told)})" if told else "")
+    model = Record.read(provenance).model
+    told = [model.family, f"revision {model.revision}" if model.revision else ""]
+    told.append(f"weights SHA-256 {model.weights_sha256[:12]}" if model.weights_sha256 else "")
+    known = ", ".join(filter(None, told))
+    return printable(model.name) + (f" ({known})" if known else "")
 
 
 def _data(provenance: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headroles.record import Record
 from headroles.report.changes import draw_changed_heads, draw_changes, draw_trajectory
 from headroles.report.citing import how_to_report
 from headroles.report.comparison_map import changed_most, comparison_map
@@ -12,7 +13,6 @@ from headroles.report.plain_page import told
 from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
 from headroles.roles import in_words
-from headroles.scoring import model_name
 from headroles.studies.comparison import RoleShifts
 
 N_ROLES = 3
@@ -32,7 +32,7 @@ def comparison_page(folder: Path) -> Page:
     ]
     if warnings := shifts.warnings:
         sections.append(Section("What to be careful about", cautions=warnings))
-    names = [model_name(one) for one in shifts.provenance.get("sets", {}).values()]
+    names = [Record.read(one).model.name for one in shifts.provenance.get("sets", {}).values()]
     between = f"from {names[0]} to {', '.join(names[1:])}" if len(names) > 1 else "in the heads"
     return Page(
         f"What changed in the attention heads {between}?",

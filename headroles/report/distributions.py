@@ -53,7 +53,7 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
             ax.hlines(places[own], part["ci_low"], part["ci_high"], color=look["color"])
             ax.plot(part["mean"], places[own], linestyle="none", label=answer, **look)  # type: ignore[arg-type]
     ax.set_yticks(places, [plain(role) for role in rows["role"]])
-    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=score_label(table.provenance))
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=score_label(table.record.score))
     ax.set_title(f"head {layer}-{head}")
     ax.legend(fontsize="small")
     return ax

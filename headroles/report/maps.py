@@ -49,7 +49,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     own_figure = ax.get_figure(root=True) if is_own else None
     rows = _rows_of(table, role)
     mesh = _draw_map(table, rows, ax, mark_size=46)
-    bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.provenance))
+    bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.record.score))
     threshold = float(rows["threshold"].median())
     if mesh.norm.vmin <= threshold <= mesh.norm.vmax:  # type: ignore[operator]
         bar.ax.axhline(threshold, color="white", linewidth=3)

@@ -12,7 +12,6 @@ from headroles.report.plain_page import plain_page
 from headroles.report.style import figure_of
 from headroles.report.worth import draw_ablations, draw_importance, draw_role_importance
 from headroles.report.worth_maps import ablations_map, importance_map
-from headroles.scoring import model_name
 from headroles.studies.removal import (
     Ablations,
     Importance,
@@ -39,7 +38,7 @@ def importance_page(folder: Path) -> Page:
         )
         for name in estimators
     )
-    title = f"On which attention heads does the loss of {model_name(result.provenance)} depend?"
+    title = f"On which attention heads does the loss of {result.record.model.name} depend?"
     return plain_page(result, title, pictures, importance_map(result))
 
 
@@ -53,7 +52,7 @@ def ablations_page(folder: Path) -> Page:
             "triangle: shown to be better."
         )
         pictures = (Picture((figure_of(draw_ablations(result)),), caption),)
-    title = f"What does {model_name(result.provenance)} lose without attention heads?"
+    title = f"What does {result.record.model.name} lose without attention heads?"
     return plain_page(result, title, pictures, ablations_map(result))
 
 
@@ -78,7 +77,7 @@ def curves_page(folder: Path) -> Page:
         "the dotted line is the whole model."
     )
     pictures = _by_measure(partial(draw_pruning_curves, result), result.measure, caption)
-    title = f"How many attention heads can {model_name(result.provenance)} do without?"
+    title = f"How many attention heads can {result.record.model.name} do without?"
     return plain_page(result, title, pictures)
 
 

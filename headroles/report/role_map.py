@@ -82,7 +82,7 @@ def _views(table: RoleTable, answers: RoleAnswers) -> Iterator[View]:
 
 
 def _view(table: RoleTable, role: str, frames: dict[Any, pd.DataFrame]) -> View:
-    rows, unit = frames[role].set_index(["layer", "head"]), unit_of(table.provenance)
+    rows, unit = frames[role].set_index(["layer", "head"]), unit_of(table.record.score)
     contrast = frames.get(contrast_of(role))
     assigned = rows["assigned"]
     beyond: dict[str, tuple[Cells, ...]] = {}

@@ -18,7 +18,7 @@ from headroles.report.rows import rows_of, with_interval, without_contrasts
 from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
 from headroles.roles import in_words, is_contrast
-from headroles.scoring import about_length, model_name
+from headroles.scoring import about_length
 from headroles.studies.options import MEDIAN, ExampleOptions
 from headroles.studies.role_answers import (
     RoleAnswers,
@@ -66,7 +66,7 @@ def role_page(folder: Path, imported: Sequence[str] = (), model: str | None = No
     if cautions := tuple(_cautions(table)):
         sections.append(Section("What to be careful about", cautions=cautions))
     return Page(
-        f"Which attention heads of {model_name(table.provenance)} have which roles?",
+        f"Which attention heads of {table.record.model.name} have which roles?",
         tuple(_answer(table, answers)),
         (*sections, how_to_report(table), made_how(table.provenance)),
     )
@@ -205,10 +205,9 @@ def _strongest(
 
 def _cautions(table: RoleTable) -> Iterator[str]:
     yield from table.warnings
-    skipped = table.provenance.get("skipped") or {}
-    for reason, count in skipped.items():
+    for reason, count in table.record.skipped.items():
         yield f"{count} examples were skipped: {reason}."
-    if told := about_length(table.provenance):
+    if told := about_length(table.record):
         yield _sentence(told)
     if not (rows := contradicted(table)).empty:
         named = [
@@ -227,8 +226,8 @@ def _cautions(table: RoleTable) -> Iterator[str]:
             "head has the role nor that it has not."
         )
     why = table.frame["note"][answers == UNTESTABLE].str.removeprefix(f"{UNTESTABLE}: ")
-    for reason, count in why.value_counts().items():
-        yield f"{count} pairs of head and role are untestable: {reason}."
+    for cause, n in why.value_counts().items():
+        yield f"{n} pairs of head and role are untestable: {cause}."
     if left_out := table.tests["left_out"]:
         yield f"No example has the roles {', '.join(left_out)}; they are left out."
 
@@ -250,7 +249,7 @@ def _called(role: str, words: dict[str, str]) -> str:
 
 
 def _words(table: RoleTable) -> dict[str, str]:
-    return {one["id"]: one.get("words", "") for one in table.provenance.get("roles", ())}
+    return {role.id: role.words for role in table.record.roles}
 
 
 def _sentence(text: str) -> str:

@@ -59,10 +59,9 @@ def plain(text: object, most: int = _LONGEST_ROLE) -> str:
     return shortened(printable(text), most).replace("$", r"\$")
 
 
-def score_label(provenance: dict[str, object]) -> str:
+def score_label(score: str) -> str:
     """What the axis of means is called."""
-    name = provenance.get("score", "bias")
-    return f"mean {name} score"
+    return f"mean {score} score"
 
 
 def svg_of(figure: Figure, salt: str) -> str:

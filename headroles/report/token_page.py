@@ -8,7 +8,6 @@ from headroles.report.page import Page, Picture
 from headroles.report.plain_page import plain_page
 from headroles.report.style import figure_of
 from headroles.report.token_shares import draw_token_group
-from headroles.scoring import model_name
 from headroles.studies.token_groups import TokenGroups
 
 
@@ -23,5 +22,5 @@ def token_page(folder: Path) -> Page:
         )
         for name in result.found
     )
-    title = f"Which tokens does {model_name(result.provenance)} attend to?"
+    title = f"Which tokens does {result.record.model.name} attend to?"
     return plain_page(result, title, pictures)

@@ -12,6 +12,7 @@ import msgspec
 
 from headroles import storage
 from headroles.errors import StorageError
+from headroles.record import Record
 from headroles.results.study import Study, studies
 
 if TYPE_CHECKING:
@@ -35,7 +36,12 @@ class Stored(ABC):
     form: ClassVar[type[msgspec.Struct]] = msgspec.Struct
     provenance: dict[str, Any]
 
-    def record(self) -> dict[str, Any]:
+    @property
+    def record(self) -> Record:
+        """The provenance by its types, of a result of one run."""
+        return Record.read(self.provenance)
+
+    def said(self) -> dict[str, Any]:
         """What ``run.json`` is to say of it."""
         return self.provenance
 
@@ -117,7 +123,7 @@ def write_together(staging: Path, results: Sequence[Stored]) -> None:
     """Write results into an empty folder, with what they say of themselves."""
     files = {one.kind: one.write_files(staging) for one in results}
     digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
-    record = {name: value for one in results for name, value in one.record().items()}
+    record = {name: value for one in results for name, value in one.said().items()}
     storage.write_run(staging, record, digests)
 
 
@@ -128,7 +134,7 @@ def put_into(folder: str | Path, result: Stored) -> None:
     run = storage.read_run(folder)
     with storage.changed_folder(folder, run.files.get(result.kind, ())) as staging:
         files = storage.digests_of(staging, result.write_files(staging))
-        record = {**run.provenance, **result.record()}
+        record = {**run.provenance, **result.said()}
         storage.write_run(staging, record, {**run.files, result.kind: files})
 
 

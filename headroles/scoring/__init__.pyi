@@ -1,5 +1,4 @@
 from .blocks import ScoreBlock as ScoreBlock
-from .forms import StoppedForm as StoppedForm
 from .in_blocks import ScoresInBlocks as ScoresInBlocks
 from .in_blocks import open_scores as open_scores
 from .merging import merge_scores as merge_scores
@@ -18,7 +17,6 @@ from .run_notes import RunSummary as RunSummary
 from .run_notes import about_length as about_length
 from .run_notes import describe_run as describe_run
 from .run_notes import facts_of_run as facts_of_run
-from .run_notes import model_name as model_name
 from .run_notes import warnings_of_run as warnings_of_run
 from .saved import score_attention as score_attention
 from .scores import HeadScores as HeadScores

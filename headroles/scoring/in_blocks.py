@@ -9,6 +9,7 @@ from typing import Any
 
 from headroles import storage
 from headroles.errors import StorageError
+from headroles.record import Record, ScoresRecord
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.scores import HeadScores
@@ -29,12 +30,17 @@ class ScoresInBlocks:
     blocks: Callable[[], Iterator[ScoreBlock]]
     provenance: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def record(self) -> Record:
+        """The provenance by its types."""
+        return Record.read(self.provenance)
+
     @classmethod
     def of_folder(cls, folder: Path, provenance: dict[str, Any]) -> ScoresInBlocks:
         """Those stored in a folder, whose ``run.json`` says what is in ``provenance``."""
         roles = tuple(map(Role.from_record, provenance["roles"]))
-        heads = (provenance["layers"], provenance["heads"])
-        score = SCORES[provenance["score"]]
+        record = ScoresRecord.read(provenance)
+        score, heads = SCORES[record.score], (record.layers, record.heads)
         ids = [role.id for role in roles]
 
         def blocks() -> Iterator[ScoreBlock]:
@@ -56,6 +62,6 @@ def open_scores(folder: str | Path) -> HeadScores | ScoresInBlocks:
     """
     folder = Path(folder)
     provenance = HeadScores.read_record(folder)
-    if provenance["scores"] > MOST_AT_ONCE:
+    if ScoresRecord.read(provenance).scores > MOST_AT_ONCE:
         return ScoresInBlocks.of_folder(folder, provenance)
     return HeadScores.read_files(folder, provenance)

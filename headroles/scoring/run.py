@@ -17,6 +17,7 @@ from headroles.models import Attending, AttentionReader, LoadedEncoder, load_enc
 from headroles.options import takes
 from headroles.passes import Budget, shown_in_notebooks
 from headroles.provenance import new_provenance
+from headroles.record import Record
 from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles, refuse_too_far
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
@@ -230,7 +231,7 @@ class ScoringRun:
             raise CorpusError(
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
-                + (cure_of_length(self.provenance) if read.skipped[TOO_LONG] else "")
+                + (cure_of_length(Record.read(self.provenance)) if read.skipped[TOO_LONG] else "")
             )
         if not n_scores and self._sharing.part is None:
             self._sharing.forget()

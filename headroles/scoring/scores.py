@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
+from headroles.record import ScoresRecord
 from headroles.results import Grid, Shown, Stored, Warned, as_html
 from headroles.roles import SCORES, Role, Score, find_role
 from headroles.scoring.blocks import ScoreBlock
-from headroles.scoring.forms import ScoresForm
 from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.tables import SCORES_FILE, ScoreWriter, long_table, read_block
@@ -57,7 +57,7 @@ class HeadScores(Stored):
     bounds: NDArray[np.float32] | None = None
 
     kind: ClassVar[str] = "scores"
-    form: ClassVar[type[msgspec.Struct]] = ScoresForm
+    form: ClassVar[type[msgspec.Struct]] = ScoresRecord
     cure: ClassVar[str] = "name folders that score or classify wrote"
 
     @classmethod
@@ -132,7 +132,7 @@ class HeadScores(Stored):
             mean = f"{np.nanmean(self.values[..., place]):.3f}" if n else "-"
             rows.append((role.id, str(n), mean))
         yield Grid(("role", "examples", "mean score"), tuple(rows))
-        yield from map(Warned, warnings_of_run(self.provenance))
+        yield from map(Warned, warnings_of_run(self.record))
 
     def to_frame(self) -> pd.DataFrame:
         """Long table ``example, layer, head, role, score, count``; missing scores have no row."""
@@ -171,7 +171,7 @@ class HeadScores(Stored):
                 raise UsageError(f"the {what} is {place}; it must be 0 to {n - 1}")
         return self.column(role)[:, head[0] * self.n_heads + head[1]]
 
-    def record(self) -> dict[str, Any]:
+    def said(self) -> dict[str, Any]:
         """The provenance, and what it takes to read the scores back."""
         own = describe_scores(self.roles, self.score, self.n_layers, self.n_heads)
         n_scores = int(np.count_nonzero(~np.isnan(self.values)))
@@ -179,7 +179,7 @@ class HeadScores(Stored):
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet``, ``examples.parquet`` and, if there is any, what offsets hit."""
-        is_half = self.provenance.get("rounded") == HALF
+        is_half = self.record.rounded == HALF
         with ScoreWriter(folder, self.role_ids, is_half) as writer:
             writer.write(self.block)
         return writer.files
@@ -189,11 +189,11 @@ class HeadScores(Stored):
         """Read back the files; what they hold must be what ``run.json`` says."""
         try:
             roles = tuple(map(Role.from_record, provenance["roles"]))
-            score = SCORES[provenance["score"]]
-            heads = (provenance["layers"], provenance["heads"])
+            record = ScoresRecord.read(provenance)
+            score, heads = SCORES[record.score], (record.layers, record.heads)
             ids = [role.id for role in roles]
-            block = read_block(folder, ids, heads, score, provenance["scores"])
-            _refuse_empty_heads(block.values, provenance.get("removed_heads", ()))
+            block = read_block(folder, ids, heads, score, record.scores)
+            _refuse_empty_heads(block.values, record.removed_heads)
             return cls.from_blocks([block], roles, score, provenance)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
@@ -220,8 +220,8 @@ def describe_scores(
     }
 
 
-def _refuse_empty_heads(values: NDArray[np.float32], removed: Sequence[Sequence[int]]) -> None:
+def _refuse_empty_heads(values: NDArray[np.float32], removed: Sequence[tuple[int, int]]) -> None:
     """Raise ValueError for a head without a score that was not removed from the model."""
-    empty = map(list, np.argwhere(np.isnan(values).all(axis=(0, 3))).tolist())
+    empty = map(tuple, np.argwhere(np.isnan(values).all(axis=(0, 3))).tolist())
     if any(head not in removed for head in empty):
         raise ValueError("heads without any score")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headroles import storage
+from headroles.record import Record
 from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.options import HALF
 from headroles.scoring.scores import HeadScores
@@ -24,7 +25,7 @@ def write_scores(
     ``provenance`` may still grow while the blocks are made. Memory does not grow with their number,
     and the files are those of `HeadScores.save`.
     """
-    with ScoreWriter(folder, role_ids, provenance.get("rounded") == HALF) as writer:
+    with ScoreWriter(folder, role_ids, Record.read(provenance).rounded == HALF) as writer:
         for block in blocks:
             writer.write(block)
     files = storage.digests_of(folder, writer.files)

@@ -17,7 +17,7 @@ from headroles.studies.heads import FloatArray, HeadColumns, are_units
 from headroles.studies.options import AssignOptions
 from headroles.studies.role_table import RoleTable
 from headroles.studies.role_tests import Described, refuse_nothing, table_of, tests_asked
-from headroles.studies.stopped import EXAMPLE, drawn_from, drawn_units
+from headroles.studies.stopped import EXAMPLE, drawn_units
 from headroles.studies.whole_documents import in_whole_documents
 from headroles.testing import (
     BETTING,
@@ -113,7 +113,7 @@ def _hypotheses(
     """Those of `hypotheses_of`, with moments and bets in the place of values."""
     columns, clustered = first.columns, _is_clustered(scores, first, asked)
     moments = MomentsInBlocks(first.means(columns.ids), clustered=clustered, ddof=ddof)
-    bets: RunningBets | None = RunningBets(limits, drawn_from(scores.provenance))
+    bets: RunningBets | None = RunningBets(limits, scores.record.drawn_from)
     for block in in_whole_documents(scores.blocks()) if clustered else scores.blocks():
         values, bounds, codes = columns.read(block, scores.roles, scores.score, clustered)
         moments.add(values, codes)
@@ -130,7 +130,7 @@ def _hypotheses(
         names=columns.ids,
         family=asked.family,
         is_clustered=clustered,
-        n_population=drawn_from(scores.provenance),
+        n_population=scores.record.drawn_from,
         bets=bets,
     )
 

@@ -69,7 +69,7 @@ class BestHeads(Result):
     def shown(self) -> Iterator[Shown]:
         """Name the best head of each role, and say how far it beats the best fixed offset."""
         frame = self.frame
-        documents = dealt_by((self.provenance.get("corpus") or {}).get("documents", 0))
+        documents = dealt_by(self.record.corpus.documents)
         yield (
             f"The best head of each role, chosen on one half of the {documents}: its share of "
             "first choices on the\nother half, beside the best fixed offset (means of both halves)."
@@ -88,7 +88,7 @@ class BestHeads(Result):
         yield Grid(columns, tuple(rows), left=frozenset(["head", "more than offset"]))
         if len(order) > _SHOWN:
             yield f"{len(order) - _SHOWN} more roles: see --full."
-        yield from map(Warned, warn_of_stopped(self.provenance))
+        yield from map(Warned, warn_of_stopped(self.record))
 
     def details(self) -> Iterator[Shown]:
         """Tabulate each role's head and offset by half, and how much they hit."""

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from headroles.corpus import NEWDOC
 from headroles.encoding import TOO_LONG
+from headroles.record import Record, RecordedCorpus
 from headroles.roles import PAIRS, Role
-from headroles.studies.stopped import drawn_from
 from headroles.testing import Hypotheses, LevelOptions
 
 _MANY = 0.1  # share of sentences without a document that is told
 
 
-def warn_of_documents(
-    provenance: dict[str, Any], hypotheses: Hypotheses, options: LevelOptions
-) -> list[str]:
+def warn_of_documents(record: Record, hypotheses: Hypotheses, options: LevelOptions) -> list[str]:
     """That a corpus does not tell its documents apart, and the ways out; mostly nothing.
 
     Nothing is said where examples were to be taken as independent, nor of scores made by hand, nor
     where the corpus itself is decided about, of which examples are drawn whatever they share.
     """
-    if drawn_from(provenance) is not None:
+    if record.drawn_from is not None:
         return []
-    corpus = provenance.get("corpus") or {}
-    undivided, n_sentences = corpus.get("undivided", 0), corpus.get("sentences", 0)
+    corpus = record.corpus
+    undivided, n_sentences = corpus.undivided, corpus.sentences
     if options.clusters == "none" or not n_sentences:
         return []
     if undivided > _MANY * n_sentences:
         return [_undivided(corpus, hypotheses.is_clustered)]
-    if corpus.get("documents") == 1:
+    if corpus.documents == 1:
         return [
             "all of the corpus is one document, so examples are taken as independent: answers are "
             "too sure if they are not; a file for each text makes documents, and --clusters none "
@@ -39,8 +36,8 @@ def warn_of_documents(
     return []
 
 
-def _undivided(corpus: dict[str, Any], is_clustered: bool) -> str:
-    undivided, n_sentences = corpus["undivided"], corpus["sentences"]
+def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
+    undivided, n_sentences = corpus.undivided, corpus.sentences
     which = (
         "the treebank names"
         if undivided == n_sentences
@@ -51,9 +48,9 @@ def _undivided(corpus: dict[str, Any], is_clustered: bool) -> str:
         if is_clustered
         else "examples are taken as independent, and answers are too sure if they are not"
     )
-    rule = corpus.get("documents_by", NEWDOC)
+    rule = corpus.documents_by or NEWDOC
     told_by = "# newdoc" if rule == NEWDOC else f"--documents {rule}"
-    by_id = corpus.get("documents_by_id", 0)
+    by_id = corpus.documents_by_id
     ways = [f"--documents sent_id, since ids speak of {by_id}"] if by_id > 1 else []
     ways.append("--documents comment:KEY if a comment does")
     ways.append("--pairing none if neighbours are of different texts")
@@ -64,23 +61,23 @@ def _undivided(corpus: dict[str, Any], is_clustered: bool) -> str:
     )
 
 
-def why_absent(roles: Sequence[Role], provenance: dict[str, Any]) -> dict[str, str]:
+def why_absent(roles: Sequence[Role], record: Record) -> dict[str, str]:
     """For each of the roles that no example has, by its id, what they take that is not there."""
-    return {role.id: _why_absent(role, provenance) for role in roles}
+    return {role.id: _why_absent(role, record) for role in roles}
 
 
-def _why_absent(role: Role, provenance: dict[str, Any]) -> str:
+def _why_absent(role: Role, record: Record) -> str:
     if role.needs != PAIRS:
         return role.needs and f"there are no {role.needs}"
-    corpus = provenance.get("corpus") or {}
-    if provenance.get("options", {}).get("pairing") == "none":
+    corpus = record.corpus
+    if record.pairing == "none":
         return f"that takes {PAIRS}, and with --pairing none there are no pairs"
-    if corpus.get("sentences", 0) and corpus.get("sentences") == corpus.get("documents"):
+    if corpus.sentences and corpus.sentences == corpus.documents:
         return (
-            f"that takes {PAIRS}, and each of the {corpus['sentences']} sentences is a document of "
+            f"that takes {PAIRS}, and each of the {corpus.sentences} sentences is a document of "
             "its own"
         )
-    too_long = provenance.get("skipped", {}).get(TOO_LONG, 0)
+    too_long = record.skipped.get(TOO_LONG, 0)
     return f"that takes {PAIRS}, and there are none" + (
         f" that the model takes: {too_long} examples are too long" if too_long else ""
     )

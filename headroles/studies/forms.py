@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from headroles.record import Stopped
 from headroles.roles import SCORES
-from headroles.scoring import StoppedForm
 from headroles.storage import Count
 from headroles.testing import INTERVALS, TESTS
 
@@ -68,7 +68,7 @@ class RoleTableForm(OfScores):
     """As a role table says it."""
 
     tests: TestsForm
-    stopped: StoppedForm | None = None
+    stopped: Stopped | None = None
 
 
 class ReplicatedForm(LevelForm):

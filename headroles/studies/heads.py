@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.inference.payoffs import Bounds
 from headroles.inference.sample import Sample
+from headroles.record import Record
 from headroles.roles import Role, Score
 from headroles.scoring import HeadScores, ScoreBlock
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import ThresholdOptions
-from headroles.studies.stopped import EXAMPLE, drawn_from, drawn_units, refuse_stopped
+from headroles.studies.stopped import EXAMPLE, drawn_units, refuse_stopped
 from headroles.testing import Hypotheses, LevelOptions, UnitOptions, size_of_scores
 
 IntArray = NDArray[np.intp]
@@ -191,7 +192,7 @@ def hypotheses_of(
         family=options.family,
         is_clustered=clusters is not None,
         bounds=columns.bounds(scores, shifts),
-        n_population=drawn_from(scores.provenance),
+        n_population=scores.record.drawn_from,
     )
 
 
@@ -264,14 +265,12 @@ def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:
     }
 
 
-def note_removed(
-    frame: pd.DataFrame, provenance: Mapping[str, Any], among: pd.Series | bool = True
-) -> None:
-    """Put into ``note`` that a model, of which ``provenance`` speaks, has lost a head.
+def note_removed(frame: pd.DataFrame, record: Record, among: pd.Series | bool = True) -> None:
+    """Put into ``note`` that a model, of which ``record`` speaks, has lost a head.
 
     ``among`` are the rows that are of this model.
     """
-    for layer, head in provenance.get("removed_heads", ()):
+    for layer, head in record.removed_heads:
         gone = (frame["layer"] == layer) & (frame["head"] == head) & among
         frame.loc[gone, "note"] = "untestable: the head was removed from the model"
 

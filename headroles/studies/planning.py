@@ -74,7 +74,7 @@ def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
         "examples": scores.n_examples,
     }
     frame = _frame(columns, hypotheses, options)
-    note_removed(frame, scores.provenance)
+    note_removed(frame, scores.record)
     return PowerPlan(frame, {**scores.provenance, "plan": asked})
 
 

@@ -53,7 +53,7 @@ class Quantities(Result):
             rows.append((name, *(f"{mean:.3f}" for mean in by_layer), "  ".join(heads)))
         layers = tuple(map(str, sorted(self.frame["layer"].unique())))
         yield Grid(("quantity", *layers, "largest"), tuple(rows), left=frozenset(["largest"]))
-        yield from map(Warned, warn_of_stopped(self.provenance))
+        yield from map(Warned, warn_of_stopped(self.record))
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts, of every head."""

@@ -19,7 +19,6 @@ from headroles.scoring import HeadScores
 from headroles.studies.heads import HeadColumns, general_threshold, hypotheses_of
 from headroles.studies.options import CHECKPOINTS, CORPORA, SEEDS, ReplicateOptions
 from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS, LayerCounts, Replication
-from headroles.studies.stopped import drawn_from
 from headroles.testing import BETTING, Hypotheses, find_p_values, find_replicated
 
 _OTHER_LENGTH = 1.2
@@ -130,8 +129,8 @@ def _check_sets(
             )
 
 
-def _weights(scores: HeadScores) -> Any:
-    return scores.provenance.get("model", {}).get("weights_sha256")
+def _weights(scores: HeadScores) -> str | None:
+    return scores.record.model.weights_sha256
 
 
 def _are_independent(sets: Sequence[HeadScores]) -> bool:
@@ -142,8 +141,8 @@ def _are_independent(sets: Sequence[HeadScores]) -> bool:
     if any(not one.digests for one in sets):
         return False
     distinct = [set(one.digests) for one in sets]
-    drawn = [one.provenance for one in sets if drawn_from(one.provenance) is not None]
-    seeds = [provenance["stopped"].get("shuffle_seed") for provenance in drawn]
+    found = [one.record for one in sets if one.record.drawn_from is not None]
+    seeds = [record.stopped and record.stopped.shuffle_seed for record in found]
     return len(set(seeds)) == len(seeds) and len(set().union(*distinct)) == sum(map(len, distinct))
 
 

@@ -29,8 +29,8 @@ def read_again(
     Raises UsageError for scores of parsed text or made by hand and for other roles than were
     scored, and CorpusError if the treebank is not there any more, or is another one now.
     """
-    corpus, recorded = (scores.provenance.get(name, {}) for name in ("corpus", "options"))
-    if corpus.get("format") != "conllu":
+    corpus, recorded = scores.record.corpus, scores.record.options
+    if corpus.format != "conllu":
         raise UsageError(
             "the sentences are read again from the treebank that was scored, and these scores are "
             "of parsed text or made by hand; score a treebank"
@@ -39,20 +39,20 @@ def read_again(
     options = RoleOptions(**{name: value for name, value in recorded.items() if name in own})
     names = _without_own(options.roles, imported)
     if files is None:
-        files = _where_they_were(corpus["files"])
+        files = _where_they_were(corpus.files)
     source = read_conllu(
         files,
         on_bad_sentence="skip",
-        documents=corpus.get("documents_by", NEWDOC),
-        ids=corpus.get("ids_by", GIVEN),
+        documents=corpus.documents_by or NEWDOC,
+        ids=corpus.ids_by or GIVEN,
     )
     with prepared(source) as ready:
-        if ready.digest != corpus["digest"]:
+        if ready.digest != corpus.digest:
             raise CorpusError(
                 f"{', '.join(map(str, files))} is not what was scored: its sentences differ; "
                 "score again"
             )
-        made = make_examples(ready, recorded.get("pairing", "adjacent"))
+        made = make_examples(ready, scores.record.pairing or "adjacent")
         found = {example.id: example for example in made if example.id in ids}
         relations = tuple(recorded.get("relations") or ())
         roles: tuple[Role, ...] = ()

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from headroles.results import Grid, Shown, Warned
 from headroles.roles import BIAS, SCORES, in_words, is_contrast
-from headroles.scoring import about_length, describe_run, model_name
+from headroles.scoring import about_length, describe_run
 from headroles.studies.options import CORPUS
 from headroles.studies.role_answers import Arc, Found, RoleAnswers, find_answers
-from headroles.studies.stopped import stopped_early
 from headroles.testing import NO, TESTS, YES, describe_correction, describe_interval
 from headroles.wording import head_name, listed, named_heads
 
@@ -35,7 +34,7 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
     yield "\n".join(
         (
             *_about_run(table),
-            about_level(table.tests, table.provenance["score"], bool(table.rivals)),
+            about_level(table.tests, table.record.score, bool(table.rivals)),
             *_about_gaps(table),
         )
     )
@@ -47,13 +46,13 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
 
 def detailed(table: RoleTable) -> Iterator[Shown]:
     """Say how was tested, the answers by role and layer, the strongest heads, what is missing."""
-    yield describe_run(table.provenance)
+    yield describe_run(table.record)
     yield _title(table)
     yield _answers_grid(table)
     if _is_certified(table):
         yield _about_certified(table)
     yield _strongest_grid(table)
-    if told := about_length(table.provenance):
+    if told := about_length(table.record):
         yield told
     if untested := int((table.frame["answer"] == "untestable").sum()):
         yield f"{untested} tests were not made; the notes of the table say why"
@@ -73,33 +72,31 @@ def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
 
 def _about_run(table: RoleTable) -> Iterator[str]:
     """Name the model and the corpus."""
-    provenance = table.provenance
-    model, corpus = provenance.get("model"), provenance.get("corpus")
+    record, corpus = table.record, table.record.corpus
     named = "Heads are named layer-head, counted from 0."
-    if not model or not corpus:
+    if record.is_by_hand:
         yield f"Scores made by hand. {named}"
         return
-    over = listed([Path(name).name for name in corpus["files"]]) or "sentences in memory"
+    over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
     yield (
-        f"{model_name(provenance)} ({model['family']}, {provenance['layers']} layers x "
-        f"{provenance['heads']} heads) over {over}:"
+        f"{record.model.name} ({record.model.family}, {record.layers} layers x "
+        f"{record.heads} heads) over {over}:"
     )
     yield (
-        f"{corpus['sentences']} sentences, {corpus['documents']} documents, "
-        f"{provenance['examples']} examples. {named}"
+        f"{corpus.sentences} sentences, {corpus.documents} documents, "
+        f"{record.examples} examples. {named}"
     )
 
 
 def _about_gaps(table: RoleTable) -> Iterator[str]:
     """Say where scoring stopped, which examples were skipped, and which roles no example has."""
-    provenance = table.provenance
-    if stopped := provenance.get("stopped"):
-        of = "this corpus" if stopped["until_of"] == CORPUS else "all text like this"
+    if stopped := table.record.stopped:
+        of = "this corpus" if stopped.until_of == CORPUS else "all text like this"
         yield (
-            f"Scoring stopped after {stopped['sentences']} of {stopped['of_sentences']} sentences, "
-            f"with {stopped['decided']:.1%} decided for {of}."
+            f"Scoring stopped after {stopped.sentences} of {stopped.of_sentences} sentences, "
+            f"with {stopped.decided:.1%} decided for {of}."
         )
-    for reason, count in (provenance.get("skipped") or {}).items():
+    for reason, count in table.record.skipped.items():
         yield f"Skipped {reason}: {count}."
     yield from _left_out(table)
 
@@ -135,17 +132,17 @@ def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
         (
             in_words(one.role),
             str(len(one.heads)),
-            named_heads(one.heads, table.provenance.get("layers", 0)),
+            named_heads(one.heads, table.record.layers),
             head_name(one.head),
-            _in_units(one.mean, table.provenance),
+            _in_units(one.mean, table.record.score),
         )
         for one in answers.found[:_MOST_ROLES]
     ]
     if answers.arcs or answers.only_position:
-        heads = named_heads(answers.syntactic, table.provenance.get("layers", 0))
+        heads = named_heads(answers.syntactic, table.record.layers)
         best = (head_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
         rows.append(("syntactic partners", str(len(answers.syntactic)), heads, *best))
-    columns = (title, "heads", "which", "strongest", unit_of(table.provenance))
+    columns = (title, "heads", "which", "strongest", unit_of(table.record.score))
     return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
 
 
@@ -165,13 +162,13 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
     if answers.arcs:
         shown = answers.arcs[:_MOST_ARCS]
         of = f"best of {len(shown)} of {len(answers.arcs)} relations"
-        columns = (f"Syntactic heads ({of})", "head", unit_of(table.provenance))
+        columns = (f"Syntactic heads ({of})", "head", unit_of(table.record.score))
         rows = (
             (
                 in_words(one.role),
                 head_name(one.head),
-                _in_units(one.mean, table.provenance),
-                *[_in_units(one.beyond, table.provenance)] * answers.controls_distance,
+                _in_units(one.mean, table.record.score),
+                *[_in_units(one.beyond, table.record.score)] * answers.controls_distance,
             )
             for one in shown
         )
@@ -191,23 +188,22 @@ def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
     first = max(answers.only_position, key=lambda one: one.mean)
     yield (
         f"Not counted: {head_name(first.head)} ({in_words(first.role)} "
-        f"{_in_units(first.mean, table.provenance)}), which may give as much to any word at that "
+        f"{_in_units(first.mean, table.record.score)}), which may give as much to any word at that "
         "distance."
     )
 
 
-def unit_of(provenance: dict[str, Any]) -> str:
+def unit_of(score: str) -> str:
     """Name the unit of means in a few words."""
-    score = SCORES[provenance["score"]]
-    if score.of_first_choice:
+    if SCORES[score].of_first_choice:
         return "first choices"
-    return "x uniform" if score.name == BIAS.name else "excess"
+    return "x uniform" if score == BIAS.name else "excess"
 
 
-def _in_units(mean: float, provenance: dict[str, Any]) -> str:
-    if SCORES[provenance["score"]].of_first_choice:
+def _in_units(mean: float, score: str) -> str:
+    if SCORES[score].of_first_choice:
         return f"{mean:.0%}"
-    return f"{mean:.{_digits(provenance)}f}"
+    return f"{mean:.{_digits(score)}f}"
 
 
 def _left_out(table: RoleTable) -> Iterator[str]:
@@ -236,7 +232,7 @@ def _title(table: RoleTable) -> str:
     )
     limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
     return (
-        f"heads per layer with mean {_called(table.provenance)} > {limit} "
+        f"heads per layer with mean {_called(table.record.score)} > {limit} "
         f"(alpha {tests['alpha']:g}, "
         f"{describe_correction(tests['correction'], tests['family'])})\n"
         f"{TESTS[tests['test']].words} of {units}, each direction at alpha\n"
@@ -284,7 +280,7 @@ def contradicted(table: RoleTable) -> pd.DataFrame:
 def _how_rough(table: RoleTable) -> str:
     """Say that intervals are rough where the number of examples was not fixed beforehand."""
     rough = "\nintervals take the number of examples as fixed beforehand, and are rough"
-    return rough * stopped_early(table.provenance)
+    return rough * table.record.stopped_early
 
 
 def _answers_grid(table: RoleTable) -> Grid:
@@ -318,7 +314,7 @@ def _answers_grid(table: RoleTable) -> Grid:
 
 
 def _strongest_grid(table: RoleTable) -> Grid:
-    assigned, digits = table.assigned, _digits(table.provenance)
+    assigned, digits = table.assigned, _digits(table.record.score)
     rows = []
     for role in table.roles:
         strongest = assigned[assigned["role"] == role].head(_STRONGEST)
@@ -333,11 +329,10 @@ def _strongest_grid(table: RoleTable) -> Grid:
     return Grid(("role", title), tuple(rows), left=frozenset([title]))
 
 
-def _called(provenance: dict[str, Any]) -> str:
-    name: str = provenance["score"]
-    return "score" if name == BIAS.name else f"{name} score"
+def _called(score: str) -> str:
+    return "score" if score == BIAS.name else f"{score} score"
 
 
-def _digits(provenance: dict[str, Any]) -> int:
+def _digits(score: str) -> int:
     """Decimals that tell means apart on the scale of the score."""
-    return 1 if SCORES[provenance["score"]].threshold >= 1 else 2
+    return 1 if SCORES[score].threshold >= 1 else 2

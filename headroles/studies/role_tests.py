@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
+from headroles.record import Record
 from headroles.roles import BIAS, Role, Score
 from headroles.scoring import HeadScores, ScoresInBlocks, warnings_of_run
 from headroles.studies.cautions import warn_of_documents, why_absent
@@ -52,6 +53,11 @@ class Described:
     longest: int
     means: Callable[[str], FloatArray]
 
+    @property
+    def record(self) -> Record:
+        """The provenance by its types."""
+        return Record.read(self.provenance)
+
 
 def tests_asked(scores: HeadScores | ScoresInBlocks, options: AssignOptions) -> TestOptions:
     """The tests that options ask for, of these scores. Raises UsageError if they do not fit."""
@@ -87,7 +93,7 @@ def table_of(
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
-    left_out = why_absent(absent, scores.provenance)
+    left_out = why_absent(absent, scores.record)
     tests = {
         **asked.record(),
         "threshold": general_threshold(scores.score, options.threshold),
@@ -97,8 +103,8 @@ def table_of(
         "left_out": list(left_out),
         "why_left_out": left_out,
         "warnings": [
-            *warnings_of_run(scores.provenance),
-            *warn_of_documents(scores.provenance, hypotheses, asked),
+            *warnings_of_run(scores.record),
+            *warn_of_documents(scores.record, hypotheses, asked),
             *_warn_of_norms(scores, columns),
             *find_warnings(hypotheses, asked, above),
         ],
@@ -109,8 +115,7 @@ def table_of(
 
 def _warn_of_norms(scores: Described, columns: HeadColumns) -> list[str]:
     """The published threshold of ``block`` is one for weights."""
-    measure = scores.provenance.get("options", {}).get("measure")
-    if measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
+    if scores.record.measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
         return []
     return [
         "under norms little goes to special tokens, so that rows are even, and block, which is "
@@ -155,7 +160,7 @@ def _frame(
             "note": find_notes(hypotheses, _window_notes(scores, columns), options.test),
         }
     )
-    note_removed(frame, scores.provenance)
+    note_removed(frame, scores.record)
     return frame[list(COLUMNS)]
 
 
@@ -170,10 +175,9 @@ def _measures(scores: Described, columns: HeadColumns) -> FloatArray:
 
 def _window_notes(scores: Described, columns: HeadColumns) -> NDArray[np.object_]:
     """What it does to roles (T,) that a layer sees only a window of the longest examples."""
-    reaches: Sequence[int | None] = scores.provenance.get("reaches", ())
     farthest = scores.longest - 1
     notes = np.full((len(columns.roles), columns.n_layers, columns.n_heads), "", dtype=object)
-    for layer, reach in enumerate(reaches):
+    for layer, reach in enumerate(scores.record.reaches):
         if reach is None or reach >= farthest:
             continue
         for place, role in enumerate(columns.roles):

@@ -15,12 +15,11 @@ nothing is refused or told of these; betting stays, as the order is still random
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from headroles.errors import UsageError
-from headroles.studies.options import CORPUS
+from headroles.record import Record
 from headroles.testing import BETTING, BY_T, T, TestOptions, UnitOptions
 
 
@@ -28,7 +27,7 @@ class Provided(Protocol):
     """Scores, or what stands for them, with what they were computed from."""
 
     @property
-    def provenance(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """What they were computed from."""
 
 
@@ -36,26 +35,20 @@ DOCUMENT, EXAMPLE = "document", "example"
 """Units of a random order."""
 
 
-def stopped_early(provenance: Mapping[str, Any]) -> bool:
-    """Whether scoring stopped before the end of the corpus."""
-    stopped = provenance.get("stopped") or {}
-    return bool(stopped) and stopped["sentences"] < stopped["of_sentences"]
-
-
 def refuse_stopped(scores: Provided, what: str) -> None:
     """Raise UsageError for ``what`` is to be done with scores that stopped early."""
-    if stopped_early(scores.provenance):
-        stopped = scores.provenance["stopped"]
+    stopped = scores.record.stopped
+    if stopped is not None and scores.record.stopped_early:
         raise UsageError(
-            f"scoring stopped after {stopped['sentences']} of {stopped['of_sentences']} sentences, "
+            f"scoring stopped after {stopped.sentences} of {stopped.of_sentences} sentences, "
             f"when enough was decided, and {what} a number of examples that does not depend on the "
             "scores; score the whole corpus, without until (--until)"
         )
 
 
-def warn_of_stopped(provenance: Mapping[str, Any]) -> list[str]:
+def warn_of_stopped(record: Record) -> list[str]:
     """What to know of intervals by t; mostly nothing."""
-    if not stopped_early(provenance):
+    if not record.stopped_early:
         return []
     return [
         "scoring stopped when enough was decided, and intervals take the number of examples as "
@@ -68,7 +61,7 @@ def stopped_tests(scores: Provided, asked: TestOptions) -> TestOptions:
 
     Raises UsageError for what is not valid of scores that stopped early.
     """
-    if not scores.provenance.get("stopped"):
+    if scores.record.stopped is None:
         return asked
     if asked.test not in (T, BETTING):
         raise UsageError(
@@ -85,16 +78,11 @@ def drawn_units(scores: Provided, options: UnitOptions) -> str | None:
 
     Raises UsageError for ``options`` that take something else as independent.
     """
-    drawn: str | None = (scores.provenance.get("stopped") or {}).get("unit")
+    stopped = scores.record.stopped
+    drawn = None if stopped is None else stopped.unit
     if drawn and options.clusters == {DOCUMENT: "none", EXAMPLE: "document"}[drawn]:
         raise UsageError(
             f"scoring stopped early in a random order of {drawn}s, and tests must take these as "
             "independent; leave clusters (--clusters) out"
         )
     return drawn
-
-
-def drawn_from(provenance: Mapping[str, Any]) -> int | None:
-    """The number of units of a corpus that is decided about itself; None for all text like it."""
-    stopped = provenance.get("stopped") or {}
-    return stopped["units"] if stopped.get("until_of") == CORPUS else None

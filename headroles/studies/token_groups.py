@@ -21,7 +21,7 @@ from headroles.passes import shown_in_notebooks
 from headroles.provenance import new_provenance
 from headroles.results import TEXT, Axes, Column, Grid, Result, Shown, Warned
 from headroles.roles.frequencies import count_words
-from headroles.scoring import model_name, warnings_of_run
+from headroles.scoring import warnings_of_run
 from headroles.studies.estimates import ESTIMATES, estimates_of
 from headroles.studies.forms import TokensForm
 from headroles.studies.heads import clusters_in, refuse_one_document
@@ -113,14 +113,14 @@ class TokenGroups(Result):
         asked = self.provenance["token_groups"]
         documents = f" in {asked['n_clusters']} documents" * (asked["clustered_by"] != "none")
         yield (
-            f"{model_name(self.provenance)}: where attention goes, mean over layers, heads and "
-            f"{self.provenance['examples']} examples{documents}."
+            f"{self.record.model.name}: where attention goes, mean over layers, heads and "
+            f"{self.record.examples} examples{documents}."
         )
         yield from _beyond_share(self.summary().loc[self.found])
         yield self._shares()
         for group in (one for one in GROUPS if one not in self.found):
             yield Warned(f"No example has tokens of the group {group}.")
-        yield from map(Warned, warnings_of_run(self.provenance))
+        yield from map(Warned, warnings_of_run(self.record))
 
     def details(self) -> Iterator[Shown]:
         """Tabulate shares with intervals, shares by layer, and correlations with frequency."""

@@ -49,7 +49,7 @@ def test_a_part_is_a_result_that_says_what_it_is(halves: list[Path]) -> None:
     sizes = [HeadScores.load(half).n_examples for half in halves]
     assert sum(sizes) > max(sizes) > 0
     (warning,) = (
-        one for one in warnings_of_run(HeadScores.load(halves[1]).provenance) if "part" in one
+        one for one in warnings_of_run(HeadScores.load(halves[1]).record) if "part" in one
     )
     assert warning.startswith("this is part 2 of 2 of the corpus; headroles merge")
 

@@ -13,6 +13,7 @@ from headroles import score_heads
 from headroles.corpus import read_conllu
 from headroles.encoding import NO_PIECES, TOO_LONG
 from headroles.errors import CorpusError
+from headroles.record import Record
 from headroles.results import Warned
 from headroles.scoring import describe_run, facts_of_run, warnings_of_run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
@@ -53,7 +54,7 @@ def counted(
     ],
 )
 def test_warnings_of_a_run(provenance: dict[str, Any], told: str) -> None:
-    warnings = warnings_of_run(provenance)
+    warnings = warnings_of_run(Record.read(provenance))
     assert len(warnings) == bool(told)
     assert re.search(told, "".join(warnings))
 
@@ -68,7 +69,7 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
     # 猫, 寝 and る are cut apart; Cats and sleep are spelled out
     assert provenance["pieces"] == counted(3 + 1 + 4 + 5 + 1, 3, 6, 2)["pieces"]
     assert facts_of_run(provenance)["pieces"] == provenance["pieces"]
-    shown = describe_run({**provenance, "absent_relations": []})
+    shown = describe_run(scores.record)
     assert (
         "pieces  14 from 6 words, 14 an example; unknown: 21.4% of the pieces, 33.3% of the words"
         in shown
@@ -94,7 +95,7 @@ def test_sentences_without_pieces_are_told(tmp_path: Path) -> None:
         assert is_there["delimiter"]
         assert is_there["local"]
         assert np.isnan(scores.column("block")).all()
-    told = describe_run(scores.provenance)
+    told = describe_run(scores.record)
     assert "unknown: 0.0% of the pieces, 0.0% of the words; without a piece: 25.0% of" in told
     assert "skipped examples without word pieces: 1" in told
     (warned,) = [one.text for one in scores.shown() if isinstance(one, Warned)]
@@ -116,7 +117,7 @@ def test_pairs_that_are_all_too_long_have_a_cure(tmp_path: Path) -> None:
 
 def test_multiword_tokens_are_told(treebank: Path, bert_folder: Path) -> None:
     def told() -> str:
-        return describe_run(score_heads(bert_folder, read_conllu(treebank)).provenance)
+        return describe_run(score_heads(bert_folder, read_conllu(treebank)).record)
 
     assert "multiword tokens" not in told()
     joined = "\t".join(["1-2", "joined", *8 * "_"])

@@ -19,10 +19,11 @@ from headroles import (
 )
 from headroles import describe_heads as describe
 from headroles.errors import UsageError
+from headroles.record import Record
 from headroles.results import as_text
 from headroles.roles import OFFSETS, Role
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.studies.stopped import stopped_early, warn_of_stopped
+from headroles.studies.stopped import warn_of_stopped
 from headroles.testing import TestOptions
 from tests.conftest import make_scores
 from tests.inference.conftest import betting_test
@@ -109,7 +110,7 @@ def test_what_takes_the_number_of_examples_as_given_is_refused(
 def test_intervals_are_told_to_be_rough(
     study: Callable[..., Any], make: Callable[..., HeadScores]
 ) -> None:
-    assert study(make()).warnings == tuple(warn_of_stopped(make().provenance))
+    assert study(make()).warnings == tuple(warn_of_stopped(make().record))
     assert "they are rough" in study(make()).warnings[0]
     assert study(make(200)).warnings == ()
 
@@ -126,9 +127,9 @@ def test_role_tables_are_by_betting_and_say_what_is_rough(of: str) -> None:
 
 
 def test_scores_without_a_random_order_are_none_of_these() -> None:
-    assert not stopped_early({})
-    assert stopped_early(stopped().provenance)
-    assert not stopped_early(stopped(sentences=200).provenance)
+    assert not Record().stopped_early
+    assert stopped().record.stopped_early
+    assert not stopped(sentences=200).record.stopped_early
     plain = replace(stopped(), provenance={"model": {}})
     assert assign_roles(plain).tests["test"] == "t"
 

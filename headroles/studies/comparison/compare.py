@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.provenance import new_provenance
+from headroles.record import Record
 from headroles.scoring import HeadScores
 from headroles.studies.assignment import assign
 from headroles.studies.comparison.joining import JoinedScores, join_scores
@@ -77,8 +78,9 @@ def compare(sides: Sequence[Scored], options: CompareOptions) -> RoleShifts:
     )
     record = _provenance(joined, tables, options, margin)
     of_tables = {name: table.tests["warnings"] for name, table in tables.items()}
+    records = {name: scores.record for name, scores in joined.sets.items()}
     told = _name_warnings({**of_tables, "differences": warnings})
-    record["warnings"] = [*_same_weights(record["sets"]), *told]
+    record["warnings"] = [*_same_weights(records), *told]
     return RoleShifts(frame, record)
 
 
@@ -117,18 +119,17 @@ def _provenance(
     }
 
 
-def _same_weights(sets: Mapping[str, dict[str, Any]]) -> list[str]:
+def _same_weights(sets: Mapping[str, Record]) -> list[str]:
     """What to know of sets that come from one and the same model."""
     before = sets[BEFORE]
-    digest = before.get("model", {}).get("weights_sha256")
-    measured = before.get("options", {}).get("measure")
+    digest = before.model.weights_sha256
     same = [
         name
         for name, other in sets.items()
         if name != BEFORE
         and digest is not None
-        and other.get("model", {}).get("weights_sha256") == digest
-        and other.get("options", {}).get("measure") == measured
+        and other.model.weights_sha256 == digest
+        and other.measure == before.measure
     ]
     return [f"{name} has the very weights of {BEFORE}: check the paths" for name in same]
 

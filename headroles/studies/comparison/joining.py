@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
+from headroles.record import Record
 from headroles.roles import Role
 from headroles.scoring import HeadScores
 from headroles.studies.options import ON_ERROR
@@ -111,21 +112,20 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Differ
     if first.score != second.score:
         yield "their kind of score", repr(first.score.name), repr(second.score.name)
     yield from _differences_of_meaning(first, second)
-    for what, *keys in (
-        ("their pairing of sentences", "options", "pairing"),
-        ("the label scheme of their corpus", "corpus", "scheme"),
-        ("how far the attention of their layers reaches", "reaches"),
-        ("what their scores are rounded to", "rounded"),
-    ):
-        one, other = (_look_up(scores.provenance, keys) for scores in (first, second))
+    told = [_told(scores.record) for scores in (first, second)]
+    for what in told[0]:
+        one, other = (own[what] for own in told)
         if one != other:
             yield what, one or "none", other or "none"
 
 
-def _look_up(provenance: Any, keys: Sequence[str]) -> Any:
-    for key in keys:
-        provenance = provenance.get(key, {})
-    return provenance
+def _told(record: Record) -> dict[str, Any]:
+    return {
+        "their pairing of sentences": record.pairing,
+        "the label scheme of their corpus": record.corpus.scheme,
+        "how far the attention of their layers reaches": record.reaches,
+        "what their scores are rounded to": record.rounded,
+    }
 
 
 def _differences_of_meaning(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:

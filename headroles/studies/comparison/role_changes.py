@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from headroles.record import Record
 from headroles.results import Grid, Shown
 from headroles.roles import BIAS, contrast_of, in_words
-from headroles.scoring import model_name
 from headroles.studies.comparison.answers import is_certified, role_status
 from headroles.studies.role_answers import is_arc, told_roles
 from headroles.studies.role_summary import about_level
@@ -77,7 +77,7 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
 
 def _about_sides(shifts: RoleShifts) -> Iterator[str]:
     record = shifts.provenance
-    names = [model_name(one) for one in record["sets"].values()]
+    names = [Record.read(one).model.name for one in record["sets"].values()]
     over = listed(
         [str(one).rpartition("/")[2] for one in record.get("corpus", {}).get("files", [])]
     )

@@ -130,7 +130,7 @@ def shift_frame(
     )
     for name, scores in sets.items():
         is_own = True if name == before else frame["checkpoint"] == name
-        note_removed(frame, scores.provenance, is_own)
+        note_removed(frame, scores.record, is_own)
     _add_answers(frame, answers, before)
     warnings = find_warnings(bounded, options, change, sides=2)
     return frame[list(COLUMNS)], warnings + _warn_of_uncertified(frame, options)

@@ -21,7 +21,6 @@ from headroles.models.kept_heads import Head
 from headroles.options import takes
 from headroles.results import Column, Grid, Result, Shown, Warned, one_of
 from headroles.roles import in_words
-from headroles.scoring import model_name
 from headroles.studies.forms import RoleImportanceForm
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.estimators import values_of
@@ -92,7 +91,7 @@ class RoleImportance(Result):
         """Say heads of which roles matter more or less than random heads of the same layers."""
         asked, frame, task = self.provenance["compared"], self.frame, self.provenance["task"]
         yield (
-            f"{model_name(self.provenance)} on {task['examples']} examples of "
+            f"{self.record.model.name} on {task['examples']} examples of "
             f"{Path(self.provenance['corpus']['file']).name}: loss without all heads with a role, "
             "against random sets\nof as many heads of each layer "
             f"({asked['correction']} at {asked['alpha']:g} over {len(frame)} roles)."

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headroles.scoring import model_name
+from headroles.record import Record
 from headroles.tasks import Outcomes
 from headroles.tasks.metrics import METRICS, FloatArray
 from headroles.tasks.options import REGRESSION
@@ -26,9 +26,7 @@ def describe_task(provenance: dict[str, Any], whole: Mapping[str, float]) -> str
     reached = [f"loss {whole[LOSS]:.4f}{unit}"]
     reached += [f"{name} {whole[name]:.3f}" for name in task["metrics"]]
     file = Path(provenance["corpus"]["file"]).name
-    return (
-        f"{model_name(provenance)} on {task['examples']} examples of {file}: {', '.join(reached)}."
-    )
+    return f"{Record.read(provenance).model.name} on {task['examples']} examples of {file}: {', '.join(reached)}."
 
 
 def unit_values(

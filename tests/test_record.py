@@ -1,0 +1,70 @@
+"""Records are typed: what is known of a run, and what follows from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from headroles.record import Record, RecordedModel, ScoresRecord, Stopped
+from headroles.roles import SCORES, Role
+from headroles.studies.options import CORPUS
+from tests.conftest import make_scores
+
+STOPPED = {"until_of": CORPUS, "unit": "example", "units": 9, "decided": 0.5}
+SCORED: dict[str, Any] = {"score": "bias", "roles": [], "layers": 2, "heads": 2, "scores": 4}
+
+
+def test_every_score_can_be_recorded() -> None:
+    for name in SCORES:
+        assert ScoresRecord.read({**SCORED, "score": name}).score == name
+    with pytest.raises(msgspec.ValidationError, match=r"Invalid enum value 'best' - at `\$.score`"):
+        ScoresRecord.read({**SCORED, "score": "best"})
+
+
+def test_every_piece_of_a_role_is_recorded() -> None:
+    role = Role("local", words="near tokens", unit="tokens", thresholds={"bias": 2.0})
+    (recorded,) = ScoresRecord.read({**SCORED, "roles": [role.to_record()]}).roles
+    assert Role.from_record(msgspec.structs.asdict(recorded)) == role
+    with pytest.raises(msgspec.ValidationError, match="unknown field `sieve`"):
+        ScoresRecord.read({**SCORED, "roles": [{**role.to_record(), "sieve": "print"}]})
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"layers": 10**6}, "1000000 layers of 2 heads"),
+        ({"roles": [{"id": "a"}, {"id": "a"}]}, "two roles of one id"),
+        ({"examples": -1}, r"\$.examples"),
+        ({"stopped": {**STOPPED, "sentences": 1}}, "of_sentences"),
+    ],
+)
+def test_what_cannot_be_is_refused(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=told):
+        ScoresRecord.read({**SCORED, **change})
+
+
+def test_whether_scoring_stopped_early_follows() -> None:
+    assert not Record().stopped_early
+    for sentences, early in ((3, True), (9, False)):
+        stopped = Stopped.read({**STOPPED, "sentences": sentences, "of_sentences": 9})
+        record = Record(stopped=stopped)
+        assert record.stopped_early == early
+        assert record.drawn_from == 9
+        assert Record(stopped=msgspec.structs.replace(stopped, until_of="text")).drawn_from is None
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [(None, "a model"), ("org/bert", "bert"), ("/runs/a/best", "a/best"), ("best", "best")],
+)
+def test_models_are_named_by_the_end_of_their_path(model: str | None, name: str) -> None:
+    assert RecordedModel(model).name == name
+
+
+def test_results_made_by_hand_have_a_record() -> None:
+    scores = make_scores([[[[1.0]]]], ["local"])
+    assert scores.record.is_by_hand
+    assert scores.record.pieces is None
+    assert scores.record.mean_length == 0
