@@ -26,7 +26,8 @@ def describe_task(provenance: dict[str, Any], whole: Mapping[str, float]) -> str
     reached = [f"loss {whole[LOSS]:.4f}{unit}"]
     reached += [f"{name} {whole[name]:.3f}" for name in task["metrics"]]
     file = Path(provenance["corpus"]["file"]).name
-    return f"{Record.read(provenance).model.name} on {task['examples']} examples of {file}: {', '.join(reached)}."
+    model = Record.read(provenance).model.name
+    return f"{model} on {task['examples']} examples of {file}: {', '.join(reached)}."
 
 
 def unit_values(
