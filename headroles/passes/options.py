@@ -23,7 +23,7 @@ class PassOptions(ModelOptions):
         int | None,
         Option(
             "Most tokens of a batch, padding included.",
-            more="None fits it to the device. Batches get smaller where memory runs out.",
+            more="If left out, it fits the device. Batches get smaller where memory runs out.",
             least=1,
         ),
     ] = None
@@ -32,7 +32,7 @@ class PassOptions(ModelOptions):
         Option(
             "Called with how much is done and how much there is: sentences of a corpus; of a task, "
             "passes over a batch, or updates. Studies of several rounds begin anew with each.",
-            more="None shows a bar in notebooks.",
+            more="If left out, notebooks show a bar.",
             has_flag=False,
             recorded=False,
         ),

@@ -55,9 +55,7 @@ class FigureOptions(Options):
     checkpoint: Annotated[str | None, Option("Checkpoint of a comparison.")] = None
     estimator: Annotated[str | None, Option("Estimator of importance.")] = None
     measure: Annotated[str | None, Option("Measure of curves and tasks.")] = None
-    heading: Annotated[
-        str | None, Option("Title above the figure.", more="None without it.", flag="--title")
-    ] = None
+    heading: Annotated[str | None, Option("Title above the figure.", flag="--title")] = None
     width: Annotated[
         float | None, Option("Width in inches; 3.3 is a usual column of a paper.", above=0)
     ] = None

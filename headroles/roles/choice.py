@@ -71,8 +71,8 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
             "Roles to score, separated by commas: groups "
             f"({', '.join(ROLE_GROUPS)}), ids such as position:-2, all, or "
             "MODULE:FUNCTION of one's own.",
-            more=f"None takes {', '.join(DEFAULT_GROUPS)}. A group is all of its roles: delimiter "
-            "is also delimiter:cls and delimiter:sep.",
+            more=f"If left out: {', '.join(DEFAULT_GROUPS)}. A group is all of its roles: "
+            "delimiter is also delimiter:cls and delimiter:sep.",
             convert=_names,
         ),
     ] = None

@@ -38,8 +38,8 @@ class RelationOptions(Options):
     relations: Annotated[
         str | Sequence[str] | None,
         Option(
-            "Relations to score, separated by commas, or: all, none.",
-            more="None takes the defaults of the corpus's label scheme: "
+            "Relations to score, separated by commas, or all of them (all), or not one (none).",
+            more="If left out, the defaults of the corpus's label scheme: "
             + "; ".join(
                 f"{', '.join(names)} in {scheme.upper()}"
                 for scheme, names in DEFAULT_RELATIONS.items()

@@ -206,7 +206,7 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
         Sequence[str] | None,
         Option(
             "What to call AFTER and those that follow, separated by commas.",
-            more='None calls it "after", or "1", "2", ... if there are several.',
+            more='If left out: "after", or "1", "2", ... if there are several.',
             convert=split_names,
             recorded=False,
         ),

@@ -53,7 +53,7 @@ class TaskOptions(PassOptions):
         Sequence[str | int] | None,
         Option(
             "Columns with the text, by header name or from 0: one, or two for pairs.",
-            more="None finds those of GLUE files by their names.",
+            more="If left out, those of GLUE files are found by their names.",
             words="the text columns",
             convert=_columns,
         ),
@@ -62,7 +62,7 @@ class TaskOptions(PassOptions):
         str | None,
         Option(
             "Column with the label, by header name or from 0.",
-            more="None finds those of GLUE files by their names.",
+            more="If left out, those of GLUE files are found by their names.",
             words="the label column",
             convert=_column,
         ),
@@ -71,7 +71,7 @@ class TaskOptions(PassOptions):
         str | Sequence[str] | Mapping[str, int] | None,
         Option(
             "Class of each label, by the model's numbers: entailment=0,not_entailment=1.",
-            more="None takes the names of classes in the model's configuration.",
+            more="If left out, the names of classes in the model's configuration.",
             words="the labels",
             convert=_labels,
         ),

@@ -39,7 +39,7 @@ class TuningOptions(UpdateOptions):
         str | None,
         Option(
             "Examples to fine-tune on, the heads that go masked, before the model is written.",
-            more="None leaves all weights as they are. Needs accelerate.",
+            more="If left out, no weights change. Needs accelerate.",
             words="the file to fine-tune on",
             convert=str,
         ),
