@@ -713,8 +713,8 @@ def test_help_lists_all_commands_in_the_order_of_work() -> None:
     listed = [line.split()[0] for line in lines]
     expected = (
         "classify score merge assign best describe examples tokens compare replicate power "
-        "importance ablate by-role by-task pruning-curves prune gate collaborate report figure "
-        "export models info demo"
+        "importance ablate by-role by-task pruning-curves prune gate claims collaborate report "
+        "figure export models info demo"
     )
     assert listed == expected.split()
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
