@@ -131,12 +131,12 @@ def test_public_functions_show_every_option_with_its_default(function: Any) -> N
     ("name", "group"), [("score", ScoreOptions), ("classify", ClassifyOptions)]
 )
 def test_commands_show_every_option_of_their_function(name: str, group: type[Options]) -> None:
-    shown = CliRunner().invoke(app, [name, "--help"]).output
+    shown = CliRunner().invoke(app, [name, "--help-all"]).output
     assert all(one.flag in shown for one in fields_of(group) if one.option.has_flag)
 
 
 def test_compare_scores_models_by_every_option_of_score() -> None:
-    shown = CliRunner().invoke(app, ["compare", "--help"]).output
+    shown = CliRunner().invoke(app, ["compare", "--help-all"]).output
     options = {*fields_of(ScoreOptions), *fields_of(CompareOptions)}
     flags = {one.flag for one in options if one.option.has_flag and one.name != "preset"}
     assert all(flag in shown for flag in flags)

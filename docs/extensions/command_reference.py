@@ -15,6 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 from typer.main import get_command
 
 from headroles.cli import app as headroles_app
+from headroles.cli.flags import help_record
 from headroles.options import TITLES, Option, Options, fields_of
 
 ORDER = ("Arguments", *TITLES, "Options")
@@ -55,7 +56,7 @@ def _title(param: Any) -> str:
 
 
 def _param(param: Any, context: Any, known: dict[str, Option]) -> Iterator[str]:
-    term, text = param.get_help_record(context)
+    term, text = help_record(param, context) or ("", "")
     option = known.get(param.help)
     said = f"{text.strip()} {option.more}" if option and option.more else text.strip()
     yield from (f"`{term}`", f": {_plain(said)}", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -15,6 +16,20 @@ from headroles.cli.console import reports_errors
 from headroles.options import TITLES, Field, Option, Options, fields_of
 from headroles.wording import printable
 
+_ALL = "headroles.help_all"
+_MANY = 22
+"""Parameters beyond which --help shows the most important ones."""
+COMMON = frozenset(
+    (
+        *("parser", "text_columns", "relations", "roles", "score", "beyond_offset", "until"),
+        *("threshold", "alpha", "correction", "test", "margin", "device", "out", "overwrite"),
+        *("full", "json", "report", "resume", "models", "corpus", "names", "label_column"),
+        *("examples", "order", "keep", "share", "written_as", "roles_from", "fine_tune_on"),
+        *("seeds", "sets", "ablation", "draws", "shares", "orders", "rank", "method", "error"),
+        *("sample", "task", "role", "n", "which", "figure", "figures", "model"),
+    )
+)
+"""Options that --help shows of commands with many; --help-all shows the others too."""
 F = TypeVar("F", bound=Callable[..., None])
 
 
@@ -74,16 +89,60 @@ class GroupedCommand(TyperCommand):
             raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the sections of the help."""
+        """Write the sections of the help: of many options those that people need most."""
+        params = self.get_params(ctx)
+        if not ctx.meta.get(_ALL) and len(params) > _MANY:
+            params = [one for one in params if one.name in COMMON or _is_always_shown(one)]
         sections: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+        for param in params:
+            record = help_record(param, ctx)
             if record is not None:
                 sections.setdefault(_section(param), []).append(record)
         order = ("Arguments", *TITLES, "Options")
         for title in sorted(sections, key=order.index):
             with formatter.section(title):
                 formatter.write_dl(sections[title])
+        if left := len(self.get_params(ctx)) - len(params):
+            formatter.write_paragraph()
+            formatter.write_text(f"{left} more options: {ctx.command_path} --help-all")
+
+
+def help_record(param: Any, ctx: Any) -> tuple[str, str] | None:
+    """Return the name and the help of a parameter; arguments are named without their types."""
+    record: tuple[str, str] | None = param.get_help_record(ctx)
+    if record is None or param.param_type_name != "argument":
+        return record
+    term, text = record
+    return term.partition(" <")[0] + "..." * (param.nargs == -1), text
+
+
+def _is_always_shown(param: Any) -> bool:
+    shown = param.param_type_name == "argument" or param.required
+    return bool(shown or param.name.startswith("help"))
+
+
+def _print_all_help(ctx: typer.Context, value: bool) -> None:
+    """Print every option and end the command."""
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        sys.stdout.write(f"{ctx.get_help()}\n")
+        raise typer.Exit
+
+
+_HELP_ALL = inspect.Parameter(
+    "help_all",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            is_eager=True,
+            callback=_print_all_help,
+            help="Show every option and exit.",
+        ),
+    ],
+)
 
 
 def _section(param: Any) -> str:
@@ -123,6 +182,7 @@ def _with_flags(function: Callable[..., None], without: Container[str]) -> Calla
 
     @functools.wraps(function)
     def run(**values: Any) -> None:
+        values.pop(_HELP_ALL.name, None)
         given = {name: values.pop(name) for name in flagged}
         for name, group in groups.items():
             own = (one.name for one in fields_of(group) if one.name in given)
@@ -134,7 +194,7 @@ def _with_flags(function: Callable[..., None], without: Container[str]) -> Calla
         for name, one in parameters.items()
         if name not in groups
     ]
-    signature = inspect.Signature([*own, *map(_flag, flagged.values())])
+    signature = inspect.Signature([*own, *map(_flag, flagged.values()), _HELP_ALL])
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {name: one.annotation for name, one in signature.parameters.items()}
     return run

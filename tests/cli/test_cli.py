@@ -347,7 +347,7 @@ class TestOptions:
 
     @pytest.mark.parametrize("command", ["classify", "assign"])
     def test_help_tells_every_choice(self, command: str) -> None:
-        shown = run_well(command, "--help").stdout
+        shown = run_well(command, "--help-all").stdout
         for choice in (
             *OFFERED,
             *TEST_CORRECTIONS,
@@ -721,11 +721,23 @@ def test_help_lists_all_commands_in_the_order_of_work() -> None:
 
 
 def test_help_shows_options_under_their_titles() -> None:
-    shown = run_well("classify", "--help").stdout
+    shown = run_well("classify", "--help-all").stdout
     titles = [line for line in shown.splitlines() if line.endswith(":") and line[0] != " "]
     assert titles == ["Arguments:", "Corpus:", "Roles:", "Tests:", "Model:", "Output:", "Options:"]
     assert shown.index("--window") < shown.index("Tests:") < shown.index("--alpha")
     assert shown.index("--alpha") < shown.index("Model:") < shown.index("--device")
+
+
+@pytest.mark.parametrize("command", ["classify", "compare", "prune", "by-role"])
+def test_help_shows_what_people_need_and_counts_the_rest(command: str) -> None:
+    few, every = (run_well(command, flag).stdout for flag in ("--help", "--help-all"))
+    lines = [one for one in few.splitlines() if one.startswith("  --")]
+    n_all = sum(one.startswith("  --") for one in every.splitlines())
+    assert len(lines) <= 22 < n_all
+    assert f"{n_all - len(lines)} more options: " in few
+    assert "more options" not in every
+    assert "list[" not in every
+    assert "--out" in few
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])

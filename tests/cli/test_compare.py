@@ -516,7 +516,7 @@ class TestStored:
                 )
 
     def test_help_tells_every_choice_and_both_forms(self) -> None:
-        shown = " ".join(run_well("compare", "--help").stdout.split())
+        shown = " ".join(run_well("compare", "--help-all").stdout.split())
         for choice in (*PAIRED_TESTS, *ON_MISMATCH):
             assert choice in shown
         assert "0.5 (bias), 0.025 (excess)" in shown
