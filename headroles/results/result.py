@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DOTS_PER_INCH = 90
+_FOR_MACHINES = frozenset(
+    (
+        *("cure", "form", "kind", "spares", "stem", "own", "may_be_empty", "axes", "shown"),
+        *("details", "facts", "next_steps", "read_files", "write_files", "read_record", "record"),
+    )
+)
+"""Names that the package itself needs of results."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -68,8 +75,8 @@ class Result(Stored, Summary):
 
         Roles are named by id, in words (``subject -> its verb``) or by their relation (``nsubj``).
         Layers may be texts: some tables have rows for ``all``. In names ``*`` stands for anything:
-        ``syntactic*`` are all roles of arcs. Raises UsageError for a role or layer that the table
-        does not have, and where it has none.
+        ``syntactic*`` are all roles of arcs. Warnings about the whole run are left out. Raises
+        UsageError for a role or layer that the table does not have, and where it has none.
         """
         kept = np.ones(len(self.frame), dtype=bool)
         for column, asked in (("role", role), ("layer", layer)):
@@ -79,7 +86,14 @@ class Result(Stored, Summary):
             if "assigned" not in self.frame:
                 raise UsageError(f"which roles are assigned is not said by the {self.kind}")
             kept &= self.frame["assigned"].to_numpy(dtype=bool)
-        return replace(self, frame=self.frame[kept].reset_index(drop=True))
+        if kept.all():
+            return self
+        rows = self.frame[kept].reset_index(drop=True)
+        return replace(self, frame=rows, provenance=_of_part(self.provenance))
+
+    def __dir__(self) -> list[str]:
+        """Names for tab completion: those that serve people."""
+        return [name for name in super().__dir__() if name not in _FOR_MACHINES]
 
     def _rows_of(self, column: str, asked: NDArray[np.object_]) -> NDArray[np.bool_]:
         if column not in self.frame:
@@ -223,3 +237,13 @@ def picture(result: Result) -> str:
     figure.savefig(page, format="png", dpi=_DOTS_PER_INCH)
     data = base64.b64encode(page.getvalue()).decode()
     return f'<img alt="{html.escape(study.caption)}" src="data:image/png;base64,{data}">'
+
+
+def _of_part(provenance: Any) -> Any:
+    """Empty all lists of warnings: they are about the whole run, not about some of its rows."""
+    if not isinstance(provenance, dict):
+        return provenance
+    return {
+        name: type(one)() if name == "warnings" else _of_part(one)
+        for name, one in provenance.items()
+    }

@@ -127,9 +127,14 @@ def is_arc(role: str) -> bool:
 
 
 def count_heads(table: RoleTable) -> int:
-    """Count the heads that the model has: those of the table but for removed ones."""
+    """Count the heads that the model has, whatever part of them the table is about."""
     heads = set(zip(table.frame["layer"], table.frame["head"], strict=True))
-    return len(heads - set(map(tuple, table.provenance.get("removed_heads", ()))))
+    record = table.provenance
+    if record.get("layers") and record.get("heads"):
+        heads = {
+            (one, other) for one in range(record["layers"]) for other in range(record["heads"])
+        }
+    return len(heads - set(map(tuple, record.get("removed_heads", ()))))
 
 
 def _found(assigned: pd.DataFrame, roles: list[str]) -> Iterator[Found]:

@@ -174,8 +174,11 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
         )
         yield Grid((*columns, *["beyond distance"] * answers.controls_distance), tuple(rows))
     if not answers.controls_distance and (answers.arcs or answers.only_position):
+        scored = [one["id"] for one in table.provenance.get("roles", ())]
         yield (
-            "Distance was not controlled: some of these heads may only look at a fixed place. "
+            "These rows leave out how far heads go beyond distance: some may only look at a place."
+            if any(map(is_contrast, scored))
+            else "Distance was not controlled: some of these heads may only look at a fixed place. "
             "Score with --beyond-offset."
         )
     yield from _only_positional(table, answers)

@@ -12,6 +12,7 @@ from typer.main import get_command
 
 import headroles as hr
 from headroles.cli import app
+from headroles.cli.flags import help_record
 from headroles.report import __all__ as figures
 from tests.docs.pages import REPOSITORY
 
@@ -33,7 +34,7 @@ def test_reference_has_every_option_of_every_command() -> None:
         text = "\n".join(made.describe_command(name, command))
         context = command.make_context(name, [], resilient_parsing=True)
         for param in command.get_params(context):
-            assert f"`{param.get_help_record(context)[0]}`" in text
+            assert f"`{help_record(param, context)[0]}`" in text
 
 
 def test_reference_says_more_than_help() -> None:
