@@ -135,9 +135,10 @@ def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
     The contrasts of roles with position are left out.
     """
     frame = without_contrasts(table.frame)
-    layers, heads = _sizes(table.frame)
+    layers, heads = _sizes_of(table)
     ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
-    counts = grid_of(table.frame, frame.groupby(["layer", "head"])["assigned"].sum())
+    n_roles = frame.groupby(["layer", "head"])["assigned"].sum()
+    counts = grid_of(table.frame, n_roles, (layers, heads))
     mesh = draw_grid(ax, counts)
     ax.figure.colorbar(mesh, ax=ax, label="number of roles")
     write_numbers(ax, counts)
@@ -186,7 +187,7 @@ def _draw_map(
     mark_size: float,
     most_labels: int = MOST_LABELS,
 ) -> QuadMesh:
-    means = grid_of(table.frame, rows.set_index(["layer", "head"])["mean"])
+    means = grid_of(table.frame, rows.set_index(["layer", "head"])["mean"], _sizes_of(table))
     mesh = draw_grid(ax, means, most_labels=most_labels)
     certified = (rows["answer"] == YES) & (rows["certified"] == YES)
     shown = rows["answer"].where(~certified, "yes, certified")
@@ -208,9 +209,21 @@ def _sizes(frame: pd.DataFrame) -> tuple[int, int]:
     return int(frame["layer"].max()) + 1, int(frame["head"].max()) + 1
 
 
-def grid_of(frame: pd.DataFrame, values: pd.Series[float]) -> NDArray[np.float64]:
-    """Values by (layer, head) as an array (layers, heads), NaN where there are none."""
-    grid = np.full(_sizes(frame), np.nan)
+def _sizes_of(table: RoleTable) -> tuple[int, int]:
+    """Layers and heads of the model, whatever part of them the table is about."""
+    record = table.provenance
+    layers, heads = _sizes(table.frame)
+    return max(layers, record.get("layers") or 0), max(heads, record.get("heads") or 0)
+
+
+def grid_of(
+    frame: pd.DataFrame, values: pd.Series[float], sizes: tuple[int, int] | None = None
+) -> NDArray[np.float64]:
+    """Values by (layer, head) as an array (layers, heads), NaN where there are none.
+
+    Without ``sizes`` as large as the frame says.
+    """
+    grid = np.full(sizes or _sizes(frame), np.nan)
     places = values.index.to_frame().to_numpy(dtype=int).T
     grid[places[0], places[1]] = values.to_numpy(dtype=np.float64)
     return grid

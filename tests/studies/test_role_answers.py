@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headroles import RoleTable, assign_roles, classify_heads, read_conllu, sample_treebank
+from headroles.report import draw_role
 from headroles.results import Warned, as_text
 from headroles.studies.role_answers import find_answers, strongest_rows
 from headroles.studies.role_summary import summarized
@@ -50,7 +51,7 @@ def test_a_head_that_only_looks_at_a_place_is_not_named_as_the_strongest(table: 
 def test_without_contrasts_it_is_said_that_distance_was_not_controlled(table: RoleTable) -> None:
     alone = table.where(role=[SUBJECT])
     assert not find_answers(alone).controls_distance
-    assert "Score with --beyond-offset" in as_text(summarized(alone))
+    assert "Score with --beyond-offset" in " ".join(as_text(summarized(alone)).split())
 
 
 @pytest.mark.parametrize("more", [{}, {"roles": "all"}, {"score": "hit"}, {"score": "excess"}])
@@ -59,3 +60,23 @@ def test_the_summary_fits_on_a_screen(bert_folder: Path, more: dict[str, str]) -
     lines = as_text(one for one in made.shown() if not isinstance(one, Warned)).splitlines()
     assert len(lines) <= 20
     assert max(map(len, lines)) <= 100
+
+
+def test_a_part_of_a_table_says_nothing_about_the_rest(bert_folder: Path) -> None:
+    whole = classify_heads(bert_folder, read_conllu(sample_treebank()), threshold=1.05).roles
+    assert whole.warnings
+    assert whole.where(role="*") is whole
+    part = whole.where(role="subject -> its verb", layer=1)
+    assert part.roles == (SUBJECT,)
+    assert part.warnings == ()
+    assert whole.where(role="nsubj").roles == (SUBJECT,)
+    assert find_answers(part).n_heads == find_answers(whole).n_heads == 12
+    shown = " ".join(as_text(summarized(part)).split())
+    assert "Score with --beyond-offset" not in shown
+    assert len(draw_role(part, "nsubj").get_yticks()) == 3
+
+
+def test_tab_completion_shows_what_serves_people(table: RoleTable) -> None:
+    names = set(dir(table))
+    assert names >= {"frame", "where", "heads_with", "save", "export", "warnings"}
+    assert not names & {"cure", "form", "kind", "shown", "stem", "read_files"}
