@@ -77,7 +77,7 @@ def main() -> None:
     given = parser.parse_args()
     given.kept.mkdir(parents=True, exist_ok=True)
     for run in runs(given):
-        if given.only is None or run.encoder in given.only:
+        if given.only is None or run.model.name in given.only:
             print(run.name, "kept" if run.is_done else run.measure(), flush=True)
     write(given.kept, given.out)
 
@@ -251,7 +251,8 @@ def replicated(rows: pd.DataFrame) -> pd.DataFrame:
     """
     first = rows[rows["treebank"].isin(FIRST) & (rows["pairing"] == "adjacent")]
     first = first.sort_values("encoder", key=lambda one: one.map(lambda name: name in LANGUAGES))
-    first = first[~first["encoder"].isin(AFTER)].drop_duplicates(["encoder", "claim"])
+    is_tuned = first["encoder"].isin(AFTER) | first["encoder"].str.contains(" to ")
+    first = first[~is_tuned].drop_duplicates(["encoder", "claim"])
     found = []
     for claim, own in first[first["verdict"] != "not testable"].groupby("claim", sort=False):
         said = {"claim": claim, "encoders": len(own)}

@@ -254,8 +254,8 @@ def jackknifed(
     """
     k = len(without)
     pseudo = k * whole - (k - 1) * np.asarray(without, dtype=np.float64)
-    if k < 2 or not np.isfinite(pseudo).all():
-        return np.nan, np.nan, pseudo
+    if k < 2 or not np.isfinite(pseudo).all() or np.ptp(pseudo) < 1e-12:
+        return np.nan, np.nan, pseudo  # a count that no group changes tells nothing of its error
     low, high = _interval(_hypotheses(pseudo, 0.0, None), alpha)
     shift = whole - pseudo.mean()
     return low + shift, high + shift, pseudo
