@@ -1,7 +1,8 @@
 """What papers say of attention heads, tested on many encoders and treebanks.
 
 python -m docs.studies.claims_over_encoders --models FOLDER --treebanks FOLDER --kept FOLDER
-    --out docs/data/claims [--only ENCODER,...] [--examples 300]
+    --out docs/data/claims [--only ENCODER,...] [--examples 300] [--whole ENCODER,...]
+    [--quick]
 
 Scores and other measurements are kept in the folder --kept, one folder for each encoder and
 treebank, and so are tables that are done: a second run goes on from there. --treebanks is a folder
@@ -9,7 +10,7 @@ of the UD_... folders; --models has a folder for each encoder. --examples shorte
 whole documents with about so many sentences, but for the first treebank of the encoders in --whole.
 --quick takes the first treebank of each language alone, as pairs.
 
-Written to --out, with a codebook in the README.md there:
+Written to --out, with a codebook in CODEBOOK.txt there:
 
 claims.csv      a row for each encoder, treebank and claim
 syntactic.csv   of the heads that a threshold calls syntactic, how many are left after each control
