@@ -24,8 +24,8 @@ LEGEND = (
     ("▲", "gained the role", True),
     ("▼", "lost the role", True),
     (_CHANGED, "changed, neither gained nor lost", True),
-    ("●", "kept the role, no change shown", False),
-    ("", "no change shown", False),
+    ("●", "kept the role, not shown to change beyond the margin", False),
+    ("", "not shown to change beyond the margin", False),
 )
 
 

@@ -221,7 +221,8 @@ class HeadMap {
   drawScale(colours) {
     const bar = make("div", { class: "bar" });
     bar.style.background = `linear-gradient(to right, ${this.data.colours})`;
-    const { line, unit } = this.view;
+    const { arrow, unit } = this.view;
+    const line = arrow ? null : this.view.line; // a threshold of means, not of differences
     if (line !== null && line >= colours.low && line <= colours.high) {
       const tick = make("i");
       tick.style.left = `${100 * colours.share(line)}%`;

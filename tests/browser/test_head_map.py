@@ -139,6 +139,7 @@ def test_arrows_lead_from_before_to_after(open_page: Open, reports: dict[str, Pa
     page = open_page(reports["comparison"])
     view = data_of(page)["views"][0]
     assert view["name"].startswith("syntactic")
+    assert "threshold" not in page.locator(".scale").inner_text()  # which is one of means
     rows = page.locator(".tracks li")
     assert rows.count() == min(20, sum(one is not None for one in view["values"]))
     before, after = view["arrow"]
