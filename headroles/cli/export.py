@@ -114,8 +114,8 @@ def _format(asked: str | None, out: Path | None) -> str:
     ending = ENDINGS.get(out.suffix.lower())
     if asked is None and ending is None:
         raise UsageError(
-            f"the ending of {out} is that of no format; it must be one of {', '.join(ENDINGS)}, "
-            "or name the format with --format"
+            f"{out} ends in no known format (known: {', '.join(ENDINGS)}); name the format with "
+            "--format"
         )
     if asked is not None and ending is not None and asked != ending:
         raise UsageError(f"{out} ends as {ending} does, and --format says {asked}; leave one out")

@@ -49,10 +49,8 @@ def about_length(record: Record) -> str:
     if record.score != BIAS.name or not length:
         return ""
     return (
-        "bias scores are relative to uniform attention, which leaves each token the less the "
-        f"longer an example is (here {length:.0f} word pieces on average): they grow with length, "
-        "and a threshold asks less of long examples; to compare corpora or lengths, score with "
-        "excess (--score excess), whose range is the same for all lengths"
+        f"Bias scores grow with the length of examples (here {length:.0f} word pieces on average). "
+        "To compare corpora, score with --score excess."
     )
 
 
@@ -152,8 +150,8 @@ def describe_run(record: Record) -> str:
     ]
     if n_multiword := corpus.multiword_tokens:
         lines.append(
-            f"        {n_multiword} multiword tokens are read as the words that they stand for, as "
-            "im is as in dem"
+            f'        {n_multiword} contractions were split as in the treebank (German "im" = '
+            '"in dem")'
         )
     if record.examples < corpus.sentences and _in_pairs(record):
         lines.append("        examples are neighbouring sentences in pairs (--pairing none: alone)")

@@ -147,7 +147,7 @@ class PowerPlan(Result):
 
 
 def _whole(number: float) -> str:
-    """A count for people; - is what there is not."""
+    """Format a count; "-" if missing."""
     if math.isnan(number):
         return "-"
     return f">{_BEYOND_REACH:,}" if number > _BEYOND_REACH else f"{int(number):,}"

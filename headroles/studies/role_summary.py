@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _STRONGEST = 3
 _MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which is to fit on a screen
 ABOUT_WHAT = (
-    "what is certified is a weighted mean, in which examples that could score far from the "
-    "threshold, long ones above all, count less"
+    "the certified test uses a mean that gives long examples, which could score farthest from the "
+    "threshold, less weight"
 )
 
 
@@ -231,7 +231,7 @@ def _title(table: RoleTable) -> str:
         f"{tests['n_clusters']} independent examples"
         if tests["clustered_by"] == "none"
         else f"examples clustered by {tests['n_clusters']} documents"
-        + f" (worth {tests['effective_clusters']:.0f} of one size)" * _is_uneven(table)
+        + f" (effective number {tests['effective_clusters']:.0f})" * _is_uneven(table)
     )
     limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
     return (

@@ -199,8 +199,8 @@ def _skewed(hypotheses: Hypotheses) -> str:
         return ""
     return (
         f"{n_skewed} of {n_made} tests have few examples for how skewed their scores are: p-values "
-        "are rough. With a long upper tail, means are found below the threshold too often, with a "
-        "long lower tail above it; column note names these tests. Add examples."
+        'are rough. With a long upper tail "no" is found too often, with a long lower tail "yes". '
+        "The column note names these tests. Add examples."
     )
 
 

@@ -47,7 +47,7 @@ def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--out", "{}/r.xlsx"), "the ending of {}/r.xlsx is that of no format; it must be one of"),
+        (("--out", "{}/r.xlsx"), "{}/r.xlsx ends in no known format (known: "),
         (("--out", "{}/r.html", "--format", "csv"), "ends as html does, and --format says csv"),
         (("--role", "locla"), "there is no role 'locla'; did you mean 'local'?"),
         (("--layer", "2"), "there is no layer '2'; there is: 0, 1"),

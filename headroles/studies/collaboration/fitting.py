@@ -46,8 +46,7 @@ def check_goal(options: CollaborateOptions) -> None:
     """Raise UsageError unless either a rank or an error is asked for."""
     if (options.rank is None) == (options.error is None):
         raise UsageError(
-            "how far to go is not said, or twice; give either a rank (--rank) or a largest "
-            "error of scores (--error)"
+            "give exactly one of a rank (--rank) and a largest error of scores (--error)"
         )
 
 
