@@ -102,7 +102,7 @@ def attention_of_heads(again: FoundAgain, options: AttentionOptions) -> list[lis
     for place, own in enumerate(again.chosen):
         for k, row in enumerate(own):
             wanted[int(row)].append((place, k))
-    measure = str(scores.provenance["options"].get("measure", WEIGHTS))
+    measure = scores.record.measure or WEIGHTS
     made: dict[tuple[int, int], WordAttention] = {}
     encoded = _encode_again(scores, rows, again.found, encoder)
     heads = [{again.asked[place][0] for place, _ in asked} for asked in wanted.values()]

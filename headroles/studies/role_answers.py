@@ -162,7 +162,7 @@ def beyond_distance(table: RoleTable) -> pd.DataFrame:
 
 
 def _has_own_rivals(table: RoleTable) -> bool:
-    return SCORES[table.provenance["score"]].of_first_choice and bool(table.rivals)
+    return SCORES[table.record.score].of_first_choice and bool(table.rivals)
 
 
 def _only_position(

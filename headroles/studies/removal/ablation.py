@@ -79,7 +79,7 @@ class Ablations(OutcomesResult):
 
     def rises(self) -> FloatArray:
         """(layers, heads): the change of the loss without each single head; NaN if not removed."""
-        found = np.full((self.provenance["layers"], self.provenance["heads"]), np.nan)
+        found = np.full((self.record.layers, self.record.heads), np.nan)
         rows = self.frame[self.frame["set"] == "single"]
         found[rows["layer"], rows["head"]] = rows["loss_change"]
         return found

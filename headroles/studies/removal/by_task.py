@@ -253,7 +253,7 @@ def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
 
 def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> list[tuple[str, str]]:
     """(set, removed) of the removals that all tasks have, in the order of the first."""
-    shapes = {(one.provenance["layers"], one.provenance["heads"]) for one in ablations}
+    shapes = {(one.record.layers, one.record.heads) for one in ablations}
     found = [list(zip(one.frame["set"], one.frame["removed"], strict=True)) for one in ablations]
     common = [
         pair

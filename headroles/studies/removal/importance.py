@@ -109,7 +109,7 @@ class Importance(Result):
         """(layers, heads): a column of one estimator."""
         rows = self.frame[self.frame["estimator"] == estimator]
         values = rows[column].to_numpy(dtype=np.float64)
-        return values.reshape(self.provenance["layers"], self.provenance["heads"])
+        return values.reshape(self.record.layers, self.record.heads)
 
     def wide(self, value: str = "importance") -> pd.DataFrame:
         """One row per head, a column per estimator, holding column ``value``.
