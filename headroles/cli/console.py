@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 30.0
 _SAY_BEYOND = 60.0
 """Seconds of work that are announced."""
+_SETTLED = 3.0
+"""Seconds of work that a forecast is made from: a single pass may be a fast one."""
 READING = "reading"
 _NO_MEMORY = (
     "memory ran out; use a device with more (--device cpu), a smaller model or less text, or close "
@@ -146,7 +148,7 @@ class _Forecast:
     def __call__(self, done: int, total: int, now: float) -> None:
         if total != self._total:
             self._start, self._first, self._total, self._waits = now, done, total, True
-        if not self._waits or not total or done <= self._first:
+        if not self._waits or not total or done <= self._first or now < self._start + _SETTLED:
             return
         self._waits = False
         seconds = (now - self._start) / (done - self._first) * (total - self._first)
