@@ -1,4 +1,4 @@
-"""Roles in words for people, found from their ids alone, so that any stored table has them."""
+"""Names of roles in words, made from their ids alone, so that any stored table has them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _ENDS = {
     "punct": ("punctuation mark", "its governor"),
     "xcomp": ("open complement", "its verb"),
 }
-"""For a relation the dependent, and the governor as the dependent sees it."""
+"""Names of the dependent and of the governor as seen from the dependent, by relation."""
 _OFFSET = re.compile(r"position:([+-]?)(\d+)$")
 _ARROW = re.compile(r"\s*(?:->|\u2192)\s*")
 _BEYOND_OFFSET = ":beyond_offset"
@@ -69,15 +69,15 @@ def contrast_of(role: str) -> str:
 
 
 def is_contrast(role: str) -> bool:
-    """Tell whether an id is that of such a contrast."""
+    """Tell whether an id is that of a contrast."""
     return role.endswith(_BEYOND_OFFSET)
 
 
 def in_words(role: str) -> str:
     """Name a role for people: ``subject -> its verb`` for ``syntactic:nsubj:to_governor``.
 
-    The arrow goes from the word that attends to the word that it attends to. The id itself is
-    returned for roles that only their author can name.
+    The arrow goes from the word that attends to the word that it attends to. A user's own role is
+    named by its id.
 
     >>> in_words("syntactic:amod:to_dependent")
     'noun -> its adjective'
@@ -100,7 +100,7 @@ def is_relation(name: str) -> bool:
 
 
 def find_role(name: str, known: Sequence[str]) -> str:
-    """Return the one of the ids ``known`` that a user names by id, in words, or by its relation.
+    """Return the id in ``known`` of the role that a user names by id, in words, or by relation.
 
     A relation alone, or its dependent, means the role from the dependent to its governor. Raises
     UsageError for another name.

@@ -144,7 +144,7 @@ class TestCorpus:
             ("nsubjj", "no relation 'nsubjj'; did you mean 'nsubj'?"),
             ("obj,iobj", "no relation 'iobj'; did you mean 'obj'?"),
             ("xyz", "no relation 'xyz'; it has: amod, nsubj, obj, punct"),
-            ("all,nsubj", "'all' stands for every relation; give it alone, or only names"),
+            ("all,nsubj", "'all' stands for every relation; give it alone, or give only names"),
             ("nsubj:pass", "--keep-subtypes"),
             ("ALL", "no relation 'ALL'"),
         ],

@@ -34,12 +34,12 @@ def test_numbers_of_any_length(tmp_path: Path) -> None:
     assert TaskOptions(label_column=DIGITS).label_column == DIGITS
     with pytest.raises(UsageError, match="it must be layer-head"):
         PruneOptions(keep=3, protect=f"0-{DIGITS}")
-    with pytest.raises(UsageError, match="names no position"):
+    with pytest.raises(UsageError, match="has no valid offset"):
         RoleOptions(roles=f"position:{DIGITS}")
     with pytest.raises(UsageError, match="the seed is a value of type int; it must be at least 0"):
         AblateOptions(seed=10**5000)
     (tmp_path / "f").write_text(f"the\t{DIGITS}\n")
-    with pytest.raises(CorpusError, match=r"f, line 1: .* is no word, tab and count"):
+    with pytest.raises(CorpusError, match=r"f, line 1: .* is not a word, a tab and a count"):
         read_frequencies(tmp_path / "f")
 
 
@@ -75,7 +75,7 @@ def test_learning_rates_that_float32_cannot_hold() -> None:
     ],
 )
 def test_options_of_roles_that_are_not_scored(given: dict[str, Any], group: str) -> None:
-    with pytest.raises(UsageError, match=f"does nothing without the role {group}"):
+    with pytest.raises(UsageError, match=f"has no effect without the role {group}"):
         ScoreOptions(**given)
     ScoreOptions(**{**given, "roles": "all"})
 

@@ -1,4 +1,4 @@
-"""Examples -> word pieces, with what each of them is: special, of which segment, of which word."""
+"""Encoding of examples as word pieces, each with its segment and its word."""
 
 from headroles.encoding.aligned import AlignedEncoder, Alignment
 from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray, pad

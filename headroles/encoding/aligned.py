@@ -1,4 +1,4 @@
-"""AlignedEncoder: examples -> word pieces that are known already."""
+"""AlignedEncoder: examples whose word pieces are already known."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from headroles.encoding.encoder import Cut, ExampleEncoder
 from headroles.errors import TokenizerError
 
 Alignment: TypeAlias = Sequence[int | None]
-"""The number of its word, from 0, for each piece of a sentence; None for a special token."""
+"""For each piece of a sentence, the number of its word from 0; None for a special token."""
 
 
 class AlignedEncoder(ExampleEncoder):
-    """Turns sentences into pieces by the ``alignment`` of each id.
+    """Encoder of sentences by the ``alignment`` of each id.
 
-    Pieces have the number 1 and special tokens 0, as nothing else is known of them.
+    Pieces get the input id 1 and special tokens 0, since their text is unknown.
     """
 
     def __init__(self, alignment: Mapping[str, Alignment]) -> None:
@@ -36,27 +36,27 @@ class AlignedEncoder(ExampleEncoder):
             yield Cut(is_piece.astype(np.int64), None, np.where(is_piece, 0, SPECIAL), words)
 
     def _words_of(self, example: Example) -> IntArray:
-        """Word of each piece. Raises TokenizerError where pieces and words do not fit."""
+        """Return the word of each piece. Raises TokenizerError if pieces and words do not fit."""
         if len(example.sentences) > 1:
             raise TokenizerError(
-                f"the alignment is of single sentences, and {example.id!r} has two; pass "
+                f"the alignment is of single sentences, but {example.id!r} is a pair; pass "
                 'pairing="none", or a tokenizer as the alignment'
             )
         if example.id not in self._alignment:
-            raise TokenizerError(f"the alignment lacks the sentence {example.id!r}; add its pieces")
+            raise TokenizerError(f"the alignment has no sentence {example.id!r}; add its pieces")
         given = self._alignment[example.id]
         n_words = len(example.sentences[0].words)
         for number in given:
             if number is not None and (int(number) != number or not 0 <= number < n_words):
                 raise TokenizerError(
-                    f"the alignment of {example.id!r} names the word {number!r}; its words are 0 "
-                    f"to {n_words - 1}, and a special token has None"
+                    f"the alignment of {example.id!r} names the word {number!r}; use 0 to "
+                    f"{n_words - 1} for words and None for special tokens"
                 )
         words = np.array([-1 if number is None else number for number in given], dtype=np.int64)
         places = np.flatnonzero(words >= 0)
         if (np.diff(places) > 1).any() or (np.diff(words[places]) < 0).any():
             raise TokenizerError(
-                f"the alignment of {example.id!r} has words that go back, or a special token "
-                "between words; pieces must be in the order of the words, side by side"
+                f"the alignment of {example.id!r} has words out of order, or a special token "
+                "between words; list the pieces in the order of the words"
             )
         return words

@@ -1,4 +1,4 @@
-"""ExampleEncoder: words of examples -> word pieces, by the model's tokenizer."""
+"""ExampleEncoder: word pieces of the words of examples, by the model's tokenizer."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 MOST_UNKNOWN = 0.5
-"""The largest share of unknown word pieces in text that a model is measured on."""
+"""Largest share of unknown word pieces in text that a model is measured on."""
 
 TOO_LONG = "examples longer than the model takes"
 NO_PIECES = "examples without word pieces"
 
 
 def refuse_unknown(n_unknown: int, n_pieces: int, text: str) -> None:
-    """Raise TokenizerError if most word pieces of ``text`` are unknown: losses mean nothing."""
+    """Raise TokenizerError if most pieces of ``text`` are unknown: losses would mean nothing."""
     if n_unknown > MOST_UNKNOWN * n_pieces:
         raise TokenizerError(
             f"{n_unknown / n_pieces:.0%} of the word pieces of {text} are unknown to the "
-            "tokenizer; name the one that the model was trained with (--tokenizer), or text of "
-            "its kind"
+            "tokenizer; pass the tokenizer that the model was trained with (--tokenizer), or text "
+            "of the kind that it knows"
         )
 
 
@@ -43,14 +43,14 @@ class Cut(NamedTuple):
 
 
 class ExampleEncoder:
-    """Turns examples into word pieces for one model.
+    """Encoder of examples as word pieces for one model.
 
-    Words go to the tokenizer as words, and it tells which piece belongs to which word: nothing
-    is looked up by its surface form, nothing is ever truncated.
+    Words are passed to the tokenizer as words, and it reports the word of each piece: no word is
+    looked up by its surface form, and no example is truncated.
 
-    ``counts`` tells of all that was encoded, not of what was skipped: ``pieces`` and ``words``,
+    ``counts`` covers encoded examples, not skipped ones: ``pieces`` and ``words``,
     ``unknown_pieces``, which are the tokenizer's unknown token, ``words_without_known_piece``, and
-    of these ``words_without_pieces``, such as zero-width spaces.
+    among these ``words_without_pieces``, such as zero-width spaces.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class ExampleEncoder:
         self.counts: Counter[str] = Counter()
 
     def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
-        """``examples`` in their order; those that are too long or have no pieces are counted.
+        """Encode ``examples`` in order; skip and count those that are too long or have no pieces.
 
-        A pair in which one sentence has pieces is encoded: the roles of its words are those of any
-        sentence, and ``block``, which needs two sentences, has no score there.
+        A pair in which only one sentence has pieces is encoded: its words have the roles of any
+        sentence, but no ``block`` score, which needs two sentences.
         """
         examples = list(examples)
         encoded: list[EncodedExample | None] = [None] * len(examples)
@@ -85,7 +85,7 @@ class ExampleEncoder:
     def _encode_alike(
         self, examples: list[Example], skipped: Skipped
     ) -> Iterator[EncodedExample | None]:
-        """Encode examples of one and the same number of sentences."""
+        """Encode examples that have the same number of sentences."""
         for example, cut in zip(examples, self._cut(examples), strict=True):
             input_ids, type_ids, segments, word_ids = cut
             if len(input_ids) > self._max_tokens:
@@ -114,7 +114,7 @@ class ExampleEncoder:
             )
 
     def _cut(self, examples: list[Example]) -> Iterator[Cut]:
-        """Cut examples of one and the same number of sentences."""
+        """Cut examples that have the same number of sentences."""
         if not examples:
             return
         columns = zip(*(example.sentences for example in examples), strict=True)
@@ -149,13 +149,13 @@ class ExampleEncoder:
 
 
 def _number_words(example: Example, segments: IntArray, word_ids: IntArray) -> IntArray:
-    """(n,): word of each token, those of the second sentence counted on from the first."""
+    """Return the word of each token (n,), with the second sentence's numbered after the first's."""
     in_second = segments == 1
     return np.where(in_second, word_ids + len(example.sentences[0].words), word_ids)
 
 
 def _all_governors(example: Example) -> IntArray:
-    """(W,): governor of each word of the example, counted as in `_number_words`."""
+    """Return the governor of each word of the example (W,), numbered as in `_number_words`."""
     first = len(example.sentences[0].words)
     tables = [np.asarray(sentence.governors, dtype=np.int64) for sentence in example.sentences]
     tables[1:] = [np.where(table == ROOT, ROOT, table + first) for table in tables[1:]]
@@ -167,7 +167,7 @@ def _as_array(values: list[int | None], missing: int) -> IntArray:
 
 
 def _spans(example: Example, segments: IntArray, word_ids: IntArray) -> tuple[IntArray, IntArray]:
-    """First piece and number of pieces (W,) of every word of the example."""
+    """Return the first piece and the number of pieces (W,) of every word of the example."""
     parts = [
         _spans_of_segment(word_ids, segments == segment, len(sentence.words))
         for segment, sentence in enumerate(example.sentences)
@@ -182,7 +182,7 @@ def _spans_of_segment(
     own = word_ids[in_segment]
     if (np.diff(own) < 0).any():
         raise TokenizerError(
-            "the tokenizer does not keep the order of the words; it cannot be used"
+            "the tokenizer does not keep the order of the words; use another tokenizer"
         )
     sizes = np.bincount(own, minlength=n_words)
     first = int(in_segment.argmax()) if len(own) else 0

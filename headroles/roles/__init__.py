@@ -1,7 +1,8 @@
-"""What heads can do: roles, each with a sieve, and the scores that are read through it.
+"""Roles that a head may have, each with a sieve, and the scores that read attention through it.
 
-A role is one file here with a function ``roles``, named in `headroles.roles.choice`. This package
-knows arrays only: no model, no corpus beyond the labels of arcs.
+Each file here defines one role or a group of them in a function ``roles``, which
+`headroles.roles.choice` lists. The package knows only arrays and the labels of arcs; it knows no
+model and nothing else of a corpus.
 """
 
 from headroles.role_names import contrast_of, find_role, in_words, is_contrast

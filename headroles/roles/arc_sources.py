@@ -1,4 +1,4 @@
-"""Where arcs come from: the tree, enhanced dependencies, or a key of MISC."""
+"""Sources of arcs: the dependency tree, enhanced dependencies, or a key of the column MISC."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BASIC, ENHANCED, MISC = "basic", "enhanced", "misc:"
 
 
 class Arc(NamedTuple):
-    """A dependent, its governor, both by their places in the sentence, and a label."""
+    """A dependent and its governor, both as places in the sentence from 0, and the arc's label."""
 
     dependent: int
     governor: int
@@ -22,22 +22,22 @@ class Arc(NamedTuple):
 
 
 def check_source(given: Any) -> str:
-    """``given`` if it names a source. Raises UsageError for others."""
+    """Return ``given`` if it names a source of arcs. Raises UsageError otherwise."""
     source = str(given)
     if source not in (BASIC, ENHANCED) and (not source.startswith(MISC) or source == MISC):
         raise UsageError(
-            f"the arcs are {source!r}; they must be {BASIC}, {ENHANCED} or {MISC}KEY, with a key "
-            "of the column MISC"
+            f"arcs={source!r} (--arcs) is no source of arcs; pass {BASIC}, {ENHANCED} or "
+            f"{MISC}KEY, with a key of the column MISC"
         )
     return source
 
 
 def arcs_of(source: str, sentence: Sentence) -> list[Arc]:
-    """The arcs of a sentence but those to the root, of any source but the basic one.
+    """Return the arcs of a sentence, without those to the root; ``source`` is not the basic one.
 
-    In DEPS arcs from or to empty nodes are passed over, and repeated ones count once. In MISC
-    ``KEY=4`` is an arc from the word to word 4, ``KEY=4:label`` one with a label of its own, and
-    commas separate several. Raises CorpusError for what is no arc.
+    In DEPS, arcs from or to empty nodes are ignored, and a repeated arc counts once. In MISC,
+    ``KEY=4`` is an arc from the word to word 4, ``KEY=4:label`` an arc with its own label, and
+    commas separate several arcs. Raises CorpusError for text that does not describe an arc.
     """
     if source == ENHANCED:
         texts, separator = sentence.annotations.get("deps", ()), "|"
@@ -61,19 +61,19 @@ def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | No
     governor = whole_number(number) or 0
     if not 1 <= governor <= len(sentence.words) or governor == dependent + 1:
         raise CorpusError(
-            f"sentence {sentence.id!r}, word {dependent + 1}: {text!r} ({source}) is no arc; it "
-            "must be the number of another word of the sentence, and may have a colon and a label"
+            f"sentence {sentence.id!r}, word {dependent + 1}: {text!r} ({source}) is not an arc; "
+            "write the number of another word of the sentence, optionally with a colon and a label"
         )
     return Arc(dependent, governor - 1, label or source.removeprefix(MISC))
 
 
 def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
-    """Numbers of arcs by label. Raises CorpusError if there are none at all."""
+    """Count the arcs of the sentences by label. Raises CorpusError if there are none."""
     counts = Counter(arc.label for one in sentences for arc in arcs_of(source, one))
     if not counts:
         column = "DEPS" if source == ENHANCED else "MISC"
         raise CorpusError(
             f"no sentence of the corpus has arcs of the source {source!r} in its column {column}; "
-            "give a treebank that has them, or leave --arcs out"
+            "give a treebank with such arcs, or omit --arcs"
         )
     return counts

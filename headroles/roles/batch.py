@@ -1,4 +1,4 @@
-"""Examples side by side, padded to one width: what sieves are found in."""
+"""Examples side by side, padded to one width: the batches that sieves are found in."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Batch:
     _found: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def of(self, find: Callable[[Batch], T]) -> T:
-        """What ``find`` gives for this batch, worked out once however many sieves ask for it."""
+        """Return ``find(self)``, computed once for each function and then cached."""
         if find not in self._found:
             self._found[find] = find(self)
         found: T = self._found[find]
@@ -35,75 +35,75 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """B."""
+        """Number of examples, B."""
         return len(self.examples)
 
     @property
     def width(self) -> int:
-        """N."""
+        """Number of tokens of the longest example, N."""
         return int(self.segments.shape[1])
 
     @cached_property
     def segments(self) -> IntArray:
-        """(B, N): 0, 1 or ``SPECIAL``; ``PADDING`` beyond the end of an example."""
+        """(B, N): segment of each token, 0, 1 or ``SPECIAL``; ``PADDING`` beyond the end."""
         return pad([example.segments for example in self.examples], PADDING)
 
     @cached_property
     def real(self) -> BoolArray:
-        """(B, N): tokens, and not padding."""
+        """(B, N): True for tokens, False for padding."""
         return np.asarray(self.segments != PADDING)
 
     @cached_property
     def lengths(self) -> IntArray:
-        """(B,): the number of tokens of each example."""
+        """(B,): number of tokens of each example."""
         return np.array([len(example) for example in self.examples])
 
     @cached_property
     def special(self) -> BoolArray:
-        """(B, N): tokens that the tokenizer added."""
+        """(B, N): True for special tokens, which the tokenizer added."""
         return np.asarray(self.segments == SPECIAL)
 
     @cached_property
     def classifier(self) -> BoolArray:
-        """(B, N): the first token, where it is special."""
+        """(B, N): True for the first token, if it is special."""
         classifier = self.special.copy()
         classifier[:, 1:] = False
         return classifier
 
     @cached_property
     def in_words(self) -> BoolArray:
-        """(B, N): pieces of words."""
+        """(B, N): True for pieces of words."""
         return np.asarray(self.words >= 0)
 
     @cached_property
     def words(self) -> IntArray:
-        """(B, N): the number of each token's word in its example, -1 where there is none."""
+        """(B, N): number of each token's word in its example, -1 for tokens outside of words."""
         return pad([example.words for example in self.examples], -1)
 
     @cached_property
     def first_pieces(self) -> BoolArray:
-        """(B, N): the first piece of every word that has any."""
+        """(B, N): True for the first piece of each word."""
         before = np.roll(self.words, 1, axis=1)
         before[:, 0] = -1
         return np.asarray(self.in_words & (self.words != before))
 
     @cached_property
     def word_places(self) -> IntArray:
-        """(B, N): place of each token's word among those with pieces, -1 where there is none."""
+        """(B, N): place of each token's word among the words with pieces, -1 outside of words."""
         return np.where(self.in_words, np.cumsum(self.first_pieces, axis=1) - 1, -1)
 
     @cached_property
     def separators(self) -> BoolArray:
-        """(B, N): the special tokens that are not the first."""
+        """(B, N): True for special tokens other than the first."""
         return self.special & ~self.classifier
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What sieves are planned for: a batch, how far a layer's attention reaches, and a score.
+    """The setting that sieves are planned for: a batch, the reach of a layer's attention, a score.
 
-    ``reach`` is the number of positions to either side that a query can attend to, None for all:
-    keys beyond it are no part of any row or sieve.
+    ``reach`` is the number of positions to either side that a query can attend to, None for no
+    limit. Keys beyond the reach belong to no row and no sieve.
     """
 
     batch: Batch
@@ -112,7 +112,7 @@ class Scope:
     _found: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def of(self, find: Callable[[Scope], T]) -> T:
-        """What ``find`` gives for this scope, worked out once however many sieves ask for it."""
+        """Return ``find(self)``, computed once for each function and then cached."""
         if find not in self._found:
             self._found[find] = find(self)
         found: T = self._found[find]
@@ -120,11 +120,11 @@ class Scope:
 
     @cached_property
     def row_lengths(self) -> IntArray:
-        """(B, N): the number of keys that each query can attend to."""
+        """(B, N): number of keys that each query can attend to."""
         return self.count(self.batch.real)
 
     def count(self, keys: BoolArray) -> IntArray:
-        """(B, N): how many of ``keys`` (B, N) each query can attend to."""
+        """Return, as (B, N), how many of ``keys`` (B, N) each query can attend to."""
         totals = np.cumsum(keys, axis=1)
         if self.reach is None:
             return np.broadcast_to(totals[:, -1:], totals.shape)
@@ -137,12 +137,12 @@ class Scope:
         return counts
 
     def row_values(self, sizes: IntArray) -> RowValues:
-        """Values of all rows, for sieves of ``sizes`` (B, N)."""
+        """Return the coefficients of all rows, given the ``sizes`` (B, N) of their sieves."""
         return self.score.row_values(self.row_lengths, sizes)
 
 
 def placed_sentences(example: EncodedExample) -> Iterator[tuple[int, Sentence]]:
-    """The sentences of an example, each after the number of words before it."""
+    """Yield each sentence of an example with the number of words before it."""
     before = 0
     for sentence in example.sentences:
         yield before, sentence

@@ -1,4 +1,4 @@
-"""Block heads: attention that stays in the own one of two sentences."""
+"""Block heads: attention that stays within the query's own sentence of a pair."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from headroles.roles.scores import BIAS, HIT
 
 EVENNESS = "block:evenness"
 THRESHOLD_OF_HITS = 0.9
-"""About half of all words are in the own one of two sentences: a head that chooses among them at
-random hits half of the time, and one that looks at what is near almost always."""
+"""Threshold of hits. About half of all words lie in the query's own sentence, so a head that
+chooses at random hits half of the time, and a head that looks at nearby words almost always.
+"""
 
 
 def roles(options: Options, context: Context) -> Iterator[Role]:
-    """``block``, and beside it what tells the entropy in it from the attention in it.
+    """Yield ``block``, and roles that separate its two factors, attention and entropy.
 
-    The bias score of ``block`` is published with each row times its entropy; ``block:ratio`` is
-    without. Other scores leave the entropy out, and for ``excess`` how evenly a head spreads over
-    the words of the sentence that it stays in is a measure of its own.
+    The published bias score of ``block`` multiplies each row by its entropy; ``block:ratio`` does
+    not. Other scores do not use entropy. With ``excess``, a second measure says how evenly a head
+    spreads over the words of the sentence.
     """
-    words = "words of the own sentence"
+    words = "words of the same sentence"
     if context.score == BIAS:
         with_entropy = f"{words}, evenly (times entropy)"
         yield Role(
@@ -39,18 +40,19 @@ def roles(options: Options, context: Context) -> Iterator[Role]:
         yield Role("block", words, needs=PAIRS, thresholds=limits, sieve=sieve)
     else:
         yield Role("block", words, needs=PAIRS, sieve=RowWise(own_segment))
-        evenness = "how evenly a head spreads over the own sentence"
+        evenness = "how evenly a head spreads over the same sentence"
         yield Role(EVENNESS, evenness, measure_of="block", sieve=Evenness(own_segment))
 
 
 def own_segment(batch: Batch) -> list[Shared]:
-    """The words of each segment as keys, and the tokens that belong to it as queries.
+    """Return, for each segment, its words as keys and its tokens as queries.
 
-    The first separator and all after it belong to the second segment, all before to the first.
+    The first separator and all tokens after it belong to the second segment, all before to the
+    first.
     """
     in_second = np.cumsum(batch.separators, axis=1) > 0
     first_words, second_words = (batch.segments == segment for segment in (0, 1))
-    # without words in both, and a separator between them, there are no two segments to stay in
+    # an example needs words in both segments and a separator between them to have a block score
     paired = first_words.any(axis=1, keepdims=True) & second_words.any(axis=1, keepdims=True)
     paired &= ~(second_words & ~in_second).any(axis=1, keepdims=True)
     queries = batch.real & paired

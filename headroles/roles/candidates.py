@@ -1,12 +1,13 @@
-"""Among which keys the first choice of a query is looked for.
+"""Candidate keys: the keys among which the first choice of a query is looked for.
 
-The first choice is the key that gets the most attention of a row, the first of several. A role that
-speaks of words reads it between words: attention to a word is the sum over its pieces, attention
-from a word the mean over its pieces (Clark et al. 2019), and the word itself is no candidate. One
-that speaks of tokens leaves out special tokens, as queries and as keys (Voita et al. 2019); the
-token itself is a candidate. Where the sieve is made of special tokens, every token is.
+The first choice is the key with the most attention in a row; ties go to the first. Roles about
+words compare words: attention to a word is the sum over its pieces, attention from a word the mean
+over its pieces (Clark et al. 2019), and the word itself is not a candidate. Roles about tokens
+exclude special tokens as queries and as keys (Voita et al. 2019); the token itself is a candidate.
+If the sieve consists of special tokens, every token is a candidate.
 
-By columns it is the other way round: the first choice of a word is what attends most to it.
+By columns, the direction is reversed: the first choice of a word is the word that attends most to
+it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ COLUMNS = "words that attend"
 
 @dataclass(frozen=True)
 class Candidates:
-    """What it takes to find the first choices of B examples, of N tokens and up to W words.
+    """Arrays for finding the first choices of B examples with N tokens and up to W words.
 
-    ``barred`` (B, N) tokens are no words. ``starts`` (B, W) is the first piece of each word that
-    has pieces, ``words`` (B, N) the place of each token's word among them, both 0 where there is
-    none; ``of_words`` (B, N, W) is 1 where a token is a piece of a word.
+    ``barred`` (B, N) marks tokens outside of words. ``starts`` (B, W) is the first piece of each
+    word with pieces, ``words`` (B, N) the place of each token's word among these words; both are 0
+    where undefined. ``of_words`` (B, N, W) is 1 where a token is a piece of a word.
     """
 
     barred: BoolArray
@@ -39,7 +40,7 @@ class Candidates:
 
 
 def find_candidates(batch: Batch) -> Candidates:
-    """The candidates of a batch."""
+    """Find the candidates of a batch."""
     places = batch.word_places
     example, token = np.nonzero(batch.first_pieces)
     n_words = max(1, int(places.max(initial=0)) + 1)
@@ -52,12 +53,12 @@ def find_candidates(batch: Batch) -> Candidates:
 
 
 def among_in(scope: Scope, among: str) -> str | None:
-    """What a part reads: choices ``among`` candidates if that is the score, else attention."""
+    """Return ``among`` if the score reads first choices, None if it reads attention."""
     return among if scope.score.of_first_choice else None
 
 
 def queries_among(batch: Batch, among: str) -> BoolArray:
-    """(B, N): the queries whose choices are read; that of a word stands at its first piece."""
+    """Mark as (B, N) the queries whose choices are read; a word's choice is at its first piece."""
     if among in (WORDS, COLUMNS):
         return batch.first_pieces
     return batch.real if among == EVERY else batch.in_words

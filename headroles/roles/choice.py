@@ -1,4 +1,4 @@
-"""Which roles are scored: the list of all there are, and the options that choose among them."""
+"""The list of all roles, and the options that choose which of them are scored."""
 
 from __future__ import annotations
 
@@ -41,17 +41,19 @@ ROLE_GROUPS: dict[str, Callable[[Any, Context], Iterator[Role]]] = {
     "entropy": quantities.entropy,
     "distance": quantities.distance,
 }
-"""What users call groups of roles, and what gives the roles; in the order of every table."""
+"""Groups of roles, by the name that users give, with the function that yields their roles; in the
+order of every table.
+"""
 DEFAULT_GROUPS = ("local", "delimiter", "block", "syntactic")
-"""What is scored if nothing is named: every role more is a test more to correct all others for."""
+"""Groups scored by default; each further role is a further test to correct for."""
 ALL = "all"
 
 
 def _names(given: Any) -> tuple[str, ...]:
-    """Names of groups or roles, positions as tables have them."""
+    """Return names of groups or roles, with positions written as in tables."""
     names = split_names(given)
     if not names:
-        raise UsageError("--roles names no role; leave it out for the defaults")
+        raise UsageError("--roles names no role; name at least one, or omit it for the defaults")
     plain = (
         f"{position.GROUP}:{position.offset_of(name):+d}" if position.is_one(name) else name
         for name in names
@@ -61,7 +63,7 @@ def _names(given: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
-    """What any role can be asked for."""
+    """Options that choose the roles to score."""
 
     title: ClassVar[str] = "Roles"
 
@@ -78,7 +80,7 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
     ] = None
 
     def check(self) -> None:
-        """Refuse options of roles that are not scored."""
+        """Reject options of roles that are not scored. Raises UsageError."""
         super().check()
         named = {name.partition(":")[0] for name in self.roles or DEFAULT_GROUPS}
         for one in fields_of(RoleOptions):
@@ -86,8 +88,8 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
             is_used = group == ALL or named & {group, ALL}
             if not is_used and getattr(self, one.name) not in (one.default, ()):
                 raise UsageError(
-                    f"{one.name} ({one.flag}) does nothing without the role {group}; add it to "
-                    "roles (--roles), or leave the option out"
+                    f"{one.name} ({one.flag}) has no effect without the role {group}; add the "
+                    "role to roles (--roles), or omit the option"
                 )
 
 
@@ -107,10 +109,11 @@ def choose_roles(
     score: Score,
     sentences: Iterable[Sentence] = (),
 ) -> tuple[Role, ...]:
-    """The roles to score with a score, and arcs of these ``relations``, in the order of tables.
+    """Choose the roles to score, in the order of tables.
 
-    ``sentences`` are those of the corpus; some roles need them. Raises UsageError for names of no
-    role, and CorpusError for a corpus that has not what a role is made of.
+    ``relations`` are the relations whose arcs are scored. ``sentences`` are the sentences of the
+    corpus, which some roles need. Raises UsageError for a name that is no role, and CorpusError if
+    the corpus lacks the annotation of a role.
     """
     named = DEFAULT_GROUPS if options.roles is None else options.roles
     context = Context(relations, score, sentences)
@@ -127,27 +130,27 @@ def choose_roles(
 
 
 def is_own(name: str) -> bool:
-    """Whether a name, or the id of a role, is that of a Python function."""
+    """Tell whether a name or id of a role names a user's Python function."""
     return ":" in name and name.partition(":")[0] not in ROLE_GROUPS
 
 
 def _choose(group: str, roles: Sequence[Role], asked: Sequence[str]) -> list[Role]:
-    """Those of the ``roles`` of a group that are asked for."""
+    """Return the roles of a group that are asked for. Raises UsageError for unknown names."""
     known = [group, *(role.id for role in roles)]
     for name in asked:
         if name not in known and name != ALL:
             near = get_close_matches(name, known, n=3) or known
-            raise UsageError(f"there is no role {name!r} to score; did you mean {listed(near)}?")
+            raise UsageError(f"there is no role {name!r}; did you mean {listed(near)}?")
     return [role for role in roles if {group, ALL, role.id, role.measure_of} & set(asked)]
 
 
 def _refuse_unknown(name: str) -> None:
-    """Raise UsageError for a name that is neither a group nor like that of a function."""
+    """Raise UsageError for a name that is neither a group nor written like a function."""
     if ":" not in name or get_close_matches(name.partition(":")[0], ROLE_GROUPS, cutoff=0.8):
         groups = ", ".join((*ROLE_GROUPS, ALL))
         near = get_close_matches(name.partition(":")[0], ROLE_GROUPS, n=1)
         meant = f" (did you mean {near[0]!r}?)" if near else ""
         raise UsageError(
-            f"there is no role {name!r} to score{meant}; it must be one of {groups}, an id that "
-            "tables have, or the MODULE:FUNCTION of a Python function"
+            f"there is no role {name!r}{meant}; give one of {groups}, an id as in tables, or the "
+            "MODULE:FUNCTION of a Python function"
         )

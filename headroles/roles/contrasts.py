@@ -1,20 +1,21 @@
-"""What a head gives to the ends of links, less what it gives to other words just as far apart.
+"""Contrasts: attention along links minus attention to other words at the same distance.
 
-Most arcs are short, so a head that only looks a position back or ahead scores high on syntax. The
-contrast of a role takes from every pair of pieces (i, j) of a link what the same head gives, on
-average, to the controls at the same offset j - i of the same sentence:
+Most arcs are short, so a head that only looks one position back or ahead scores high on syntax. To
+correct for this, the contrast of a role subtracts from the attention of every pair of pieces (i, j)
+of a link the mean attention of the same head over the controls, pairs of words of the same sentence
+at the same offset j - i that no arc joins:
 
     contrast = sum over pairs of w_ij * (A[i, j] - C[j - i])
 
-with the weights w of the role. Attention that depends on the offset alone scores exactly 0. The
+with the weights w of the role. Attention that depends on the offset alone scores exactly 0. A
 contrast is a difference of two sieves, and so a sieve with negative weights.
 
-A contrast within the rounding of the two sums that it is the difference of is 0: nothing else is
-left of a head that looks at positions alone.
+A contrast smaller than the rounding error of its two sums is set to 0, because a head that looks at
+positions alone leaves only rounding error.
 
-A sentence may have no control at some distance: in one of five words nothing compares with an arc
-from the last to the first. A link with such a pair is left out, and the count of the score says how
-many links are left: a score depends on its own example and on nothing else.
+A sentence may have no control at some distance: in a sentence of five words, no other pair is as
+far apart as the first word and the last. A link with such a pair is skipped, and the count of the
+score says how many links remain. The score of an example thus depends on that example alone.
 """
 
 from __future__ import annotations
@@ -38,16 +39,20 @@ PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without cont
 ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
 
 RUN = 8
-"""Controls are summed in runs of so many of one cell. The hundreds of controls of a sentence
-share the weights of a few cells, and runs, unlike cells, are alike in size."""
+"""Length of a run, the controls of one cell that are summed together. The hundreds of controls of a
+sentence share the weights of a few cells; runs, unlike cells, are of similar size, so padding them
+wastes little.
+"""
 
 
 @dataclass(frozen=True)
 class BeyondOffset(Links):
-    """The contrast of the links of one label or more."""
+    """Contrast of the links with some labels."""
 
     def plan(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> Part:
-        """Weights of the pairs of pieces of all links that have controls, and of their controls."""
+        """Plan the weights of the pairs of pieces of all links with controls, and of their
+        controls.
+        """
         batch = scope.batch
         table, controls = batch.of(self.find), batch.of(ControlsOf(self.find))
         pieces = scope.of(PiecesOf(self.find))
@@ -65,7 +70,7 @@ class BeyondOffset(Links):
             control_weights=_weights_in_runs(controls, runs),
             run_weights=_weights_of_runs(of_cells, runs, batch.size),
             roundings=_roundings(weights, pieces, of_cells, controls),
-            # what both sides of a difference have in common falls away
+            # the score's constant is part of both sides of the difference and cancels
             constants=np.zeros_like(weights.constants),
             counts=weights.counts,
             lows=-_total_weights(weights, pieces),
@@ -76,13 +81,13 @@ class BeyondOffset(Links):
 
 @dataclass(frozen=True, kw_only=True)
 class ContrastPart(Part):
-    """``pairs`` (B, P) of links and their ``weights`` (B, P, r), and the controls to take away.
+    """Contrasts of r roles: pairs of links with their weights, and controls to subtract.
 
-    ``control_pairs`` (B, 2 * RUN * C), as query * N + key, are in C runs: the later word as key,
-    then as query; in each, run after run for every place in a run. They are summed with
-    ``control_weights`` (B, RUN, C) over the places in a run; contrasts then take away the sums with
-    ``run_weights`` (B, 2 * C, r). Contrasts below ``roundings`` (B, r), relative to what links and
-    controls get together, are 0.
+    ``pairs`` (B, P) of links have ``weights`` (B, P, r). ``control_pairs`` (B, 2 * RUN * C), as
+    query * N + key, are in C runs: first with the later word as key, then as query; within each,
+    place by place, all runs. The controls of a run are summed with ``control_weights`` (B, RUN, C);
+    these sums times ``run_weights`` (B, 2 * C, r) are subtracted. Contrasts smaller than
+    ``roundings`` (B, r), relative to the attention to links and controls together, are set to 0.
     """
 
     pairs: IntArray
@@ -93,7 +98,7 @@ class ContrastPart(Part):
     roundings: FloatArray
 
     def read(self, layer: Layer) -> Array:
-        """What the links get, less what their controls get."""
+        """Return the attention along links minus the attention to their controls."""
         given = layer.at(self.pairs).bmm(self.weights)
         batch, heads, _ = given.shape
         _, length, n_runs = self.control_weights.shape
@@ -107,10 +112,10 @@ class ContrastPart(Part):
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs in the order of their ``cells``, and the controls (P,) that they hold.
+    """Runs in the order of their ``cells``, and the run of each of the P controls.
 
-    Each run has one of ``most`` ``places`` in the example that it is of, its ``owners``. Each
-    control is ``within`` the run ``of_control``, from 0.
+    A run belongs to the example ``owners`` and has one of ``most`` ``places`` in it. Each control
+    is in the run ``of_control``, at the place ``within``, from 0.
     """
 
     cells: IntArray
@@ -136,7 +141,7 @@ class _Runs:
 def _weights_of_cells(
     weights: LinkWeights, pieces: Pieces, cells: IntArray, controls: Controls
 ) -> NDArray[np.float32]:
-    """(S, 2, r): weight of the mean over each cell's controls; first those with later keys."""
+    """Return, as (S, 2, r), the weights of each cell's mean; pairs with later keys first."""
     n_cells, n_roles = len(controls.owners), weights.counts.shape[1]
     rows = 2 * cells + (pieces.keys < pieces.queries)
     sums = np.bincount(
@@ -151,7 +156,7 @@ def _weights_of_cells(
 def _roundings(
     weights: LinkWeights, pieces: Pieces, of_cells: FloatArray, controls: Controls
 ) -> NDArray[np.float32]:
-    """(B, r): the rounding of each contrast, relative to the sum of all that it adds up."""
+    """Return, as (B, r), the rounding error of each contrast relative to the sum of its terms."""
     terms = np.full(weights.counts.shape, MODEL_TERMS)
     np.add.at(terms, (pieces.owners[weights.pairs], weights.roles), 1)
     sizes = np.bincount(controls.cells, minlength=len(controls.owners))
@@ -160,14 +165,14 @@ def _roundings(
 
 
 def _total_weights(weights: LinkWeights, pieces: Pieces) -> FloatArray:
-    """(B, r): what a contrast takes away at most, with all attention on every control."""
+    """Return, as (B, r), the most that each contrast can subtract: all attention on controls."""
     totals = np.zeros(weights.counts.shape)
     np.add.at(totals, (pieces.owners[weights.pairs], weights.roles), weights.weights)
     return totals.astype(np.float32)
 
 
 def _weights_of_runs(of_cells: FloatArray, runs: _Runs, n_examples: int) -> FloatArray:
-    """(B, 2 * C, r): the weight of each run is that of its cell."""
+    """Return the weights of runs as (B, 2 * C, r); each run has the weight of its cell."""
     n_roles = of_cells.shape[-1]
     weights = np.zeros((n_examples, 2, runs.most, n_roles), dtype=np.float32)
     weights[runs.owners, :, runs.places] = of_cells[runs.cells]
@@ -175,7 +180,7 @@ def _weights_of_runs(of_cells: FloatArray, runs: _Runs, n_examples: int) -> Floa
 
 
 def _pairs_in_runs(controls: Controls, runs: _Runs) -> IntArray:
-    """(B, 2 * RUN * C): the controls in both directions."""
+    """Return the controls in both directions as (B, 2 * RUN * C)."""
     owner, place = runs.owners[runs.of_control], runs.places[runs.of_control]
     batch = controls.batch
     pairs = np.zeros((batch.size, 2, RUN, runs.most), dtype=np.int64)
@@ -185,7 +190,7 @@ def _pairs_in_runs(controls: Controls, runs: _Runs) -> IntArray:
 
 
 def _weights_in_runs(controls: Controls, runs: _Runs) -> FloatArray:
-    """(B, RUN, C): the weight of each control in the sum of its run."""
+    """Return, as (B, RUN, C), the weight of each control in the sum of its run."""
     owner, place = runs.owners[runs.of_control], runs.places[runs.of_control]
     weights = np.zeros((controls.batch.size, RUN, runs.most), dtype=np.float32)
     weights[owner, runs.within, place] = controls.weights
@@ -193,7 +198,7 @@ def _weights_in_runs(controls: Controls, runs: _Runs) -> FloatArray:
 
 
 def _count_controls(pieces: Pieces, is_scored: BoolArray, lacks_control: BoolArray) -> Counter[str]:
-    """How many links and pairs of pieces there are, both directions, and how many lack controls."""
+    """Count links and pairs of pieces in both directions, and how many of them lack controls."""
     return Counter(
         {
             PAIRS: len(lacks_control),

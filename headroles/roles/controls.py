@@ -1,7 +1,7 @@
-"""Pairs of words that stand as far apart as the ends of some link, and that no arc joins.
+"""Controls: pairs of words as far apart as the ends of some link that no arc joins.
 
-They are the controls of `headroles.roles.contrasts`. Whether (i, j) joins two words does not
-depend on the direction, so (j, i) is a control where (i, j) is one: each is listed once.
+`headroles.roles.contrasts` compares links with them. If (i, j) is a control, so is (j, i), since an
+arc joins two words in either direction; each pair is listed once.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from headroles.roles.rows import BoolArray, expand
 
 @dataclass(frozen=True)
 class Controls:
-    """The controls of the B examples of a batch.
+    """The controls of the B examples of a batch, in cells.
 
-    Every distance in tokens between the ends of links is a cell of its own in each sentence; the
-    second sentences begin at the tokens ``boundaries`` (B,). The S cells are ordered by example,
-    sentence and distance: all (S,), their ``owners`` (the example), ``sentences`` (0 or 1) and
-    ``distances``.
+    A cell is one distance, in tokens, between the ends of links of one sentence. The S cells are
+    ordered by example, sentence and distance, given by ``owners`` (the example), ``sentences`` (0
+    or 1) and ``distances``, all (S,). Second sentences begin at the tokens ``boundaries`` (B,).
 
-    The controls (P,), ordered by cell: ``cells``, the tokens ``firsts`` and ``seconds``, which
-    come later by the distance, and ``weights``. Two words count once, in however many pieces:
-    ``totals`` (S,) are the numbers of pairs of words, 0 in cells without controls.
+    The P controls are ordered by cell and given by ``cells``, the tokens ``firsts``, the later
+    tokens ``seconds``, and ``weights``, all (P,). A pair of words counts once, however many pieces
+    the words have: ``totals`` (S,) are numbers of pairs of words, 0 in cells without controls.
     """
 
     batch: Batch
@@ -43,7 +42,7 @@ class Controls:
     weights: NDArray[np.float64]
 
     def cells_of(self, owners: IntArray, queries: IntArray, keys: IntArray) -> IntArray:
-        """The cell of each pair of pieces of a link, -1 for pairs of two sentences."""
+        """Return the cell of each pair of pieces of a link, -1 for pairs across two sentences."""
         in_second = queries >= self.boundaries[owners]
         across = in_second != (keys >= self.boundaries[owners])
         width = self.batch.width
@@ -54,19 +53,19 @@ class Controls:
         return np.where(across, -1, cells)
 
     def lack(self, cells: IntArray) -> BoolArray:
-        """Whether there is no control in each of these cells; there is none at -1."""
-        totals = np.append(self.totals, 0)  # -1 is the last
+        """Tell for each cell whether it has no control; cell -1 has none."""
+        totals = np.append(self.totals, 0)  # index -1 reads this 0
         return np.asarray(totals[cells] == 0)
 
 
 @dataclass(frozen=True)
 class ControlsOf:
-    """Finds the controls of links."""
+    """Finder of the controls of links."""
 
     find: FindLinks
 
     def __call__(self, batch: Batch) -> Controls:
-        """The controls at the distances of all links."""
+        """Find the controls at the distances of all links."""
         boundaries = np.array([_boundary(example) for example in batch.examples])
         owners, sentences, distances = _cells_of_links(batch.of(self.find), boundaries, batch.width)
         cells, firsts, weights = _control_pairs(batch, owners, sentences, distances)
@@ -85,20 +84,20 @@ class ControlsOf:
 
 
 def _boundary(example: EncodedExample) -> int:
-    """The first token of the second sentence, or the number of tokens."""
+    """Return the first token of the second sentence; without one, the number of tokens."""
     in_second = example.segments == 1
     return int(in_second.argmax()) if in_second.any() else len(example)
 
 
 def _cell_ids(owners: IntArray, sentences: IntArray, distances: IntArray, width: int) -> IntArray:
-    """A number for each example, sentence and distance, ascending in this order."""
+    """Number the cells, ascending by example, sentence and distance."""
     return (2 * owners + sentences) * width + distances
 
 
 def _cells_of_links(
     table: LinkTable, boundaries: IntArray, width: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Owner, sentence and distance of each cell; links of two sentences have none."""
+    """Return owner, sentence and distance of each cell; links across sentences have no cell."""
     in_second = table.first[:, 0] >= boundaries[table.owners]
     inside = in_second == (table.second[:, 0] >= boundaries[table.owners])
     (first, first_size), (second, second_size) = table.first[inside].T, table.second[inside].T
@@ -113,7 +112,7 @@ def _cells_of_links(
 def _control_pairs(
     batch: Batch, owners: IntArray, sentences: IntArray, distances: IntArray
 ) -> tuple[IntArray, IntArray, NDArray[np.float64]]:
-    """Cell, first token and weight of all pairs, for cells (S,)."""
+    """Return cell, first token and weight of all controls in the S cells."""
     examples, segments = batch.examples, batch.segments
     words = pad([example.words for example in examples], PADDING)
     governors = pad([_of_pieces(example, example.governors) for example in examples], PADDING)
@@ -138,5 +137,5 @@ def _control_pairs(
 
 
 def _of_pieces(example: EncodedExample, of_words: IntArray) -> IntArray:
-    """(n,): what the word of each piece has ``of_words`` (W,); -1 for special tokens."""
+    """Return, as (n,), the entry of ``of_words`` (W,) for each piece; -1 for special tokens."""
     return np.where(example.words < 0, SPECIAL, of_words[example.words])

@@ -11,13 +11,13 @@ from headroles.roles.role import Context, Role
 
 
 def delimiter(part: str = "") -> Role:
-    """Every token looks for the special tokens: all, or only ``cls`` or ``sep``."""
+    """Return the role whose tokens look for special tokens: all, only ``cls``, or only ``sep``."""
     name, words, find = _PARTS[part]
     return Role(id=name, words=words, sieve=KeySets(find))
 
 
 def roles(options: Options, context: Context) -> Iterator[Role]:
-    """All of them."""
+    """Yield all delimiter roles."""
     yield from map(delimiter, _PARTS)
 
 

@@ -1,7 +1,7 @@
-"""What always looking a fixed number of words back or ahead would hit: the baseline of links.
+"""Hits of fixed offsets, the baseline of syntactic roles with first choices.
 
-Most arcs are short, so a head that only looks a word back finds many governors. Whoever says that a
-head knows of syntax has to say how much better it does than the best of such rules (Voita et al.
+Most arcs are short, so a head that always looks one word back finds many governors. A claim that a
+head knows syntax has to state how much better it does than the best fixed offset (Voita et al.
 2019; Clark et al. 2019).
 """
 
@@ -15,16 +15,17 @@ from headroles.roles.rows import BoolArray, FloatArray
 
 FARTHEST = 5
 OFFSETS = tuple(k for k in range(-FARTHEST, FARTHEST + 1) if k)
-"""The offsets in words that are tried."""
+"""Offsets in words that are tried."""
 
 
 def find_offset_shares(
     batch: Batch, owners: IntArray, queries: IntArray, keys: IntArray, counted: BoolArray
 ) -> FloatArray:
-    """(B, r, offsets): share of links whose other end is at each of `OFFSETS`; NaN without links.
+    """Return, as (B, r, offsets), the share of links whose other end is at each of `OFFSETS`.
 
-    Of the links (L,) their examples, and a piece of the word that looks and of the other one;
-    ``counted`` (L, r) says for which roles they count.
+    The L links are given by ``owners`` (their examples), ``queries`` and ``keys`` (one piece of
+    each end), all (L,); ``counted`` (L, r) tells for which roles each link counts. The share is NaN
+    without links.
     """
     n_roles = counted.shape[1]
     link, role = np.nonzero(counted)
@@ -34,6 +35,6 @@ def find_offset_shares(
     offsets = (batch.words[owners, keys] - batch.words[owners, queries])[link]
     near = np.abs(offsets) <= FARTHEST
     np.add.at(hits, (owners[link[near]], role[near], offsets[near] + FARTHEST), 1)
-    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, as it is to be
+    with np.errstate(invalid="ignore"):  # 0 / 0 gives the NaN that is wanted
         shares = hits[:, :, [k + FARTHEST for k in OFFSETS]] / totals[:, :, None]
     return shares.astype(np.float32)

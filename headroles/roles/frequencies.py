@@ -1,4 +1,4 @@
-"""How often words are used: in the corpus, or by a file."""
+"""Word frequencies, from the corpus or from a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headroles.wording import shortened
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencyOptions(Options):
-    """Where word frequencies come from."""
+    """Options that choose the source of word frequencies."""
 
     title: ClassVar[str] = "Roles"
 
@@ -32,7 +32,7 @@ class FrequencyOptions(Options):
 
 
 def count_words(options: FrequencyOptions, sentences: Iterable[Sentence]) -> Counter[str]:
-    """Counts by word, as `fold` gives it: of the file, or of the sentences.
+    """Count words, folded by `fold`: read the file of the options, or count the sentences.
 
     Raises CorpusError for a file that cannot be read.
     """
@@ -42,20 +42,20 @@ def count_words(options: FrequencyOptions, sentences: Iterable[Sentence]) -> Cou
 
 
 def fold(word: str) -> str:
-    """The word as frequencies know it."""
+    """Return the word in the form in which frequencies list it, without case."""
     return word.casefold()
 
 
 def read_frequencies(file: Path) -> Counter[str]:
-    """Counts by word. Raises CorpusError that names the file and the line."""
+    """Read counts by word from a file. Raises CorpusError that names the file and the line."""
     counts: Counter[str] = Counter()
     for number, line in enumerate(read_lines(file), start=1):
         word, _, count = line.rpartition("\t")
         times = whole_number(count.strip())
         if not word or times is None:
             raise CorpusError(
-                f"{file}, line {number}: {shortened(line)!r} is no word, tab and count; correct "
-                "the line"
+                f"{file}, line {number}: {shortened(line)!r} is not a word, a tab and a count; "
+                "correct the line"
             )
         counts[fold(word)] += times
     return counts

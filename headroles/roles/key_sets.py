@@ -1,4 +1,4 @@
-"""Sieves that many queries share: the separators, or the words of a segment."""
+"""Sieves that many queries share, such as the separators or the words of a segment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FindShared: TypeAlias = Callable[[Batch], Sequence[Shared]]
 
 @dataclass(frozen=True)
 class SharedSieve(Sieve):
-    """Every query looks for the keys that it shares with others; base of what is read of them.
+    """Base of sieves in which many queries share their keys.
 
     First choices are looked for ``among`` some candidates.
     """
@@ -37,25 +37,25 @@ class SharedSieve(Sieve):
 
     @property
     def kind(self) -> Hashable:
-        """Those that look for the same keys are read together."""
+        """Kind of the sieve; sieves with the same keys are planned together."""
         return type(self), self.find, self.among
 
     def key_sets(self, batch: Batch) -> Sequence[BoolArray]:
-        """The keys of all queries."""
+        """Return the keys of all queries."""
         return [shared.keys for shared in batch.of(self.find)]
 
 
 @dataclass(frozen=True)
 class KeySets(SharedSieve):
-    """Of every row the attention to its keys."""
+    """Attention of every row to its keys, all sieves in one product."""
 
     @property
     def kind(self) -> Hashable:
-        """All are read at once, whatever their keys."""
+        """Kind of the sieve; sieves are planned together whatever their keys."""
         return type(self), self.among
 
     def plan(self, alike: Sequence[KeySets], scope: Scope, key_sets: KeySetList) -> KeySetPart:
-        """Weights of each row's mass on each key set."""
+        """Plan the weights of each row's attention mass on each key set."""
         found = [find_row_weights(sieve, scope, key_sets) for sieve in alike]
         weights = np.stack([own.weights for own in found], axis=-1)
         return KeySetPart(
@@ -70,23 +70,26 @@ class KeySets(SharedSieve):
 
 @dataclass(frozen=True, kw_only=True)
 class KeySetPart(Part):
-    """``weights`` (B, N * K, r) of each row's mass on each key set."""
+    """Part with ``weights`` (B, N * K, r) of each row's attention mass on each key set."""
 
     weights: FloatArray
 
     def read(self, layer: Layer) -> Array:
-        """Weighted sums of masses."""
+        """Return weighted sums of masses."""
         return layer.masses.flatten(2).bmm(self.weights)
 
 
 @dataclass(frozen=True)
 class RowWise(SharedSieve):
-    """The same, each row by itself; ``times_entropy`` multiplies it by its entropy in nats."""
+    """Attention of every row to its keys, summed row by row.
+
+    ``times_entropy`` multiplies each row by its entropy in nats.
+    """
 
     times_entropy: bool = False
 
     def plan(self, alike: Sequence[RowWise], scope: Scope, key_sets: KeySetList) -> RowPart:
-        """Weights of each row's mass on each key set, to be summed row by row."""
+        """Plan the weights of each row's attention mass on each key set."""
         rows = find_row_weights(self, scope, key_sets)
         return RowPart(
             weights=rows.weights,
@@ -108,14 +111,14 @@ class RowWise(SharedSieve):
 
 @dataclass(frozen=True, kw_only=True)
 class RowPart(Part):
-    """``weights`` (B, N, K) as in `KeySetPart`, and for each of r roles what rows are times."""
+    """Part with ``weights`` (B, N, K) as in `KeySetPart`; r roles choose whether to use entropy."""
 
     weights: FloatArray
     times_entropy: tuple[bool, ...]
     is_empty: bool
 
     def read(self, layer: Layer) -> Array:
-        """Sums of rows; entropies cost time, so they are left alone where there are no rows."""
+        """Return sums of rows. Entropies are slow to compute, so skip them if there are no rows."""
         masses = layer.masses
         if self.is_empty:
             return masses.new_zeros(*masses.shape[:2], len(self.times_entropy))
@@ -128,13 +131,13 @@ class RowPart(Part):
 
 @dataclass(frozen=True)
 class Evenness(SharedSieve):
-    """How evenly every query spreads over its keys: entropy within them / ln of their number.
+    """Evenness of every row over its keys: the entropy within them / ln of their number.
 
-    Where there is a single key, attention can only be even: its rows say nothing.
+    Rows with a single key are skipped, since attention to one key is always even.
     """
 
     def plan(self, alike: Sequence[Evenness], scope: Scope, key_sets: KeySetList) -> EvennessPart:
-        """Weights 1 / (rows * ln of the set's size) of each row's entropy within its set."""
+        """Plan the weights of entropies within sets: 1 / (rows * ln of the set's size)."""
         batch = scope.batch
         weights = np.zeros((batch.size, batch.width, len(key_sets)))
         counts = np.zeros(batch.size, dtype=np.int64)
@@ -155,13 +158,13 @@ class Evenness(SharedSieve):
 
 @dataclass(frozen=True, kw_only=True)
 class EvennessPart(Part):
-    """``weights`` (B, N, K) of each row's entropy within each key set."""
+    """Part with ``weights`` (B, N, K) of each row's entropy within each key set."""
 
     weights: FloatArray
     is_empty: bool
 
     def read(self, layer: Layer) -> Array:
-        """Weighted sums of entropies, left alone where there are no rows."""
+        """Return weighted sums of entropies, or zeros if there are no rows."""
         if self.is_empty:
             return layer.masses.new_zeros(*layer.masses.shape[:2], 1)
         entropies = layer.entropies_within * self.weights[:, None]
@@ -172,8 +175,8 @@ class EvennessPart(Part):
 class RowWeights:
     """``weights`` (B, N, K) of each row's mass on each key set; constants and counts (B,).
 
-    Scores lie between ``lows`` and ``highs`` (B,), or, where each row is times its entropy, below
-    ``highs_times_entropy``: a row of n keys has an entropy of at most ln n.
+    Scores lie between ``lows`` and ``highs`` (B,). If each row is multiplied by its entropy, the
+    upper limit is ``highs_times_entropy``: a row of n keys has an entropy of at most ln n.
     """
 
     weights: FloatArray
@@ -185,7 +188,7 @@ class RowWeights:
 
 
 def find_row_weights(sieve: SharedSieve, scope: Scope, key_sets: KeySetList) -> RowWeights:
-    """Weights under which the masses of all rows add up to the score of an example."""
+    """Return the weights under which the masses of all rows add up to an example's score."""
     batch = scope.batch
     weights = np.zeros((batch.size, batch.width, len(key_sets)))
     sums = np.zeros((4, batch.size))

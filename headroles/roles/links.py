@@ -1,9 +1,9 @@
 """Sieves between words: from the pieces of one end of a link to those of the other.
 
-A link joins two words of an example, such as a dependent and its governor. Its value is the mean,
-over the pieces of the word that looks, of the values of their rows, with the pieces of the other
-word for a sieve; a role of an example scores the mean over its links. The first choice of a word
-stands at its first piece, and is the first piece of another: one pair of pieces for each link.
+A link joins two words of an example, such as a dependent and its governor. Its value is the mean of
+the values of its rows, one for each piece of the word that looks, with the pieces of the other word
+as the sieve. A role scores an example by the mean over its links. First choices of words are stored
+at first pieces, so that each link is one pair of pieces.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 PIECELESS_ARCS = "arcs of words without pieces"
 FORTH, BACK = DIRECTIONS = (0, 1)
-"""A link is looked along from its first word to its second, or back."""
+"""Direction in which a link is followed: from its first word to its second, or back."""
 
 
 @dataclass(frozen=True)
 class LinkTable:
-    """The links of a batch, ordered by example: L of them, between words that have pieces.
+    """The L links of a batch between words with pieces, ordered by example.
 
     ``owners`` (L,) are the places of their examples in the batch. ``first`` and ``second`` (L, 2)
-    hold the first piece and the number of pieces of their ends. ``labels`` (L,) number their
+    hold the first piece and the number of pieces of each end. ``labels`` (L,) are numbers of
     labels, of which there are ``n_labels``. ``n_lost`` links had a word without pieces.
     """
 
@@ -53,9 +53,9 @@ FindLinks: TypeAlias = Callable[[Batch], LinkTable]
 
 @dataclass(frozen=True)
 class Links(Sieve):
-    """A word looks for the word that a link of one of these ``labels`` joins it to.
+    """Sieve of the words that links with some ``labels`` join to the query word.
 
-    Its first choice is looked for ``among`` words, or among the words that attend to it.
+    First choices are looked for ``among`` words, or among the words that attend to the query word.
     """
 
     find: FindLinks
@@ -65,11 +65,11 @@ class Links(Sieve):
 
     @property
     def kind(self) -> Hashable:
-        """All sieves over the same links are read at once."""
+        """Kind of the sieve; sieves over the same links are planned together."""
         return type(self), self.find, self.among
 
     def plan(self, alike: Sequence[Links], scope: Scope, key_sets: KeySetList) -> Part:
-        """Weights of all pairs of pieces of all links."""
+        """Plan the weights of all pairs of pieces of all links."""
         table = scope.batch.of(self.find)
         pieces = scope.of(PiecesOf(self.find))
         weights = find_link_weights(alike, table, pieces, pieces.is_scored, scope.batch.size)
@@ -88,27 +88,26 @@ class Links(Sieve):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkPart(Part):
-    """``pairs`` (B, P) of query * N + key with ``weights`` (B, P, r), 0 where there are fewer."""
+    """Part with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, r), padded with 0."""
 
     pairs: IntArray
     weights: FloatArray
 
     def read(self, layer: Layer) -> Array:
-        """Weighted sums over pairs."""
+        """Return weighted sums over pairs."""
         return layer.at(self.pairs).bmm(self.weights)
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Every pair of pieces of every link, in both directions, ordered by example.
+    """All pairs of pieces of all links, in both directions, ordered by example.
 
-    Of the P pairs (P,): the ``owners``, the places of their examples; ``links`` and ``directions``;
-    ``queries`` and ``keys``; their ``weights`` in the value of the link; and their ``places`` among
-    the pairs of their example, of which no example has more than ``most``.
+    For each of the P pairs (P,): ``owners``, the place of its example; ``links`` and
+    ``directions``; ``queries`` and ``keys``; its ``weights`` in the value of the link; and its
+    ``places`` among the pairs of its example. No example has more than ``most`` pairs.
 
-    Of the links in each direction (2, L): the ``constants`` of their values, the ``lows`` and
-    ``highs`` that these lie between, and whether any of their pairs is within reach
-    (``is_scored``).
+    For each link and direction (2, L): the ``constants`` of its value, its limits ``lows`` and
+    ``highs``, and ``is_scored``, whether any of its pairs is within reach.
     """
 
     owners: IntArray
@@ -125,7 +124,7 @@ class Pieces:
     is_scored: BoolArray
 
     def pairs(self, batch: Batch) -> IntArray:
-        """(B, most): the pairs as query * N + key, 0 beyond those of an example."""
+        """Return the pairs as query * N + key (B, most), padded with 0."""
         pairs = np.zeros((batch.size, self.most), dtype=np.int64)
         pairs[self.owners, self.places] = self.queries * batch.width + self.keys
         return pairs
@@ -133,12 +132,12 @@ class Pieces:
 
 @dataclass(frozen=True)
 class PiecesOf:
-    """Finds the pairs of pieces of links."""
+    """Finder of the pairs of pieces of links."""
 
     find: FindLinks
 
     def __call__(self, scope: Scope) -> Pieces:
-        """All pairs within reach."""
+        """Find all pairs within reach."""
         table = scope.batch.of(self.find)
         ends = ((table.first, table.second), (table.second, table.first))
         parts = [_pieces_along(scope, table, *ends[direction]) for direction in DIRECTIONS]
@@ -168,7 +167,7 @@ class PiecesOf:
 
 @dataclass(frozen=True)
 class _PiecesAlong:
-    """Pairs of pieces of the links in one direction, as in `Pieces`; (L,) from constants on."""
+    """Pairs of pieces of the links in one direction, as in `Pieces`; (L,) from ``constants`` on."""
 
     links: IntArray
     queries: IntArray
@@ -183,7 +182,7 @@ class _PiecesAlong:
 def _pieces_along(
     scope: Scope, table: LinkTable, queries: IntArray, keys: IntArray
 ) -> _PiecesAlong:
-    """``queries`` and ``keys`` (L, 2) hold the first piece and the number of pieces."""
+    """Find the pairs from ``queries`` to ``keys`` (L, 2), first piece and number of pieces."""
     (query_start, query_size), (key_start, key_size) = queries.T, keys.T
     if scope.score.of_first_choice:
         gaps = np.maximum(key_start - query_start - query_size, query_start - key_start - key_size)
@@ -196,7 +195,7 @@ def _pieces_along(
         if scope.reach is not None:
             seen = np.abs(query - key) <= scope.reach
             link, query, key = link[seen], query[seen], key[seen]
-    # a row of a link is one of its query pieces; count the keys of each row, the rows of each link
+    # each query piece of a link is one of its rows: count the keys of rows and the rows of links
     width = scope.batch.width
     ids, row, n_keys = np.unique(link * width + query, return_inverse=True, return_counts=True)
     row_link, row_query = ids // width, ids % width
@@ -221,10 +220,10 @@ def _pieces_along(
 
 @dataclass(frozen=True)
 class LinkWeights:
-    """Weights of pairs in the scores of roles, one entry for each pair that counts for a role.
+    """Weights of pairs in the scores of roles, one entry for each pair and role it counts for.
 
     ``pairs``, ``roles`` and ``weights`` are (entries,); ``constants``, ``lows``, ``highs`` and
-    ``counts`` (B, r) are those of the roles; ``counted`` (pairs, r) says which entries there are.
+    ``counts`` (B, r) belong to roles; ``counted`` (pairs, r) marks the entries.
     """
 
     pairs: IntArray
@@ -237,7 +236,7 @@ class LinkWeights:
     counted: BoolArray
 
     def padded(self, pieces: Pieces) -> FloatArray:
-        """(B, P, r): the weights of the pairs of every example, in the order of `Pieces.pairs`."""
+        """Return the weights (B, P, r) of each example's pairs, in the order of `Pieces.pairs`."""
         n_examples, n_roles = self.counts.shape
         weights = np.zeros((n_examples, pieces.most, n_roles), dtype=np.float32)
         owners, places = pieces.owners[self.pairs], pieces.places[self.pairs]
@@ -245,7 +244,7 @@ class LinkWeights:
         return weights
 
     def offset_shares(self, pieces: Pieces, scope: Scope) -> FloatArray | None:
-        """What fixed offsets hit, if first choices are scored: then a link is one pair."""
+        """Return the hits of fixed offsets; None unless first choices are scored."""
         if not scope.score.of_first_choice:
             return None
         return find_offset_shares(
@@ -260,7 +259,7 @@ def find_link_weights(
     is_scored: BoolArray,
     n_examples: int,
 ) -> LinkWeights:
-    """Weights under which pairs add up to scores; links count where ``is_scored`` (2, L)."""
+    """Return the weights under which pairs add up to scores, for links in ``is_scored`` (2, L)."""
     chosen = _chosen(sieves, table.n_labels)
     sums = np.zeros((3, n_examples, len(sieves)))
     counts = np.zeros((n_examples, len(sieves)), dtype=np.int64)
@@ -290,7 +289,7 @@ def find_link_weights(
 
 
 def _chosen(sieves: Sequence[Links], n_labels: int) -> BoolArray:
-    """(2, labels, r): whether links of a label, in a direction, count for each role."""
+    """Tell (2, labels, r) whether links of a label, in a direction, count for each role."""
     chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)
     for role, sieve in enumerate(sieves):
         chosen[sieve.direction, sorted(sieve.labels), role] = True

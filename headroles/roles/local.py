@@ -1,4 +1,4 @@
-"""Local heads: attention to the tokens nearby."""
+"""Local heads: attention to nearby tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headroles.roles.role import Context, Role
 
 @dataclass(frozen=True, kw_only=True)
 class LocalOptions(PresetOptions):
-    """How far local heads look."""
+    """Options of the local role."""
 
     title: ClassVar[str] = "Roles"
 
@@ -24,15 +24,15 @@ class LocalOptions(PresetOptions):
 
 
 def roles(options: LocalOptions, context: Context) -> Iterator[Role]:
-    """The role with the window that was asked for."""
+    """Yield the local role with the chosen window."""
     yield local(options.window, options.is_published)
 
 
 def local(window: int, published_edge: bool = False) -> Role:
-    """Every token looks for those at most ``window`` away, itself included.
+    """Return the role whose tokens look for tokens at most ``window`` away, themselves included.
 
-    ``published_edge`` takes the size of the window from the released notebooks, one too large for
-    the last ``window`` tokens.
+    ``published_edge`` takes the size of the window as in the released notebooks, which is one too
+    large for the last ``window`` tokens.
     """
     return Role(
         id="local",

@@ -1,4 +1,4 @@
-"""Which words and tokens of an example a role is about, for people who look at it."""
+"""Marks of the words and tokens of an example that a role is about, for displays."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from headroles.roles.word_sets import WordSets
 
 
 def marked_words(role: Role, batch: Batch) -> tuple[set[int], list[tuple[int, int]]]:
-    """The words in sieves of a batch of one example, and the pairs that look for each other.
+    """Return the words in the role's sieves, and the pairs of words that look for each other.
 
-    Words are numbered through the example. Both are empty where the sieve is one of places, or of
-    special tokens.
+    The batch holds one example. Words are numbered through the example. Both results are empty if
+    the sieve consists of positions or special tokens.
     """
     words = batch.words[0]
     if isinstance(role.sieve, Links):
@@ -32,10 +32,10 @@ def marked_words(role: Role, batch: Batch) -> tuple[set[int], list[tuple[int, in
 
 
 def sieve_cells(role: Role, batch: Batch) -> BoolArray:
-    """(N, N) of a batch of one example: whether query i looks for key j.
+    """Mark (N, N) the cells in which query i looks for key j, for a batch of one example.
 
-    Of a contrast they are those of its role, without what it is compared with; of quantities that
-    only describe heads there are none.
+    A contrast has the cells of its role, without its controls; a quantity that only describes heads
+    has no cells.
     """
     cells = np.zeros((batch.width, batch.width), dtype=bool)
     sieve = role.sieve
@@ -52,7 +52,7 @@ def sieve_cells(role: Role, batch: Batch) -> BoolArray:
 
 
 def _ends(sieve: Links, batch: Batch) -> tuple[IntArray, IntArray]:
-    """First piece and number of pieces (L, 2) of the words that look, and of those looked for."""
+    """Return first piece and number of pieces (L, 2) of query words, then of key words."""
     table = batch.of(sieve.find)
     chosen = np.isin(table.labels, list(sieve.labels))
     first, second = table.first[chosen], table.second[chosen]

@@ -1,4 +1,4 @@
-"""Sieves at fixed offsets from the query: a window, the token before."""
+"""Sieves at fixed offsets from the query, such as a window or the previous token."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 @dataclass(frozen=True)
 class Offsets(Sieve):
-    """Every token looks for those at some of these ``offsets``, in ascending order.
+    """Sieve of the tokens at some ``offsets`` from the query, in ascending order.
 
-    ``published_edge`` takes the size of a window from the released notebooks: one too large for
-    the last tokens.
+    ``published_edge`` takes the size of a window as in the released notebooks, which is one too
+    large for the last tokens.
     """
 
     offsets: tuple[int, ...]
     published_edge: bool = False
 
     def plan(self, alike: Sequence[Offsets], scope: Scope, key_sets: KeySetList) -> OffsetPart:
-        """Weights of the pairs of all tokens with those at their offsets."""
+        """Plan the weights of the pairs of all tokens with the tokens at their offsets."""
         batch = scope.batch
         farthest = batch.width if scope.reach is None else scope.reach
         offsets = np.array([k for k in self.offsets if abs(k) <= farthest], dtype=np.int64)
@@ -59,7 +59,7 @@ class Offsets(Sieve):
 
 
 def _published_sizes(offsets: IntArray, n: IntArray, query: IntArray) -> IntArray:
-    """(B, N): the sizes of windows as the released notebooks have them."""
+    """Return the sizes of windows (B, N) as the released notebooks count them."""
     window = offsets.max()
     after = np.minimum(np.maximum(n - query, 0), window)[..., 0]
     sizes: IntArray = np.minimum(query[:, 0], window) + 1 + after
@@ -68,11 +68,11 @@ def _published_sizes(offsets: IntArray, n: IntArray, query: IntArray) -> IntArra
 
 @dataclass(frozen=True, kw_only=True)
 class OffsetPart(Part):
-    """``pairs`` (B, P) of query * N + key with ``weights`` (B, P, 1), 0 beyond an example."""
+    """Part with ``pairs`` (B, P) as query * N + key and ``weights`` (B, P, 1), padded with 0."""
 
     pairs: IntArray
     weights: FloatArray
 
     def read(self, layer: Layer) -> Array:
-        """Weighted sums over pairs, summed in halves: a product of matrices would lose digits."""
+        """Return weighted sums over pairs; a matrix product would lose digits."""
         return layer.at(self.pairs).mul_(self.weights.mT).sum(-1, keepdim=True)

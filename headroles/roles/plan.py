@@ -1,4 +1,4 @@
-"""Roles -> a plan for a batch: what is to be read from the attention of each layer."""
+"""Plans: how the scores of roles are read from the attention of a layer, for one batch."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from headroles.roles.sieve import Part, Sieve
 
 @dataclass(frozen=True)
 class Plan:
-    """How the scores of R roles are read from a layer, for a batch of B examples.
+    """Plan for reading the scores of R roles from a layer, for a batch of B examples.
 
-    ``key_sets`` (B, N, K) is 1 where a token belongs to a set. What the ``parts`` read, one after
-    the other, is what the roles score, each in the column that ``columns`` (R,) says. ``counts``
-    (B, R) are how many tokens or arcs are behind the score of a role; where it is 0 there is none.
+    ``key_sets`` (B, N, K) is 1 where a token belongs to a set. The ``parts`` are read one after the
+    other; role r scores the column ``columns[r]`` of their joined results. ``counts`` (B, R) are
+    numbers of tokens or arcs behind each score; a count of 0 means that there is no score.
 
-    For scores of first choices there are the ``candidates``, and ``offset_shares`` (B, R, offsets),
-    which are NaN for roles that have nothing to do with fixed offsets.
+    Only scores of first choices have ``candidates``, and ``offset_shares`` (B, R, offsets), which
+    are NaN for roles that are not compared with fixed offsets.
     """
 
     key_sets: FloatArray
@@ -39,7 +39,7 @@ class Plan:
 
     @property
     def bounds(self) -> FloatArray:
-        """(B, R, 2): the least and the most that a score can be; NaN where nothing is known."""
+        """(B, R, 2): least and greatest possible score; NaN where unknown."""
         unknown = [np.full(part.counts.shape, np.nan, dtype=np.float32) for part in self.parts]
         sides = [
             [given if own is None else own for own, given in zip(of_parts, unknown, strict=True)]
@@ -55,17 +55,20 @@ class Plan:
 
     @property
     def skipped(self) -> Counter[str]:
-        """What was left out for want of pieces, by reason."""
+        """Numbers of arcs skipped because their words have no pieces, by reason."""
         return sum((part.skipped for part in self.parts), Counter())
 
     @property
     def controls(self) -> Counter[str]:
-        """What contrasts could be made of."""
+        """Numbers of links with and without controls, from contrasts."""
         return sum((part.controls for part in self.parts), Counter())
 
 
 def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
-    """The plan of ``roles`` for a scope. Their sieves must be known; equal ones are read once."""
+    """Plan the reading of ``roles`` for a scope; equal sieves are read once.
+
+    Raises ValueError for a role without a sieve.
+    """
     sieves = [_sieve(role) for role in roles]
     by_kind: dict[Hashable, dict[Sieve, None]] = {}
     for sieve in sieves:
@@ -89,7 +92,7 @@ def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
 
 
 def _offset_shares(parts: Sequence[Part]) -> FloatArray:
-    """(B, R, offsets): those of all parts, NaN for parts that have none."""
+    """Join the offset shares (B, R, offsets) of all parts, NaN for parts without them."""
     missing = np.full(len(OFFSETS), np.nan, dtype=np.float32)
     known = [
         np.broadcast_to(missing, (*part.counts.shape, len(OFFSETS)))
@@ -101,7 +104,7 @@ def _offset_shares(parts: Sequence[Part]) -> FloatArray:
 
 
 def bounds_of(plans: Sequence[Plan]) -> FloatArray:
-    """(B, R, 2): the least and the most that a score can be under any of the plans of a batch."""
+    """Return (B, R, 2), least and greatest possible score under any of a batch's plans."""
     of_plans = [plan.bounds for plan in plans]
     low = np.fmin.reduce([bounds[..., 0] for bounds in of_plans])
     high = np.fmax.reduce([bounds[..., 1] for bounds in of_plans])
@@ -110,12 +113,15 @@ def bounds_of(plans: Sequence[Plan]) -> FloatArray:
 
 def _sieve(role: Role) -> Sieve:
     if role.sieve is None:
-        raise ValueError(f"the role {role.id!r} was read from a file: it has no sieve")
+        raise ValueError(
+            f"the role {role.id!r} was read from a file and has no sieve; choose roles with "
+            "choose_roles to score them"
+        )
     return role.sieve
 
 
 class _KeySetList:
-    """Key sets in the order in which sieves name them, each once."""
+    """List of key sets in the order in which sieves name them, each once."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}
@@ -123,7 +129,7 @@ class _KeySetList:
 
     def add(self, key_sets: Sequence[BoolArray]) -> None:
         for keys in key_sets:
-            if id(keys) not in self._places:  # they stay alive in the list
+            if id(keys) not in self._places:  # ids stay valid: the list keeps the arrays alive
                 self._places[id(keys)] = len(self._key_sets)
                 self._key_sets.append(keys)
 
@@ -134,7 +140,7 @@ class _KeySetList:
         return len(self._key_sets)
 
     def stacked(self, scope: Scope) -> FloatArray:
-        """(B, N, K): all of them, 1 where a token belongs to a set."""
+        """Stack all sets as (B, N, K), 1 where a token belongs to a set."""
         if not self._key_sets:
             return np.zeros((scope.batch.size, scope.batch.width, 0), dtype=np.float32)
         return np.stack(self._key_sets, axis=-1).astype(np.float32)

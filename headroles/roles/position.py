@@ -1,4 +1,4 @@
-"""Positional heads: attention to the token a fixed number of places on, or to the token itself."""
+"""Positional heads: attention to a token at a fixed offset, or to the token itself."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from headroles.roles.role import Context, Role
 
 GROUP = "position"
 USUAL = (-1, 1)
-"""The neighbours: the offsets of the group."""
+"""Offsets of the group ``position``: the neighbours."""
 
 
 def roles(options: Options, context: Context) -> Iterator[Role]:
-    """Those of the usual offsets, and of any others that are asked for."""
+    """Yield the roles of the usual offsets, and of any others that are asked for."""
     asked = [offset_of(name) for name in getattr(options, "roles", None) or () if is_one(name)]
     yield from map(position, sorted({*USUAL, *asked}))
 
 
 def itself(options: Options, context: Context) -> Iterator[Role]:
-    """The token itself."""
+    """Yield the role of the token itself."""
     yield Role("self", "the token itself", sieve=Offsets((0,)))
 
 
 def position(offset: int) -> Role:
-    """Every token looks for the one ``offset`` places on; tokens without one are no queries."""
+    """Return the role that looks ``offset`` places on; tokens without one are no queries."""
     many = "token" if abs(offset) == 1 else "tokens"
     words = f"{abs(offset)} {many} {'back' if offset < 0 else 'ahead'}"
     return Role(
@@ -38,7 +38,7 @@ def position(offset: int) -> Role:
 
 
 def is_one(name: str) -> bool:
-    """Whether a name is that of a position, whatever it says."""
+    """Tell whether a name has the form of a positional role, even with an invalid offset."""
     return name.startswith(f"{GROUP}:")
 
 
@@ -48,19 +48,19 @@ def refuse_too_far(names: Iterable[str], max_tokens: int) -> None:
         if is_one(name) and abs(offset_of(name)) >= max_tokens:
             raise UsageError(
                 f"the role {name} looks farther than the model reads ({max_tokens} tokens); choose "
-                "an offset below that"
+                "a smaller offset"
             )
 
 
 def offset_of(name: str) -> int:
-    """The offset that a name such as ``position:-1`` says. Raises UsageError for others."""
+    """Return the offset in a name such as ``position:-1``. Raises UsageError for others."""
     try:
         offset = int(name.removeprefix(f"{GROUP}:"))
     except ValueError:
         offset = 0
     if not offset:
         raise UsageError(
-            f"the role {name!r} names no position; it must be like position:-1 or position:+2, "
-            "a number of tokens other than 0"
+            f"the role {name!r} has no valid offset; write position:-1, position:+2 or another "
+            "number of tokens other than 0"
         )
     return offset

@@ -18,21 +18,21 @@ MARK = "PUNCT"
 
 
 def roles(options: Options, context: Context) -> Iterator[Role]:
-    """The one role. Raises CorpusError for a corpus without parts of speech."""
+    """Yield the punctuation role. Raises CorpusError for a corpus without parts of speech."""
     for sentence in context.sentences:
         if any(upos != MISSING for upos in sentence.upos):
             break
     else:
         raise CorpusError(
-            "no word of the corpus has a part of speech (UPOS), which the role punctuation is made "
-            "of; leave the role out of --roles, or give a treebank with that column"
+            "no word of the corpus has a part of speech (UPOS), which the role punctuation needs; "
+            "remove the role from --roles, or give a treebank with that column"
         )
     words = "punctuation marks"
     yield Role("punctuation", words, unit="words", needs=words, sieve=WordSets(find_marks))
 
 
 def find_marks(batch: Batch) -> list[Shared]:
-    """All words look for those that are punctuation."""
+    """Find punctuation marks as the keys of all words."""
     marks = np.zeros((batch.size, batch.width), dtype=bool)
     for row, example in enumerate(batch.examples):
         upos = [text for sentence in example.sentences for text in sentence.upos]

@@ -1,9 +1,9 @@
-"""What describes a head whatever it looks at: confidence, entropy, distance. Never tested.
+"""Quantities that describe any head: confidence, entropy, distance. They are never tested.
 
-``confidence`` is the largest weight of a row, special tokens left out as queries and as keys (Voita
-et al. 2019). ``entropy`` is that of a row in nats, ``entropy:share`` as a share of what an even
-row of its length has. ``distance`` is the mean distance of keys in tokens, weighted by the row.
-Each is a mean over rows; none depends on the score that is asked for.
+``confidence`` is the largest weight of a row, with special tokens excluded as queries and as keys
+(Voita et al. 2019). ``entropy`` is the entropy of a row in nats, ``entropy:share`` its share of the
+entropy of a uniform row. ``distance`` is the mean distance of keys in tokens, weighted by the row.
+Each is a mean over rows; none depends on the chosen score.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 
 def confidence(options: Options, context: Context) -> Iterator[Role]:
-    """The one quantity."""
+    """Yield the mean confidence."""
     yield _quantity("confidence", "largest weight of a row", RowQuantity("largest", _of_words))
 
 
 def entropy(options: Options, context: Context) -> Iterator[Role]:
-    """In nats, and as a share of the most."""
+    """Yield the mean entropy in nats, and as a share of the greatest possible."""
     yield _quantity("entropy", "entropy of a row in nats", RowQuantity("entropies", _of_rows))
     share = "entropy of a row, as a share of that of an even one"
     yield _quantity("entropy:share", share, RowQuantity("entropies", _of_shares))
 
 
 def distance(options: Options, context: Context) -> Iterator[Role]:
-    """The one quantity."""
+    """Yield the mean distance."""
     yield _quantity("distance", "tokens between query and key", RowQuantity("distances", _of_rows))
 
 
@@ -44,13 +44,13 @@ def _quantity(name: str, words: str, sieve: Sieve) -> Role:
 
 @dataclass(frozen=True)
 class RowQuantity(Sieve):
-    """What a layer tells of every row by a name, times what each row counts."""
+    """Mean over rows of the quantity ``name`` of a layer, each row weighted by ``weigh``."""
 
     name: str
     weigh: Callable[[Scope], NDArray[np.float64]]
 
     def plan(self, alike: Sequence[RowQuantity], scope: Scope, key_sets: KeySetList) -> RowsPart:
-        """Weights of all rows."""
+        """Plan the weights of all rows."""
         weights = self.weigh(scope)
         counts = (weights > 0).sum(axis=1)
         return RowsPart(
@@ -64,14 +64,14 @@ class RowQuantity(Sieve):
 
 @dataclass(frozen=True, kw_only=True)
 class RowsPart(Part):
-    """``weights`` (B, N) of each row; ``barred`` (B, N) are keys that are no candidates."""
+    """Part with ``weights`` (B, N) of rows; ``barred`` (B, N) are keys that are not candidates."""
 
     name: str
     weights: FloatArray
     barred: BoolArray
 
     def read(self, layer: Layer) -> Array:
-        """Weighted sums over rows."""
+        """Return weighted sums over rows."""
         rows = layer.largest(self.barred) if self.name == "largest" else getattr(layer, self.name)
         return (rows * self.weights[:, None]).sum(-1, keepdims=True)
 

@@ -15,11 +15,11 @@ from headroles.roles.role import Context, Role
 from headroles.roles.word_sets import WordSets, sets_of_sentences
 
 FREQUENT = 500
-"""A sentence whose rarest word is among so many most frequent ones has no rare word."""
+"""Number of most frequent words that are not rare; a sentence of them alone has no rare word."""
 
 
 def roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
-    """The one role. Raises CorpusError for frequencies that cannot be read."""
+    """Yield the rare-word role. Raises CorpusError for frequencies that cannot be read."""
     counts = count_words(options, context.sentences)
     yield Role(
         "rare",
@@ -34,14 +34,14 @@ def roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
 
 
 def _digest(counts: Mapping[str, int]) -> str:
-    """16 hexadecimal digits that tell one file of frequencies from another."""
+    """Return 16 hexadecimal digits that identify these frequencies."""
     lines = "\n".join(f"{word}\t{count}" for word, count in sorted(counts.items()))
     return blake2b(lines.encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class Rarest:
-    """Finds the rarest word of every sentence, the first of several."""
+    """Finder of the rarest word of each sentence, the first if several are equally rare."""
 
     counts: Mapping[str, int] = field(repr=False)
     _frequent: set[str] = field(init=False, repr=False)
@@ -51,11 +51,11 @@ class Rarest:
         object.__setattr__(self, "_frequent", {word for word, _ in most})
 
     def __call__(self, batch: Batch) -> list[Shared]:
-        """The words of each sentence look for its rarest."""
+        """Find each sentence's rarest word as the key of its words."""
         return sets_of_sentences(batch, self.rarest)
 
     def rarest(self, sentence: Sentence) -> tuple[int, ...]:
-        """Place of the rarest word; none where all are frequent."""
+        """Return the place of the rarest word; empty if all words are frequent."""
         words = [fold(word) for word in sentence.words]
         place = min(range(len(words)), key=lambda k: self.counts.get(words[k], 0))
         return () if words[place] in self._frequent else (place,)

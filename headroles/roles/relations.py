@@ -1,4 +1,4 @@
-"""Which relations of a corpus are scored."""
+"""Choice of the relations that are scored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _relations(given: Any) -> str | tuple[str, ...]:
     named = split_names(given)
     if isinstance(given, str) and not named:
         raise UsageError(
-            "--relations names no relation; leave it out for the defaults, or pass none to score "
+            "--relations names no relation; omit it for the defaults, or pass none to score "
             "without syntax"
         )
     if named == (NO_RELATIONS,):
@@ -31,7 +31,7 @@ def _relations(given: Any) -> str | tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class RelationOptions(Options):
-    """Which relations."""
+    """Options that choose relations and the source of arcs."""
 
     title: ClassVar[str] = "Roles"
 
@@ -48,7 +48,7 @@ class RelationOptions(Options):
             convert=_relations,
         ),
     ] = None
-    keep_subtypes: Annotated[bool, Option("Take nsubj:pass for a relation of its own.")] = False
+    keep_subtypes: Annotated[bool, Option("Treat nsubj:pass as a relation of its own.")] = False
     arcs: Annotated[
         str,
         Option(
@@ -67,13 +67,12 @@ def choose_relations(
     arcs: Mapping[str, int],
     sentences: Iterable[Sentence] = (),
 ) -> tuple[str, ...]:
-    """The relations to score, in order; defaults that the corpus does not have are left out.
+    """Choose the relations to score, in order; defaults absent from the corpus are skipped.
 
-    ``arcs`` are the numbers of basic arcs of the corpus by full label, ``scheme`` is that of their
-    labels; arcs of another source are counted in the ``sentences``.
+    ``arcs`` counts the basic arcs of the corpus by full label; ``scheme`` is their label scheme.
+    Arcs of another source are counted in the ``sentences``.
 
-    Raises CorpusError for a relation asked for by name that the corpus does not have, and where
-    no defaults are known for its label scheme.
+    Raises CorpusError if the corpus lacks a named relation, or if its label scheme has no defaults.
     """
     present: Counter[str] = Counter()
     if options.arcs != BASIC:
@@ -86,8 +85,8 @@ def choose_relations(
         if scheme not in DEFAULT_RELATIONS:
             raise CorpusError(
                 "the labels of the corpus are neither UD nor CLEAR, so there are no default "
-                f"relations; name some of: {listed(sorted(present), 50)}; or none, to score "
-                "without syntax (--relations)"
+                f"relations; name some of: {listed(sorted(present), 50)} (--relations), or pass "
+                "none to score without syntax"
             )
         return tuple(name for name in DEFAULT_RELATIONS[scheme] if present[name])
     if options.relations == ALL_RELATIONS:
@@ -99,7 +98,7 @@ def choose_relations(
 
 
 def absent_defaults(options: RelationOptions, scheme: str, chosen: Sequence[str]) -> list[str]:
-    """Default relations that the corpus does not have, if the defaults were asked for."""
+    """List default relations that the corpus lacks; empty if relations were named."""
     if options.relations is not None or options.arcs.startswith(MISC):
         return []
     defaults = DEFAULT_RELATIONS.get(scheme, ())
@@ -109,12 +108,12 @@ def absent_defaults(options: RelationOptions, scheme: str, chosen: Sequence[str]
 def _absent(relation: str, present: Counter[str]) -> str:
     if fold_subtype(relation) != relation and present[fold_subtype(relation)]:
         return (
-            f"relation {relation!r} has a subtype, and subtypes are folded; "
+            f"relation {relation!r} has a subtype, but subtypes are folded; "
             "pass keep_subtypes=True (--keep-subtypes)"
         )
     if relation in (ALL_RELATIONS, NO_RELATIONS):
         every = "every relation" if relation == ALL_RELATIONS else "no relation"
-        return f"{relation!r} stands for {every}; give it alone, or only names"
+        return f"{relation!r} stands for {every}; give it alone, or give only names"
     near = get_close_matches(relation, present, n=1)
     hint = f"did you mean {near[0]!r}? It has" if near else "it has"
     return f"the corpus has no relation {relation!r}; {hint}: {listed(sorted(present), 50)}"

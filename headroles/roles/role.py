@@ -1,4 +1,4 @@
-"""A role as a value: what is known of it wherever it goes, in scores, tables and files."""
+"""A role as a value: the facts that scores, tables and files need of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PAIRS = "pairs of sentences of one document that follow one another"
 
 @dataclass(frozen=True)
 class Context:
-    """What roles are made for: the relations whose arcs are scored, a score, and the corpus.
+    """Setting that roles are made for: the scored relations, a score, and the corpus.
 
-    ``sentences`` may be gone through any number of times.
+    ``sentences`` can be iterated any number of times.
     """
 
     relations: tuple[str, ...]
@@ -29,24 +29,24 @@ class Context:
 
 @dataclass(frozen=True)
 class Role:
-    """What a head may do: a sieve of keys for each query that it speaks of.
+    """A job that a head may have: for each query, a sieve of keys to look at.
 
     Args:
-        id: what tables call it, such as ``syntactic:nsubj:to_governor``.
-        words: what a head with it looks at, for people.
-        unit: what counts behind a score are counts of, ``TOKENS`` or ``ARCS``.
-        thresholds: by score, the mean that a head has to exceed, where it is not that of the score.
-        baseline: what a mean is compared with whatever threshold is asked for; None if the
-            threshold decides.
-        meaning: what else makes the role what it is, such as the width of a window. Two roles of
-            one id with other meanings are two roles.
-        measure_of: the id of a role that this is a measure of: described beside it, never tested.
+        id: the name in tables, such as ``syntactic:nsubj:to_governor``.
+        words: where a head with the role looks, in words.
+        unit: the unit of counts behind scores, ``TOKENS`` or ``ARCS``.
+        thresholds: by score, the mean that a head has to exceed, if it is not the score's own.
+        baseline: the value that a mean is compared with whatever threshold is asked for; None if
+            the threshold decides.
+        meaning: further facts that define the role, such as the width of a window. Roles with one
+            id but different meanings are different roles.
+        measure_of: the id of the role that this measure describes; a measure is never tested.
         is_described: whether it is a quantity that describes heads: estimated, never tested.
-        in_window: what it does to the role that a layer sees only a window, as the end of a
-            sentence for people.
-        needs: what it takes for an example to have a score, for people: ``PAIRS``, or what else
-            some corpora lack.
-        sieve: how its sieve is found; None for a role that was read from a file.
+        in_window: how the role changes in a layer that sees only a window, as the end of a
+            sentence.
+        needs: the property that an example needs to have a score, in words: ``PAIRS``, or another
+            that some corpora lack.
+        sieve: how the sieve is found; None for a role that was read from a file.
     """
 
     id: str
@@ -63,17 +63,17 @@ class Role:
 
     @property
     def is_tested(self) -> bool:
-        """Whether it is a role, and neither a measure of one nor a quantity."""
+        """Whether this is a role, and not a measure of one or a quantity."""
         return not self.measure_of and not self.is_described
 
     def threshold(self, score: Score, asked: float | None = None) -> float:
-        """What the mean ``score`` of a head is compared with; ``asked`` is the user's threshold."""
+        """Return the number that a head's mean is compared with; ``asked`` is the user's."""
         if self.baseline is not None:
             return self.baseline
         return self.thresholds.get(score.name, score.threshold) if asked is None else asked
 
     def to_record(self) -> dict[str, Any]:
-        """The role as JSON, without its sieve and what it leaves at the default."""
+        """Return the role as JSON values, without its sieve and without defaults."""
         record = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "sieve"}
         return {
             name: value
@@ -83,5 +83,5 @@ class Role:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Role:
-        """The role that `to_record` was given, without its sieve. Raises TypeError for others."""
+        """Rebuild a role from `to_record`, without its sieve. Raises TypeError for others."""
         return cls(**record)

@@ -1,4 +1,4 @@
-"""The array arithmetic that sieves share."""
+"""Array arithmetic that sieves share."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ BoolArray = NDArray[np.bool_]
 
 
 def divide(numerator: NDArray[np.generic], denominator: NDArray[np.generic]) -> NDArray[np.float64]:
-    """``numerator / denominator``, 0 where the denominator is 0."""
+    """Return ``numerator / denominator``, 0 where the denominator is 0."""
     quotient = np.zeros(np.broadcast(numerator, denominator).shape)
     np.divide(numerator, denominator, out=quotient, where=np.asarray(denominator) != 0)
     return quotient
 
 
 def expand(sizes: IntArray) -> tuple[IntArray, IntArray]:
-    """For sets of these sizes, the set of every member and its place within the set."""
+    """Return, for sets of these sizes, the set of every member and its place within the set."""
     owner = np.repeat(np.arange(len(sizes)), sizes)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 def slots(owner: IntArray, n_owners: int) -> tuple[IntArray, int]:
-    """Place of each entry among those of its owner (owners in order), and the most that one has."""
+    """Return the place of each entry among those of its owner, and the largest number of entries.
+
+    Entries are ordered by owner.
+    """
     sizes = np.bincount(owner, minlength=n_owners)
     return expand(sizes)[1], int(sizes.max(initial=0))

@@ -1,4 +1,4 @@
-"""Scores: what is read from a row of attention, given the sieve of its query."""
+"""Scores: the number read from a row of attention, given the sieve of its query."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from headroles.roles.rows import BoolArray, divide
 
 @dataclass(frozen=True)
 class RowValues:
-    """The value of a row with attention mass m in its sieve is ``slopes * m + offsets``.
+    """Coefficients of rows: attention mass m in the sieve gives ``slopes * m + offsets``.
 
-    Both are 0 for rows that are not ``scored``: they say nothing about the role.
+    Both are 0 for rows that are not ``scored`` because the role does not apply to them.
     """
 
     slopes: NDArray[np.float64]
@@ -26,12 +26,12 @@ class RowValues:
 
     @property
     def lows(self) -> NDArray[np.float64]:
-        """The least that each row can have, whatever the attention."""
+        """Least possible value of each row, whatever the attention."""
         return self.offsets + np.minimum(self.slopes, 0)
 
     @property
     def highs(self) -> NDArray[np.float64]:
-        """The most that each row can have, whatever the attention."""
+        """Greatest possible value of each row, whatever the attention."""
         return self.offsets + np.maximum(self.slopes, 0)
 
 
@@ -39,14 +39,14 @@ class RowValues:
 class Score:
     """A kind of score.
 
-    ``row_values`` takes the number of keys of each row, and of those in its sieve. ``uniform`` is
+    ``row_values`` takes the number of keys of each row and the number in its sieve. ``uniform`` is
     the score of uniform attention, ``threshold`` the mean that a head has to exceed to have a role,
-    and ``margin`` the smallest difference of means that is taken to matter: a quarter of the way
-    from uniform attention to the threshold. A score ``of_first_choice`` reads no attention but
-    where its maximum is: see `headroles.roles.candidates`.
+    and ``margin`` the smallest difference of means that counts as relevant: a quarter of the way
+    from uniform attention to the threshold. A score ``of_first_choice`` reads only the place of
+    each row's maximum: see `headroles.roles.candidates`.
 
-    No row of any length has less than ``low`` or more than ``high``. Where that says nothing,
-    tests by betting count an example less that could lie farther than ``cap`` from the threshold.
+    No row of any length has less than ``low`` or more than ``high``. If these are infinite, tests
+    by betting downweight examples that could lie farther than ``cap`` from the threshold.
     """
 
     name: str
@@ -61,19 +61,19 @@ class Score:
 
     @property
     def margin(self) -> float:
-        """The default margin of equivalence."""
+        """Default margin of equivalence."""
         return (self.threshold - self.uniform) / 4
 
 
 def _bias(lengths: IntArray, sizes: IntArray) -> RowValues:
-    """M over the mass e = size / length of uniform attention; a row needs a key in the sieve."""
+    """Divide m by the mass e = size / length of uniform attention; rows need a key in the sieve."""
     inside = np.broadcast_arrays(sizes, lengths)[0]
     slopes = divide(lengths, inside)
     return RowValues(slopes, np.zeros_like(slopes), inside > 0)
 
 
 def _excess(lengths: IntArray, sizes: IntArray) -> RowValues:
-    """(m - e) / (1 - e); a row needs keys inside and outside of the sieve."""
+    """Compute (m - e) / (1 - e); a row needs keys inside and outside of the sieve."""
     inside, outside = np.broadcast_arrays(sizes, lengths - sizes)
     scored = (inside > 0) & (outside > 0)
     return RowValues(
@@ -84,7 +84,7 @@ def _excess(lengths: IntArray, sizes: IntArray) -> RowValues:
 
 
 def _hit(lengths: IntArray, sizes: IntArray) -> RowValues:
-    """1 where the first choice is in the sieve, and so the mass of what is 1 there and else 0."""
+    """Score 1 if the first choice is in the sieve, else 0, as the mass of an indicator row."""
     inside = np.broadcast_arrays(sizes, lengths)[0] > 0
     return RowValues(inside.astype(np.float64), np.zeros(inside.shape), inside)
 
@@ -118,4 +118,4 @@ HIT = Score(
     high=1,
 )
 SCORES = {score.name: score for score in (BIAS, EXCESS, HIT)}
-"""Every score, by name."""
+"""All scores, by name."""

@@ -1,4 +1,4 @@
-"""Syntactic heads: attention from a word to its governor, or to what depends on it."""
+"""Syntactic heads: attention from a word to its governor, or to its dependents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DIRECTIONS = {"to_governor": FORTH, "to_dependent": BACK}
 
 @dataclass(frozen=True, kw_only=True)
 class SyntacticOptions(RelationOptions, PresetOptions):
-    """Which syntactic roles there are."""
+    """Options that choose the syntactic roles."""
 
     title: ClassVar[str] = "Roles"
 
@@ -38,30 +38,33 @@ class SyntacticOptions(RelationOptions, PresetOptions):
     columns: Annotated[
         bool,
         Option(
-            "Ask of first choices too whether the governor is what attends most to its dependent.",
-            more="Roles ...:from_governor: attention is read by columns, between words, as one of "
-            "the two readings of Clark et al. (2019). The other, by rows, is ...:to_governor.",
+            "With --score hit, also test whether the governor is the word that attends most to its "
+            "dependent.",
+            more="Adds the roles ...:from_governor: attention is read by columns, between words, "
+            "as one of the two readings of Clark et al. (2019). The roles ...:to_governor read "
+            "it by rows.",
         ),
     ] = False
 
     def check(self) -> None:
-        """Nothing was published about contrasts."""
+        """Turn contrasts off for the published preset, which has none."""
         super().check()
         if self.is_published:
             object.__setattr__(self, "beyond_offset", False)
 
 
 def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
-    """Pooled over all relations and by relation, in both directions; then their contrasts.
+    """Yield roles pooled over all relations and by relation, in both directions; then contrasts.
 
-    First choices have none: the best fixed offset is what they are compared with. Nor have arcs
-    that are not of the tree: which words no arc joins, the tree alone does not tell.
+    First choices have no contrasts, since they are compared with the best fixed offset. Arcs from
+    other sources than the tree have none either, since the tree does not say which words such arcs
+    do not join.
     """
     if not context.relations:
         return
     if options.columns and not context.score.of_first_choice:
         raise UsageError(
-            "columns are for first choices; pass score='hit' (--score hit) with columns (--columns)"
+            "columns (--columns) need first choices; pass score='hit' (--score hit), or omit them"
         )
     arcs = Arcs(context.relations, options.keep_subtypes, options.arcs)
     syntactic = [*_pooled(arcs), *_by_relation(arcs)]
@@ -73,7 +76,7 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
 
 
 def beyond_offset(role: Role) -> Role:
-    """The contrast of a role with other words at the same offset."""
+    """Return the contrast of a role with other words at the same offset."""
     links = _links(role)
     return replace(
         role,
@@ -87,7 +90,7 @@ def beyond_offset(role: Role) -> Role:
 
 
 def from_governor(role: Role) -> Role:
-    """The same arcs as a role to governors, read by columns: which word attends most to another."""
+    """Return a role to governors read by columns: the word that attends most to the dependent."""
     return replace(
         role,
         id=f"{role.id.removesuffix(':to_governor')}:from_governor",
@@ -107,10 +110,9 @@ def _links(role: Role) -> Links:
 
 @dataclass(frozen=True)
 class Arcs:
-    """Finds the arcs of these relations: links from the dependent to its governor.
+    """Finder of the arcs of some ``relations``: links from the dependent to its governor.
 
-    Labels number the ``relations``, which are matched without their subtypes unless
-    ``keep_subtypes``.
+    Labels are places in ``relations``. Subtypes are ignored unless ``keep_subtypes``.
     """
 
     relations: tuple[str, ...]
@@ -119,12 +121,12 @@ class Arcs:
 
     @property
     def meaning(self) -> dict[str, Any]:
-        """What tells such arcs from others of the same names."""
+        """Facts that distinguish these arcs from others with the same names."""
         own = {} if self.source == BASIC else {"arcs": self.source}
         return {"keep_subtypes": self.keep_subtypes, **own}
 
     def __call__(self, batch: Batch) -> LinkTable:
-        """The arcs of all examples, word by word."""
+        """Find the arcs of all examples, word by word."""
         numbers = {relation: number for number, relation in enumerate(self.relations)}
         tables = [self._arcs(example, numbers) for example in batch.examples]
         arcs = np.concatenate(tables)
@@ -140,7 +142,9 @@ class Arcs:
         )
 
     def _arcs(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
-        """(arcs, 5): first piece and number of pieces of both ends, and the label."""
+        """Return first piece and number of pieces of both ends, and the label, of each arc (arcs,
+        5).
+        """
         if self.source != BASIC:
             return self._arcs_elsewhere(example, numbers)
         labels = np.array([numbers.get(self._name(label), -1) for label in example.relations])

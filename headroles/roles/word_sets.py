@@ -1,7 +1,6 @@
 """Sieves of words that many words look for: punctuation, the rarest word of a sentence.
 
-Queries are words: what a word scores is the mean over its pieces, and an example scores the mean
-over its words.
+Queries are words: a word scores the mean over its pieces, an example the mean over its words.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 @dataclass(frozen=True)
 class WordSets(Sieve):
-    """Every word looks for the words that it shares with others, in all of their pieces."""
+    """Sieve of words that many words look for, with all of their pieces."""
 
     find: FindShared
 
     @property
     def kind(self) -> Hashable:
-        """All are read at once."""
+        """Kind of the sieve; all sieves of words are planned together."""
         return type(self)
 
     def plan(self, alike: Sequence[WordSets], scope: Scope, key_sets: KeySetList) -> WordSetPart:
-        """Weights of each row's mass on each set of words."""
+        """Plan the weights of each row's attention mass on each set of words."""
         found = [
             (own, shared) for own, sieve in enumerate(alike) for shared in self._of(sieve, scope)
         ]
@@ -71,7 +70,7 @@ class WordSets(Sieve):
 
 @dataclass(frozen=True, kw_only=True)
 class WordSetPart(Part):
-    """``weights`` (B, N, k) of each row's mass on each of k ``keys`` (B, N, k).
+    """Part with ``weights`` (B, N, k) of each row's mass on each of k ``keys`` (B, N, k).
 
     ``of_roles`` (k, r) is 1 where a set belongs to a role.
     """
@@ -81,12 +80,12 @@ class WordSetPart(Part):
     of_roles: FloatArray
 
     def read(self, layer: Layer) -> Array:
-        """Weighted sums of masses."""
+        """Return weighted sums of masses."""
         return (layer.masses_of(self.keys) * self.weights[:, None]).sum(-2) @ self.of_roles
 
 
 def sets_of_sentences(batch: Batch, find: Callable[[Sentence], Collection[int]]) -> list[Shared]:
-    """Every word of a sentence looks for those whose places in the sentence ``find`` gives."""
+    """Make each sentence's words look for the words whose places ``find`` returns for it."""
     queries, keys = np.zeros((2, 2, batch.size, batch.width), dtype=bool)
     for row, example in enumerate(batch.examples):
         for segment, (before, sentence) in enumerate(placed_sentences(example)):
@@ -97,14 +96,14 @@ def sets_of_sentences(batch: Batch, find: Callable[[Sentence], Collection[int]])
 
 
 def _sizes(scope: Scope, keys: BoolArray) -> IntArray:
-    """(B, N): how many keys each query has; of first choices other words, by their first pieces."""
+    """Count the keys of each query (B, N); for first choices other words, by first pieces."""
     if not scope.score.of_first_choice:
         return scope.count(keys)
     return scope.count(keys & scope.batch.first_pieces) - keys
 
 
 def _shares_of_words(scope: Scope, scored: BoolArray) -> NDArray[np.float64]:
-    """(B, N): 1 divided by the number of pieces of a word that are scored, 0 for other tokens."""
+    """Return 1 / (number of the word's scored pieces) for scored pieces (B, N), 0 elsewhere."""
     batch = scope.batch
     n_words = int(batch.word_places.max(initial=0)) + 1
     ids = np.arange(batch.size)[:, None] * n_words + np.maximum(batch.word_places, 0)

@@ -1,4 +1,4 @@
-"""Examples are streamed through an encoder, and their attention read -> HeadScores."""
+"""Scoring: stream examples through an encoder and read their attention into HeadScores."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Work that is done one step ahead, in a thread of its own."""
+"""Work that a thread does one step ahead."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items; while one is used, the next one is made.
+    """Yield ``items`` unchanged, making the next one while the caller uses the current one.
 
-    What making an item raises is raised where that item would come.
+    An error raised by ``items`` is raised at the place of that item.
     """
     end = object()
     with ThreadPoolExecutor(1, "headroles-ahead") as worker:

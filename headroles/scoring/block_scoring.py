@@ -1,7 +1,7 @@
-"""Examples -> their scores: batch by batch through the encoder, its attention read on the way.
+"""Scoring of examples batch by batch: the encoder runs and its attention is read meanwhile.
 
-In three steps, so that a device need not wait: batches are prepared, which takes no device, and
-can be done while another block is computed; they are launched; and what comes of them is fetched.
+Blocks pass through three steps, so that a device need not wait: batches are prepared, which needs
+no device and can run while another block is computed; they are launched; their results are fetched.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from headroles.scoring.layer import read_scores
 
 @dataclass(frozen=True)
 class PlannedBatch:
-    """Examples (B,) at some ``rows`` of a block, and what is to be read of their attention.
+    """Examples (B,) at some ``rows`` of a block, with plans for reading their attention.
 
-    ``plans`` are those of each reach that layers have; ``to_read`` are the same as tensors, after
-    the inputs of the model.
+    ``plans`` are keyed by the reach of layers; ``to_read`` holds the inputs of the model and the
+    same plans as tensors.
     """
 
     rows: list[int]
@@ -40,7 +40,7 @@ class PlannedBatch:
 
     @property
     def widest(self) -> Plan:
-        """The plan of the layers with the widest reach: what is told of a batch is told of it."""
+        """Plan of the widest-reaching layers; batch statistics come from it."""
         return max(self.plans.values(), key=lambda plan: int(plan.counts.sum()))
 
 
@@ -57,7 +57,7 @@ class PlannedBlock:
 class LaunchedBlock:
     """Examples whose scores (B, layers, heads, columns) are on their way from the device.
 
-    ``read`` has for each batch what waits for them.
+    ``read`` holds, for each batch, a function that waits for its scores and returns them.
     """
 
     examples: list[EncodedExample]
@@ -65,7 +65,7 @@ class LaunchedBlock:
 
 
 class BlockScorer:
-    """Scores examples with one encoder, in batches that the ``budget`` allows."""
+    """Scorer of examples with one encoder, in batches that the ``budget`` allows."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class BlockScorer:
         self._budget = budget
 
     def plan(self, examples: list[EncodedExample]) -> PlannedBlock:
-        """Their batches; may be done in another thread than the rest."""
+        """Divide examples into batches; may run in another thread than the other steps."""
         passes = Passes(
             [len(example) for example in examples],
             partial(self._plan, examples),
@@ -102,9 +102,9 @@ class BlockScorer:
         return PlannedBatch(rows, own, plans, as_tensors((inputs, plans), self._encoder.device))
 
     def launch(self, block: PlannedBlock, report: Callable[[int], None]) -> LaunchedBlock:
-        """Run the encoder on the batches; devices other than the CPU go on after the return.
+        """Run the encoder on the batches; devices other than the CPU may finish after the return.
 
-        ``report`` is called with the number of examples that are done.
+        ``report`` is called with the number of examples done.
         """
         read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]] = []
         done = 0
@@ -115,7 +115,7 @@ class BlockScorer:
         return LaunchedBlock(block.examples, read)
 
     def _read(self, batch: PlannedBatch) -> Tensor:
-        """Values (B, layers, heads, columns), meaningless where plans count nothing."""
+        """Read values (B, layers, heads, columns), undefined where the plan's counts are 0."""
         inputs, plans = on_device(batch.to_read, self._encoder.device)
         reaches = self._reader.reaches
         layers: list[Tensor] = []
@@ -127,10 +127,10 @@ class BlockScorer:
         return torch.stack(layers, dim=1)
 
     def fetch(self, launched: LaunchedBlock, counts: Counts) -> ScoreBlock:
-        """Their scores, in their order; what is left out of them is added to ``counts``.
+        """Wait for the scores and return them in example order; add skipped arcs to ``counts``.
 
-        How much is behind them, what offsets would hit, and what is told to be left out, are those
-        of the layers with the widest reach; values lie between bounds in all layers.
+        Counts, offset shares and skipped arcs are those of the layers with the widest reach; bounds
+        hold for all layers.
         """
         examples, n_roles = launched.examples, len(self._roles)
         shape = (len(examples), self._reader.n_layers, self._reader.n_heads, n_roles)
@@ -160,7 +160,7 @@ class BlockScorer:
         )
 
     def _values(self, batch: PlannedBatch, read: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Values (B, layers, heads, roles), NaN where an example or a head has none."""
+        """Return values (B, layers, heads, roles), NaN where an example or a head has none."""
         refuse_not_finite(read, batch.examples, self._encoder)
         for layer, head in self._reader.removed:
             read[:, layer, head] = np.nan
@@ -174,7 +174,7 @@ class BlockScorer:
 def refuse_not_finite(
     read: NDArray[np.floating], examples: Sequence[EncodedExample], encoder: LoadedEncoder
 ) -> None:
-    """Raise ModelError if what was ``read`` (examples, layers, ...) is not finite anywhere."""
+    """Raise ModelError if any value of ``read`` (examples, layers, ...) is not finite."""
     if not np.isfinite(read).all():
         row, layer = np.argwhere(~np.isfinite(read))[0, :2]
         raise ModelError(

@@ -1,4 +1,4 @@
-"""Scores of some examples, as they come."""
+"""Blocks of scores: the scores of some of the examples."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from headroles.roles import OFFSETS
 class ScoreBlock:
     """Scores of E examples.
 
-    ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role;
-    ``counts`` (E, roles) is the number of tokens (syntactic roles: arcs) behind a score.
-    ``lengths`` (E,) is the number of tokens of each example. ``digests`` tell what each example
-    was, or are empty where that is not known. ``offset_shares`` are those of `HeadScores`.
-    ``bounds`` (E, roles, 2) are the least and the most that a score could have been, whatever the
-    attention.
+    ``values`` (E, layers, heads, roles) is NaN where an example has no score for a role; ``counts``
+    (E, roles) is the number of tokens (syntactic roles: arcs) behind a score. ``lengths`` (E,) is
+    the number of tokens of each example. ``digests`` identify the content of examples; the list is
+    empty if unknown. ``offset_shares`` are as in `HeadScores`. ``bounds`` (E, roles, 2) are the
+    least and greatest possible scores, whatever the attention.
     """
 
     ids: list[str]
@@ -36,7 +35,7 @@ class ScoreBlock:
 
     @classmethod
     def joined(cls, blocks: Sequence[ScoreBlock]) -> ScoreBlock:
-        """One or more blocks as one, a single one as it is; what some do not know is not known."""
+        """Join blocks; a field unknown in one block is unknown in the result."""
         if len(blocks) == 1:
             return blocks[0]
         parts: dict[str, Any] = {}
@@ -66,19 +65,19 @@ class ScoreBlock:
             if array is not None and (array.dtype, array.shape) != (np.dtype(kind), shape):
                 raise ValueError(f"{name} is {array.dtype} {array.shape}, not {shape}")
         if {len(self.ids), len(self.documents)} != {n} or len(self.digests) not in (0, n):
-            raise ValueError(f"ids, documents and digests are not those of {n} examples")
+            raise ValueError(f"ids, documents or digests do not have {n} entries")
 
     def part(self, rows: slice) -> ScoreBlock:
-        """Some of the examples."""
+        """Return some of the examples."""
         parts: dict[str, Any] = {
             name: None if values is None else values[rows] for name, values in vars(self).items()
         }
         return ScoreBlock(**parts)
 
     def rounded(self) -> ScoreBlock:
-        """The same with values and bounds rounded to float16, kept as float32.
+        """Return a copy with values and bounds rounded to float16, stored as float32.
 
-        Rounding keeps order: what lay between bounds lies between rounded bounds.
+        Rounding is monotonic, so rounded values still lie between rounded bounds.
         """
         values, bounds = (
             None if one is None else one.astype(np.float16).astype(np.float32)
@@ -90,9 +89,9 @@ class ScoreBlock:
 
 @dataclass
 class Counts:
-    """What was left out of some examples and why, and what the tokenizer made of them.
+    """Counts of skipped examples and arcs, of controls, and of word pieces.
 
-    ``skipped``, ``controls`` and ``pieces`` are those of provenance.
+    ``skipped``, ``controls`` and ``pieces`` are the entries of the same names in provenance.
     """
 
     skipped: Counter[str] = field(default_factory=Counter)
@@ -100,16 +99,16 @@ class Counts:
     pieces: Counter[str] = field(default_factory=Counter)
 
     def record(self) -> dict[str, dict[str, int]]:
-        """As provenance keeps them."""
+        """Return the counts as provenance stores them."""
         return {name: dict(counted) for name, counted in vars(self).items()}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Mapping[str, int]]) -> Counts:
-        """From what `record` gave."""
+        """Rebuild counts from `record`."""
         return cls(**{name: Counter(counted) for name, counted in record.items()})
 
     def add(self, other: Counts) -> None:
-        """Add what was counted of other examples."""
+        """Add the counts of other examples."""
         self.skipped.update(other.skipped)
         self.controls.update(other.controls)
         self.pieces.update(other.pieces)
@@ -117,7 +116,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Part:
-    """What became of the examples of one window; no block where all were left out."""
+    """Result for one window; ``block`` is None if all its examples were skipped."""
 
     block: ScoreBlock | None
     counts: Counts

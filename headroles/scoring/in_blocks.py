@@ -1,4 +1,4 @@
-"""Scores that are too many to be held at once: block by block, as often as asked for."""
+"""Scores too many to be in memory at once, read block by block as often as needed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headroles.scoring.scores import HeadScores
 from headroles.scoring.tables import SCORES_FILE, read_blocks
 
 MOST_AT_ONCE = 2**28
-"""Scores that are held at once: 1 GiB, and several times as much while they are tested."""
+"""Largest number of scores in memory: 1 GiB, and several times as much during tests."""
 
 
 @dataclass(frozen=True)
 class ScoresInBlocks:
-    """Scores as `HeadScores` has them; ``blocks`` gives those of some examples at a time."""
+    """Scores as in `HeadScores`; each call of ``blocks`` yields them some examples at a time."""
 
     roles: tuple[Role, ...]
     n_layers: int
@@ -37,7 +37,7 @@ class ScoresInBlocks:
 
     @classmethod
     def of_folder(cls, folder: Path, provenance: dict[str, Any]) -> ScoresInBlocks:
-        """Those stored in a folder, whose ``run.json`` says what is in ``provenance``."""
+        """Open the scores stored in a folder, with the ``provenance`` of its ``run.json``."""
         roles = tuple(map(Role.from_record, provenance["roles"]))
         record = ScoresRecord.read(provenance)
         score, heads = SCORES[record.score], (record.layers, record.heads)
@@ -56,7 +56,7 @@ class ScoresInBlocks:
 
 
 def open_scores(folder: str | Path) -> HeadScores | ScoresInBlocks:
-    """The scores in a folder: all of them, or block by block where they are too many.
+    """Open the scores in a folder: all at once, or block by block if they are too many.
 
     Raises StorageError as `HeadScores.load`.
     """

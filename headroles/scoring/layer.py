@@ -1,4 +1,4 @@
-"""The attention of one layer as scores read it: each thing worked out once, however many ask."""
+"""Attention of one layer as scores read it; every quantity is computed once and cached."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from headroles.roles.sieve import Layer
 
 
 def read_scores(attention: Tensor, plan: Plan) -> Tensor:
-    """Scores (batch, heads, roles) of one layer, the columns those of the ``plan``.
+    """Read the scores (batch, heads, roles) of one layer, in the columns of the ``plan``.
 
-    ``attention`` (batch, heads, query, key) has rows of real queries that sum to 1 over real
-    keys; rows of padding may hold anything finite. Scores of roles that an example does not have
-    mean nothing. The plan must have tensors where the attention is.
+    ``attention`` (batch, heads, query, key) has rows of real queries that sum to 1 over real keys;
+    rows of padding may hold any finite numbers. Scores of roles that an example lacks are
+    undefined. The plan's tensors must be on the device of the attention.
     """
     key_sets: Any = plan.key_sets
     constants: list[Any] = [part.constants for part in plan.parts]
     layer = AttentionLayer(attention.float(), key_sets)
     chosen = FirstChoices(layer, plan.candidates)
     read = torch.cat([part.read(chosen.among(part.among)) for part in plan.parts], dim=-1)
-    if plan.candidates is not None:  # a choice is finite whatever it was made among
+    if plan.candidates is not None:  # choices hide NaN and inf of attention; 0 * attention does not
         read += 0 * layer.attention.sum((-2, -1))[..., None]
     return read + torch.cat(constants, dim=-1)[:, None]
 
@@ -33,7 +33,7 @@ def read_scores(attention: Tensor, plan: Plan) -> Tensor:
 class AttentionLayer:
     """Attention (batch, heads, query, key) in float32, and ``key_sets`` (batch, key, K) of 0 and 1.
 
-    What it offers is described at `headroles.roles.sieve.Layer`.
+    `headroles.roles.sieve.Layer` describes the methods.
     """
 
     def __init__(self, attention: Tensor, key_sets: Tensor) -> None:
@@ -41,45 +41,45 @@ class AttentionLayer:
         self.key_sets = key_sets
 
     def at(self, pairs: Tensor) -> Tensor:
-        """(batch, heads, P): attention at ``pairs`` (batch, P) of query * N + key."""
+        """Return the attention (batch, heads, P) at ``pairs`` (batch, P) of query * N + key."""
         batch, heads, _, _ = self.attention.shape
         index = pairs[:, None].expand(-1, heads, -1)
         return self.attention.reshape(batch, heads, -1).gather(2, index)
 
     @cached_property
     def masses(self) -> Tensor:
-        """(batch, heads, query, K)."""
+        """Attention of every row to each key set (batch, heads, query, K)."""
         return self._sums(self.attention, self.key_sets)
 
     def masses_of(self, key_sets: Tensor) -> Tensor:
-        """(batch, heads, query, k): the same for other sets (batch, key, k)."""
+        """Return the attention (batch, heads, query, k) to other sets (batch, key, k)."""
         return self._sums(self.attention, key_sets)
 
     @cached_property
     def entropies(self) -> Tensor:
-        """(batch, heads, query) in nats, 0 ln 0 being 0."""
-        # A weight below the smallest normal number counts as 0, whose logarithm is not needed.
+        """Entropy of every row (batch, heads, query) in nats, with 0 ln 0 = 0."""
+        # a weight below the smallest normal number contributes 0; the clamp avoids ln 0 = -inf
         tiny = torch.finfo(self.attention.dtype).tiny
         logarithms = self.attention.clamp_min(tiny).log_()
         return -torch.einsum("bhqk,bhqk->bhq", self.attention, logarithms)
 
     @cached_property
     def distances(self) -> Tensor:
-        """(batch, heads, query): mean distance of the keys in tokens, by attention."""
+        """Mean distance of keys in tokens (batch, heads, query), weighted by attention."""
         places = torch.arange(self.attention.shape[-1], device=self.attention.device)
         apart = (places[:, None] - places).abs().to(self.attention.dtype)
         return torch.einsum("bhqk,qk->bhq", self.attention, apart)
 
     def largest(self, barred: Tensor) -> Tensor:
-        """(batch, heads, query): the largest attention among keys that are not ``barred``."""
+        """Return the largest attention (batch, heads, query) to keys that are not ``barred``."""
         return self.attention.masked_fill(barred[:, None, None], 0).amax(dim=-1)
 
     @cached_property
     def entropies_within(self) -> Tensor:
-        """(batch, heads, query, K) in nats.
+        """Entropy of the attention within each set (batch, heads, query, K), in nats.
 
-        The attention within a set is taken as a whole: divided by its mass. Where there is none at
-        all, it is as uneven as can be: 0.
+        Attention within a set is normalised by its mass. Without any mass the entropy is 0, as for
+        the most uneven attention.
         """
         there = self.masses > torch.finfo(self.masses.dtype).tiny
         # -sum p/m ln(p/m) = (-sum p ln p) / m + ln m
@@ -89,14 +89,14 @@ class AttentionLayer:
 
     @staticmethod
     def _sums(of_pairs: Tensor, key_sets: Tensor) -> Tensor:
-        """Sums (batch, heads, query, K) over the keys of each set."""
+        """Sum over the keys of each set (batch, heads, query, K)."""
         batch, heads, width, _ = of_pairs.shape
         sums = torch.bmm(of_pairs.reshape(batch, heads * width, width), key_sets)
         return sums.view(batch, heads, width, -1)
 
 
 class FirstChoices:
-    """Finds the first choices of a layer's queries, once for each kind of candidates."""
+    """Finder of the first choices of a layer's queries, once for each kind of candidates."""
 
     def __init__(self, layer: AttentionLayer, candidates: Candidates | None) -> None:
         self._layer = layer
@@ -104,7 +104,7 @@ class FirstChoices:
         self._found: dict[str, Layer] = {}
 
     def among(self, kind: str | None) -> Layer:
-        """The layer with first choices among ``kind`` of candidates for attention; None: as is."""
+        """Return the layer with first choices among ``kind``; with attention for None."""
         if kind is None:
             return self._layer
         if kind not in self._found:
@@ -112,7 +112,7 @@ class FirstChoices:
         return self._found[kind]
 
     def _choose(self, kind: str) -> Tensor:
-        """(batch, heads, query): the chosen keys; of words, which are at home in first pieces."""
+        """Return the chosen keys (batch, heads, query); for words, as places of first pieces."""
         attention, given = self._layer.attention, self._candidates
         if kind == EVERY:
             return first_largest(attention)
@@ -131,7 +131,7 @@ class FirstChoices:
 
     @cached_property
     def _between_words(self) -> Tensor:
-        """(batch, heads, word, word): sums over the pieces of both."""
+        """Return sums over the pieces of both words (batch, heads, word, word)."""
         attention, of_words = self._layer.attention, self._candidates.of_words
         batch, heads, width, _ = attention.shape
         to_words = attention.reshape(batch, heads * width, width).bmm(of_words)
@@ -140,31 +140,31 @@ class FirstChoices:
 
 
 def first_largest(weights: Tensor, barred: Tensor | None = None) -> Tensor:
-    """Places of the largest entries of rows of ``weights`` (..., n), the first of several.
+    """Return the places of the largest entries of rows of ``weights`` (..., n), first of ties.
 
-    Entries are float32 and 0 or more; those ``barred``, of a shape that fits, come after all
-    others. What ``argmax`` gives, in half its time: as integers, the bits of such floats have the
-    same order, and the largest of integers is found faster.
+    Entries are float32 and not negative; ``barred`` entries, of a shape that broadcasts, rank after
+    all others. The result is that of ``argmax`` in half its time: the bits of such floats, read as
+    integers, have the same order, and the largest integer is found faster.
     """
     bits = weights.view(torch.int32)
     if barred is not None:
         bits = bits | -barred.int()  # all bits of -1 are set
     n = bits.shape[-1]
     from_end = torch.arange(n, 0, -1, dtype=torch.int32, device=bits.device)
-    # 0 for the largest and -1 for all others; then the first of the largest stands out
+    # the largest become 0, all others -1; with from_end added, the first of the largest is greatest
     ranks = (bits - bits.amax(dim=-1, keepdim=True)).clamp_min_(-1).mul_(n).add_(from_end)
     return n - ranks.amax(dim=-1).long()
 
 
 class ChoiceLayer:
-    """First choices (batch, heads, query) in the place of attention, 1 there and 0 elsewhere."""
+    """First choices (batch, heads, query) read as attention: 1 at the choice, 0 elsewhere."""
 
     def __init__(self, chosen: Tensor, key_sets: Tensor) -> None:
         self.chosen = chosen
         self.key_sets = key_sets
 
     def at(self, pairs: Tensor) -> Tensor:
-        """(batch, heads, P): 1 where a pair (batch, P) of query * N + key is a choice."""
+        """Return 1 where a pair (batch, P) of query * N + key is a choice, as (batch, heads, P)."""
         width = self.chosen.shape[-1]
         queries = (pairs // width)[:, None].expand(-1, self.chosen.shape[1], -1)
         hits = self.chosen.gather(2, queries) == (pairs % width)[:, None]
@@ -172,21 +172,21 @@ class ChoiceLayer:
 
     @cached_property
     def masses(self) -> Tensor:
-        """(batch, heads, query, K): 1 where the choice belongs to a set."""
+        """Whether the choice belongs to each set (batch, heads, query, K), as 1 or 0."""
         return self.masses_of(self.key_sets)
 
     def masses_of(self, key_sets: Tensor) -> Tensor:
-        """(batch, heads, query, k): the same for other sets (batch, key, k)."""
+        """Tell whether the choice belongs to other sets (batch, key, k), as 1 or 0."""
         sets = key_sets[:, None].expand(-1, self.chosen.shape[1], -1, -1)
         return sets.gather(2, self.chosen[..., None].expand(-1, -1, -1, key_sets.shape[-1]))
 
     @property
     def entropies(self) -> Tensor:
-        """None: a choice has no entropy, nor has it distances."""
+        """Not defined for first choices."""
         raise NotImplementedError
 
     entropies_within = distances = entropies
 
     def largest(self, barred: Tensor) -> Tensor:
-        """None: all of a choice is in one place."""
+        """Reject the call: not defined for first choices."""
         raise NotImplementedError

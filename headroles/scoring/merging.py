@@ -1,4 +1,4 @@
-"""Parts of a corpus that were scored apart -> the scores of all of it."""
+"""Merging of the scores of separately scored parts of a corpus."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class _Run(NamedTuple):
 
 
 def merge_scores(folders: Sequence[str | Path], staging: Path) -> dict[str, Any]:
-    """Write the scores of a corpus into ``staging``, from folders of all its parts.
+    """Write the scores of a corpus into ``staging``, from the folders of all its parts.
 
-    They are those of a run over the whole corpus, to the bit, and so is their provenance but for
-    its date and command. Memory does not grow with the number of examples. Returns the provenance.
+    Scores and provenance equal those of one run over the whole corpus, to the bit, except for the
+    date and the command. Memory does not grow with the number of examples. Returns the provenance.
 
     Raises:
-        UsageError: folders of other runs than one, a part that is missing or given twice.
-        StorageError: a folder that cannot be read, or is not what headroles wrote.
+        UsageError: folders of different runs, or a part that is missing or given twice.
+        StorageError: a folder that cannot be read, or that headroles did not write.
     """
     runs = _in_order([_open(Path(folder)) for folder in folders])
     ids = [role.id for role in runs[0].record.roles]
@@ -44,23 +44,26 @@ def merge_scores(folders: Sequence[str | Path], staging: Path) -> dict[str, Any]
 
 
 def _open(folder: Path) -> _Run:
-    """A folder of scores of a part, and what it says of itself."""
+    """Read the provenance of a folder of scores of a part. Raises UsageError for other scores."""
     provenance = HeadScores.read_record(folder)
     record = ScoresRecord.read(provenance)
     if record.part is None:
         raise UsageError(
-            f"{folder} holds scores, but not of a part of a corpus; "
-            "make them with: headroles score --part 1/N"
+            f"{folder} holds scores of a whole corpus; give folders made with: "
+            "headroles score --part 1/N"
         )
     return _Run(folder, provenance, record, record.part)
 
 
 def _in_order(runs: list[_Run]) -> list[_Run]:
-    """Runs by the numbers of their parts. Raises UsageError unless they are those of one corpus."""
+    """Order runs by the numbers of their parts. Raises UsageError unless they fit together."""
     first = runs[0]
     for run in runs[1:]:
         if told := storage.differences(_plan(first), _plan(run)):
-            raise UsageError(f"{first.folder} and {run.folder} are of other plans: {told}")
+            raise UsageError(
+                f"{first.folder} and {run.folder} are not parts of one run: {told}; give parts of "
+                "one run"
+            )
     known: dict[int, Path] = {}
     for run in runs:
         number = run.part.number
@@ -82,7 +85,7 @@ def _plan(run: _Run) -> dict[str, Any]:
 
 
 def _interleaved(runs: list[_Run], ids: list[str]) -> Iterator[ScoreBlock]:
-    """Blocks in corpus order: its windows were dealt out to the parts in turn."""
+    """Yield blocks in corpus order; the windows were dealt out to the parts in turn."""
     readers = [
         read_blocks(
             run.folder, ids, (run.record.layers, run.record.heads), SCORES[run.record.score]
@@ -104,7 +107,7 @@ def _interleaved(runs: list[_Run], ids: list[str]) -> Iterator[ScoreBlock]:
 
 
 def _merged(runs: list[_Run]) -> dict[str, Any]:
-    """The provenance of a run over the whole corpus."""
+    """Return the provenance of a run over the whole corpus."""
     first = runs[0].provenance
     counts = Counts.from_record({name: first[name] for name in PartCounts.__struct_fields__})
     for run in runs[1:]:

@@ -1,4 +1,4 @@
-"""What is scored, and how: the options."""
+"""Options that choose the scores and how they are computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRECISIONS = _, HALF = ("float32", "float16")
 
 @dataclass(frozen=True, kw_only=True)
 class PairingOptions(Options):
-    """What an example is."""
+    """Option that chooses between single sentences and pairs as examples."""
 
     title: ClassVar[str] = "Roles"
 
@@ -35,7 +35,7 @@ class PairingOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions(PairingOptions, RoleOptions):
-    """What is scored."""
+    """Options that choose roles, score and measure."""
 
     title: ClassVar[str] = "Roles"
 
@@ -63,47 +63,47 @@ class ScoringOptions(PairingOptions, RoleOptions):
     ] = WEIGHTS
 
     def check(self) -> None:
-        """Published numbers are bias scores."""
+        """Reject scores and measures that were not published. Raises UsageError."""
         super().check()
         if self.is_published and self.score != BIAS.name:
             raise UsageError("published numbers are bias scores; pass score='bias' (--score bias)")
         if self.is_published and self.measure != WEIGHTS:
-            raise UsageError("published numbers are of weights; leave measure (--measure) out")
+            raise UsageError("published numbers are of weights; omit measure (--measure)")
 
 
 @dataclass(frozen=True)
 class CorpusPart:
-    """One of several parts of a corpus that are scored on their own; numbers count from 1."""
+    """One of several parts of a corpus that are scored separately; numbers count from 1."""
 
     number: int
     of: int
 
     @classmethod
     def accept(cls, given: Any) -> CorpusPart:
-        """From a text such as 2/8. Raises UsageError for any other."""
+        """Read a text such as 2/8. Raises UsageError for any other."""
         found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(given).strip())
         if not found or not 1 <= int(found[1]) <= int(found[2]):
             raise UsageError(
-                f"the part is {str(given)!r}; it must be like 2/8, the second of eight"
+                f"the part {str(given)!r} is not valid; write 2/8 for the second of eight"
             )
         return cls(int(found[1]), int(found[2]))
 
     def has(self, window: int) -> bool:
-        """Whether a window, by its number from 0, is of this part: they are dealt out in turn."""
+        """Tell whether the part has a window (from 0); windows are dealt out in turn."""
         return window % self.of == self.number - 1
 
     def refuse_empty(self, windows: Sequence[int]) -> None:
-        """Raise UsageError where no window is of this part."""
+        """Raise UsageError if the part has no windows."""
         if not windows:
             raise UsageError(
-                f"part {self.number} of {self.of} is empty: the corpus is too small for so many "
-                "parts; divide it into fewer"
+                f"part {self.number} of {self.of} is empty because the corpus is too small; divide "
+                "the corpus into fewer parts"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartOptions(Options):
-    """Which part of the corpus is scored."""
+    """Option that chooses the part of the corpus to score."""
 
     title: ClassVar[str] = "Corpus"
 
@@ -119,17 +119,17 @@ class PartOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(ScoringOptions, PassOptions):
-    """What is scored, and how the model is loaded and run."""
+    """Options of scoring, and of loading and running the model."""
 
     title: ClassVar[str] = "Model"
 
     precision: Annotated[
         str,
         Option(
-            "What scores are rounded to; float16 takes half the room.",
-            more="float16 rounds each score, before it is tested and kept, by at most one part in "
-            "2,048 (below 0.00006 by at most 0.00000003), and what it lies between in the same "
-            "way. Comparisons need scores of one precision.",
+            "Precision of stored scores; float16 takes half the space.",
+            more="float16 rounds each score, and its bounds, before it is tested and stored, by at "
+            "most one part in 2,048 (below 0.00006 by at most 0.00000003). Comparisons need scores "
+            "of one precision.",
             words="the precision of scores",
             choices=PRECISIONS,
         ),

@@ -1,4 +1,4 @@
-"""Scores of windows, kept one by one while a run goes on, so that the next run can take them up."""
+"""Scores saved window by window during a run, so that the next run can resume it."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from headroles.scoring.blocks import Counts, Part, ScoreBlock
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
 
 _RECORD = "record"
-"""What a part holds beside arrays, as JSON in an array of bytes."""
+"""Name of the array of bytes that holds, as JSON, the rest of a part."""
 
 
 @dataclass(frozen=True)
 class KeptWindows:
-    """What became of windows, by their numbers; nothing is kept without ``parts``."""
+    """Saved results of windows, by their numbers; without ``parts`` nothing is saved."""
 
     parts: OpenParts | None
 
     def find(self, number: int) -> Part | None:
-        """What became of a window, if that is kept."""
+        """Return the result of a window, None if it is not saved."""
         return self.read(number) if self.parts is not None and number in self.parts else None
 
     def write(self, number: int, part: Part) -> None:
-        """Keep what became of a window."""
+        """Save the result of a window."""
         if self.parts is not None:
             self.parts.write(number, pack(part))
 
     def read(self, number: int) -> Part:
-        """What became of a window. Raises StorageError where that is not kept."""
+        """Return the result of a window. Raises StorageError if none is saved."""
         if self.parts is None:
-            raise StorageError("no parts are kept")
+            raise StorageError("this run saves no windows; score again")
         return self.parts.decode(number, unpack)
 
 
 def pack(part: Part) -> bytes:
-    """A part as bytes: the arrays of its block, and all else as JSON beside them."""
+    """Encode a part as bytes: the arrays of its block, and the rest as JSON beside them."""
     arrays: dict[str, Any] = {}
     lists: dict[str, Any] = {}
     for one in fields(ScoreBlock) if part.block is not None else ():
@@ -54,7 +54,7 @@ def pack(part: Part) -> bytes:
 
 
 def unpack(content: bytes) -> Part:
-    """Return the part that `pack` made these bytes from. Raises ValueError for another form."""
+    """Decode a part from the bytes that `pack` made. Raises ValueError for other bytes."""
     arrays: dict[str, Any] = decode_arrays(content)
     record = json.loads(arrays.pop(_RECORD).tobytes())
     counts = Counts.from_record(record["counts"])

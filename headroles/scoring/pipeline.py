@@ -1,4 +1,4 @@
-"""Windows -> what becomes of them; the device need not wait for what is prepared and kept."""
+"""Pipeline from windows to results, in which the device need not wait for other work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headroles.scoring.windows import Window
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A window with its batches, if any example is left, or what became of it, if that is known."""
+    """A window with its planned block, if any example is left, or its saved result if ``known``."""
 
     window: Window
     counts: Counts
@@ -26,7 +26,7 @@ class _Prepared:
 
 @dataclass(frozen=True)
 class WindowScorer:
-    """Scores windows one after the other. ``report`` is called with the sentences that are done."""
+    """Scorer of one window after the other; ``report`` is called with the sentences done."""
 
     pieces: ExampleEncoder
     scorer: BlockScorer
@@ -39,10 +39,10 @@ class WindowScorer:
         kept: KeptWindows,
         done: Callable[[], int] = lambda: 0,
     ) -> Iterator[tuple[Window, Part]]:
-        """Each window with what becomes of it, which is kept.
+        """Yield each window with its result, and save the result.
 
-        While one is computed the next is prepared, and it is fetched when that one is launched.
-        ``done`` tells how many sentences all processes have done, if there are others.
+        While one window is computed, the next is prepared; a window is fetched once the next is
+        launched. ``done`` returns how many sentences all processes have done, if there are several.
         """
         waiting: tuple[_Prepared, LaunchedBlock | None] | None = None
         n_launched = 0

@@ -1,4 +1,4 @@
-"""What the scores of a window depend on: windows of one plan can be put together."""
+"""Plan of a run: everything that its scores depend on. Windows of equal plans fit together."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from headroles.models import LoadedEncoder
 
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
 _KNOWN_BY_ROLES = "frequencies"
-"""The option whose file is in the roles by its content: by what name it was given is nothing."""
+"""Option whose file is part of the roles by its content, so its path does not matter."""
 
 
 def plan_of(
     encoder: LoadedEncoder, corpus: PreparedCorpus, provenance: dict[str, Any], n_examples: int
 ) -> dict[str, Any]:
-    """The plan of a run over windows of ``n_examples``, as far as anything can be told of it.
+    """Return the plan of a run over windows of ``n_examples``.
 
-    Of files and folders their contents are part of it, and where they are is not. Roles of a user
-    are known by their ids alone.
+    Files and folders are part of the plan by content, not by path. A user's own roles are part of
+    it by their ids alone.
     """
     options = {k: v for k, v in provenance["options"].items() if k != _KNOWN_BY_ROLES}
     return {

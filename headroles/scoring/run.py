@@ -1,4 +1,4 @@
-"""Streams examples through an encoder and keeps one number per example, layer, head and role."""
+"""Runs of scoring: one number per example, layer, head and role."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def score_heads(model: Attending, corpus: Corpus, options: ScoreOptions) -> Head
 
     Returns:
         The scores, NaN where an example has no score for a role: no arc of the relation, or one
-        sentence only (``block``). Examples too long for the model are left out and counted.
+        sentence only (``block``). Examples too long for the model are skipped and counted.
 
     Raises:
         CorpusError: defective input, or a relation that the corpus does not have.
@@ -58,7 +58,7 @@ def score_heads(model: Attending, corpus: Corpus, options: ScoreOptions) -> Head
 def score(
     model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
 ) -> HeadScores:
-    """`score_heads` for callers that have their options together; `Sharing` is that of the run."""
+    """Run `score_heads` with options that are already checked; ``sharing`` is that of the run."""
     with open_scoring(model, corpus, options, sharing=sharing) as run:
         return HeadScores.from_blocks(run.blocks(), run.roles, run.score, run.provenance)
 
@@ -68,8 +68,8 @@ def score_to_folder(
 ) -> dict[str, Any]:
     """Write the scores of ``run`` into an existing folder as they come, and its provenance.
 
-    ``blocks`` are those of the run unless given. For corpora of any size: memory does not grow with
-    the number of examples. The files are those of `HeadScores.save`. Returns the provenance.
+    ``blocks`` default to those of the run. Memory does not grow with the number of examples. The
+    files are those of `HeadScores.save`. Returns the provenance.
     """
     ids = [role.id for role in run.roles]
     return write_scores(folder, blocks or run.blocks(), ids, run.provenance)
@@ -83,11 +83,10 @@ def open_scoring(
     arrange: Callable[[PreparedCorpus], PreparedCorpus] = lambda corpus: corpus,
     sharing: Sharing = ALONE,
 ) -> Iterator[ScoringRun]:
-    """A scoring run that gives its results block by block.
+    """Open a scoring run that yields its results block by block.
 
-    The corpus is read through, and its relations checked, before the model is loaded; ``arrange``
-    may put its sentences into another order. ``sharing`` is that of `ScoringRun`. Errors are those
-    of `score_heads`.
+    The corpus is read, and its relations checked, before the model is loaded; ``arrange`` may
+    reorder its sentences. ``sharing`` is that of `ScoringRun`. Errors are those of `score_heads`.
     """
     with shown_in_notebooks(options) as options, sharing.prepared(as_corpus(corpus)) as read:
         ready = arrange(read)
@@ -99,9 +98,9 @@ def open_scoring(
 
 
 def assist(model: Attending, options: ScoreOptions, sharing: Sharing) -> None:
-    """Score what is left to score in a run that another process opened, and leave the rest to it.
+    """Score the unscored windows of a run that another process opened and will finish.
 
-    Raises StorageError where this process would not score as that does.
+    Raises StorageError if this process would score differently from that process.
     """
     encoder = load_encoder(model, options)
     with sharing.find_prepared() as corpus, open_reader(encoder.network, options.measure) as reader:
@@ -119,7 +118,7 @@ class ScoringRun:
         options: ScoreOptions,
         sharing: Sharing = ALONE,
     ) -> None:
-        """``sharing`` says where scores are kept window by window, and who else makes them."""
+        """Open a run; ``sharing`` says where windows are saved and which processes score them."""
         self._sharing = sharing
         self._encoder = encoder
         self._reader = reader
@@ -143,7 +142,7 @@ class ScoringRun:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """Let the block that was given last be the last one."""
+        """Stop after the block that was yielded last."""
         self._is_stopped = True
 
     def _open_provenance(self) -> dict[str, Any]:
@@ -168,7 +167,7 @@ class ScoringRun:
         }
 
     def blocks(self, n_examples: int | None = None) -> Iterator[ScoreBlock]:
-        """Scores of all examples in corpus order, those of at most ``n_examples`` at a time."""
+        """Yield the scores of all examples in corpus order, at most ``n_examples`` at a time."""
         n_examples = n_examples or WINDOW_EXAMPLES
         counts = Counts()
         sizes: list[int] = []
@@ -189,7 +188,7 @@ class ScoringRun:
         self._close_provenance(sum(sizes), n_scores, counts)
 
     def _parts(self, n_examples: int) -> Iterator[tuple[Window, Part]]:
-        """What becomes of each window, in corpus order."""
+        """Yield each window with its result, in corpus order."""
         windows = (
             (window, examples)
             for window, examples in windows_of(self._corpus, self._options.pairing, n_examples)
@@ -205,7 +204,7 @@ class ScoringRun:
         yield from self._windows.score(windows, kept)
 
     def assist(self, n_examples: int | None = None) -> None:
-        """Score windows that no process has scored yet, until there are none."""
+        """Score windows that no process has scored yet, until none is left."""
         kept, windows = self._sharing.join(self._plan(n_examples or WINDOW_EXAMPLES))
         self._score_unclaimed(kept, windows)
 
@@ -229,7 +228,7 @@ class ScoringRun:
         if not n_scored:
             self._sharing.forget()
             raise CorpusError(
-                "no example could be scored: "
+                "no example of the corpus could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
                 + (cure_of_length(Record.read(self.provenance)) if read.skipped[TOO_LONG] else "")
             )
@@ -237,11 +236,11 @@ class ScoringRun:
             self._sharing.forget()
             raise CorpusError(
                 f"no example has a score for {listed([role.id for role in self.roles])}; choose "
-                "other roles (--roles), or another corpus"
+                "other roles (--roles) or another corpus"
             )
         self.provenance |= {"examples": n_scored, "scores": n_scores, **read.record()}
 
     def _report(self, sentences: int) -> None:
         if self._options.on_progress is not None:
-            self._reported = max(self._reported, sentences)  # others are heard of late
+            self._reported = max(self._reported, sentences)  # counts of other processes lag
             self._options.on_progress(self._reported, self._corpus.n_sentences)

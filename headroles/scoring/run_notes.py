@@ -1,4 +1,4 @@
-"""What to know of a run before relying on its scores: what was read, and what it became."""
+"""Description of a run, and warnings to heed before relying on its scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headroles.roles import BIAS
 from headroles.wording import listed
 
 MUCH = 0.1
-"""Share of a corpus beyond which it is told that so much is unknown, or was left out."""
+"""Share of unknown or skipped text beyond which a warning is given."""
 
 
 _MANY_PIECES, _FEWEST_WORDS = 1.8, 100
@@ -21,16 +21,16 @@ _MANY_PIECES, _FEWEST_WORDS = 1.8, 100
 
 
 def describe_folders(corpus: RecordedCorpus) -> Iterator[str]:
-    """For each folder of a corpus how many of its files were taken, and what was left."""
+    """Yield, for each folder of a corpus, how many files were read and which ignored."""
     for folder in corpus.folders:
         left = ""
         if folder.n_left:
-            left = f", {folder.n_left} left: {listed(folder.left, 8)}"
-        yield f"{folder.folder}: {folder.taken} files taken{left}"
+            left = f", {folder.n_left} ignored: {listed(folder.left, 8)}"
+        yield f"{folder.folder}: {folder.taken} files read{left}"
 
 
 def describe_pieces(record: Record) -> Iterator[str]:
-    """How many word pieces there were, and how much of the text the tokenizer does not know."""
+    """Describe the number of word pieces, and how much of the text the tokenizer does not know."""
     if counts := record.pieces:
         pieces, words = counts.unknown_shares
         without = counts.pieceless_share
@@ -44,7 +44,7 @@ def describe_pieces(record: Record) -> Iterator[str]:
 
 
 def about_length(record: Record) -> str:
-    """That bias scores grow with the length of examples; nothing of other scores."""
+    """Warn that bias scores grow with the length of examples; empty for other scores."""
     length = record.mean_length
     if record.score != BIAS.name or not length:
         return ""
@@ -55,7 +55,7 @@ def about_length(record: Record) -> str:
 
 
 def warnings_of_run(record: Record) -> list[str]:
-    """Sentences for people; none where nothing is known, as of scores made by hand."""
+    """List warnings of a run; empty for scores made by hand."""
     of_model = record.model.warnings
     found = (
         *of_model,
@@ -76,8 +76,8 @@ def _unknown_pieces(record: Record) -> str:
         return ""
     return (
         f"the tokenizer does not know {pieces:.0%} of the word pieces, and no piece of {words:.0%} "
-        "of the words: what heads do with these says little; check that tokenizer and model "
-        "belong together, and know the language of the corpus, its script and its case"
+        "of the words: results about these mean little; check that the tokenizer belongs to the "
+        "model and fits the language, script and case of the corpus"
     )
 
 
@@ -98,20 +98,20 @@ def _without_pieces(record: Record) -> str:
     if not counts or counts.pieceless_share <= MUCH:
         return ""
     return (
-        f"the tokenizer makes no piece at all of {counts.pieceless_share:.0%} of the words, as of "
-        "zero-width spaces and control characters: nothing is scored of these; check how the "
-        "corpus was cut into words"
+        f"the tokenizer makes no piece of {counts.pieceless_share:.0%} of the words, such as "
+        "zero-width spaces and control characters, so they are not scored; check how the corpus "
+        "was split into words"
     )
 
 
 def _too_long(record: Record) -> str:
-    left_out = record.skipped.get(TOO_LONG, 0)
-    n_examples = left_out + record.examples
-    if left_out <= MUCH * n_examples:
+    skipped = record.skipped.get(TOO_LONG, 0)
+    n_examples = skipped + record.examples
+    if skipped <= MUCH * n_examples:
         return ""
     return (
-        f"{left_out} of {n_examples} examples are longer than the model takes and were left out"
-        f"{cure_of_length(record)}: the others are the short ones, and no sample of the corpus"
+        f"{skipped} of {n_examples} examples are too long for the model and were skipped"
+        f"{cure_of_length(record)}; the scored examples are shorter than the corpus"
     )
 
 
@@ -125,7 +125,7 @@ def _of_part(record: Record) -> str:
 
 
 def cure_of_length(record: Record) -> str:
-    """What to do about examples that are too long, to be put into a sentence."""
+    """Return what to do about examples that are too long, as the end of a sentence."""
     if not _in_pairs(record):
         return ""
     return " (single sentences are shorter than pairs: --pairing none)"
@@ -136,7 +136,7 @@ def _in_pairs(record: Record) -> bool:
 
 
 def describe_run(record: Record) -> str:
-    """What was scored, and what was skipped and why, for people."""
+    """Describe what was scored, what was skipped, and why."""
     model, corpus = record.model, record.corpus
     if record.is_by_hand:
         return "scores made by hand\n"
@@ -154,7 +154,9 @@ def describe_run(record: Record) -> str:
             '"in dem")'
         )
     if record.examples < corpus.sentences and _in_pairs(record):
-        lines.append("        examples are neighbouring sentences in pairs (--pairing none: alone)")
+        lines.append(
+            "        examples are pairs of adjacent sentences (--pairing none: single ones)"
+        )
     if absent := record.absent_relations:
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
     skipped = [f"{reason}: {count}" for reason, count in record.skipped.items()]
@@ -166,11 +168,11 @@ def describe_run(record: Record) -> str:
 
 
 def _describe_reading(record: Record) -> Iterator[str]:
-    """Say how attention was read where it was by what the model returns."""
+    """Describe how attention was read, if it was read from the model's output."""
     way = record.model.read_through
     if "returned" not in way:
         return
-    line = "        read by the attentions that the model returns"
+    line = "        attention read from the model's output"
     if "at once" in way:
         mib = record.layers * record.heads * 4 * 128**2 / 2**20
         line += f", all layers at once: {mib:.1f} MiB of memory for a text of 128 tokens"
@@ -178,24 +180,24 @@ def _describe_reading(record: Record) -> Iterator[str]:
 
 
 def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
-    """The same for scripts."""
+    """Return the description of a run for scripts."""
     kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
     return {key: provenance.get(key) for key in kept}
 
 
 @dataclass(frozen=True)
 class RunSummary(Summary):
-    """What a run has scored, and what to be careful about."""
+    """Summary of a finished run: what was scored, and warnings."""
 
     provenance: dict[str, Any]
 
     def shown(self) -> Iterator[Shown]:
-        """Say what was scored, and what to be careful about."""
+        """Yield the description of the run and its warnings."""
         yield describe_run(Record.read(self.provenance))
         yield from map(Warned, warnings_of_run(Record.read(self.provenance)))
 
     def facts(self) -> dict[str, Any]:
-        """Return the same for scripts."""
+        """Return the summary for scripts."""
         return {
             **facts_of_run(self.provenance),
             "warnings": warnings_of_run(Record.read(self.provenance)),

@@ -1,4 +1,4 @@
-"""Scores of attention that was computed elsewhere and saved."""
+"""Scoring of attention that was computed elsewhere and saved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class SavedOptions(ScoreOptions):
-    """What is scored of saved attention, in which every sentence is an example."""
+    """Options of scoring saved attention, in which every sentence is an example by default."""
 
     title: ClassVar[str] = "Roles"
 
@@ -28,7 +28,7 @@ class SavedOptions(ScoreOptions):
         str,
         Option(
             "Whether two adjacent sentences make an example.",
-            more="Those that do have one array, of the name of both joined by a plus sign.",
+            more="A pair has one array, named by both sentence ids joined by a plus sign.",
             words="the pairing",
             choices=PAIRINGS,
         ),
@@ -72,7 +72,10 @@ def _is_tokenizer(alignment: Any) -> bool:
 
 
 def _by_id(given: Any, corpus: Corpus, what: str) -> Any:
-    """A sequence in the order of the sentences as a mapping from their ids; all else as it is."""
+    """Turn a sequence in the order of the sentences into a mapping from their ids.
+
+    Mappings, paths and other values are returned as they are. Raises UsageError.
+    """
     if isinstance(given, Mapping | str | Path):
         return given
     if not isinstance(given, Sequence) and not hasattr(given, "shape"):
@@ -83,6 +86,6 @@ def _by_id(given: Any, corpus: Corpus, what: str) -> Any:
     ids = [sentence.id for sentence in corpus]
     if len(given) != len(ids):
         raise UsageError(
-            f"the {what} are {len(given)} for {len(ids)} sentences; give one for each sentence"
+            f"there are {len(given)} {what} for {len(ids)} sentences; give one for each sentence"
         )
     return dict(zip(ids, given, strict=True))

@@ -1,4 +1,4 @@
-"""Scores of every example, layer, head and role: what all tests start from."""
+"""Scores of every example, layer, head and role, the input of all tests."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class HeadScores(Stored):
-    """Scores of all examples, with what they were computed from.
+    """Scores of all examples, with the provenance of the run that computed them.
 
-    ``values`` (examples, layers, heads, roles), float32, is NaN where an example has no score
-    for a role. ``counts`` (examples, roles) is the number of tokens, or of the role's unit, behind
-    a score. Layers and heads count from 0. ``score`` is the kind of score, one of `SCORES`.
+    ``values`` (examples, layers, heads, roles), float32, is NaN where an example has no score for a
+    role. ``counts`` (examples, roles) is the number of tokens, or of the role's unit, behind a
+    score. Layers and heads count from 0. ``score`` is the kind of score, one of `SCORES`.
 
-    ``digests`` (examples,) are those of `EncodedExample`: a comparison joins examples by them.
-    They are empty for scores made by hand. ``bounds`` (examples, roles, 2), float32, are what the
-    scores of an example lie between, whatever the attention: they follow from its sieves alone.
-    NaN where there is no score or nothing is known, None where nothing was kept.
+    ``digests`` (examples,) are those of `EncodedExample`, by which comparisons match examples;
+    empty for scores made by hand. ``bounds`` (examples, roles, 2), float32, are the least and
+    greatest possible scores of an example, whatever the attention; they follow from its sieves
+    alone. NaN without a score or if unknown, None if none were stored.
 
-    ``offset_shares`` (examples, roles, offsets) is, beside scores of first choices, what always
-    looking at each of `headroles.roles.OFFSETS` would score, in words from the query; NaN for roles
-    that are not made of pairs of words. None beside other scores.
+    ``offset_shares`` (examples, roles, offsets), only with scores of first choices, are the scores
+    of always looking at each of `headroles.roles.OFFSETS`, in words from the query; NaN for roles
+    that are not about pairs of words. None with other scores.
     """
 
     ids: tuple[str, ...]
@@ -68,7 +68,7 @@ class HeadScores(Stored):
         score: Score,
         provenance: dict[str, Any],
     ) -> HeadScores:
-        """All of ``blocks`` in their order. ``provenance`` may still grow while they come."""
+        """Join all ``blocks`` in order. ``provenance`` may still grow while they come."""
         whole = ScoreBlock.joined(list(blocks))
         return cls(
             score=score,
@@ -105,7 +105,7 @@ class HeadScores(Stored):
         return int(self.values.shape[2])
 
     def __eq__(self, other: object) -> bool:
-        """Whether both have the same scores of the same examples, and the same provenance."""
+        """Tell whether both have the same scores of the same examples, and the same provenance."""
         if not isinstance(other, HeadScores):
             return NotImplemented
         return all(
@@ -124,7 +124,7 @@ class HeadScores(Stored):
         return as_html(self.shown())
 
     def shown(self) -> Iterator[Shown]:
-        """How many examples have a score for each role, and the mean over all heads."""
+        """Yield a table of examples with a score and mean over all heads, for each role."""
         yield repr(self)
         rows = []
         for place, role in enumerate(self.roles):
@@ -135,7 +135,7 @@ class HeadScores(Stored):
         yield from map(Warned, warnings_of_run(self.record))
 
     def to_frame(self) -> pd.DataFrame:
-        """Long table ``example, layer, head, role, score, count``; missing scores have no row."""
+        """Return a table ``example, layer, head, role, score, count``, without missing scores."""
         frame: pd.DataFrame = long_table(self.block, self.role_ids).to_pandas()
         return frame
 
@@ -154,7 +154,7 @@ class HeadScores(Stored):
         )
 
     def column(self, role: str) -> NDArray[np.float32]:
-        """The scores (examples, layers * heads) of one role, named as `find_role` allows.
+        """Return the scores (examples, layers * heads) of one role, named as `find_role` allows.
 
         Raises UsageError for a role that was not scored.
         """
@@ -162,9 +162,9 @@ class HeadScores(Stored):
         return self.values[..., place].reshape(self.n_examples, -1)
 
     def of_head(self, head: tuple[int, int], role: str) -> NDArray[np.float32]:
-        """The scores (examples,) of one head, as (layer, head), for a role.
+        """Return the scores (examples,) of one head, given as (layer, head), for a role.
 
-        Raises UsageError for a head that there is not, and a role that was not scored.
+        Raises UsageError for a head that does not exist, or a role that was not scored.
         """
         for what, place, n in zip(("layer", "head"), head, self.values.shape[1:3], strict=True):
             if not 0 <= place < n:
@@ -172,13 +172,13 @@ class HeadScores(Stored):
         return self.column(role)[:, head[0] * self.n_heads + head[1]]
 
     def said(self) -> dict[str, Any]:
-        """The provenance, and what it takes to read the scores back."""
+        """Return the provenance, with the facts needed to read the scores back."""
         own = describe_scores(self.roles, self.score, self.n_layers, self.n_heads)
         n_scores = int(np.count_nonzero(~np.isnan(self.values)))
         return {**self.provenance, **own, "scores": n_scores}
 
     def write_files(self, folder: Path) -> list[str]:
-        """Write ``scores.parquet``, ``examples.parquet`` and, if there is any, what offsets hit."""
+        """Write ``scores.parquet``, ``examples.parquet`` and, if any, the offset shares."""
         is_half = self.record.rounded == HALF
         with ScoreWriter(folder, self.role_ids, is_half) as writer:
             writer.write(self.block)
@@ -186,7 +186,7 @@ class HeadScores(Stored):
 
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> HeadScores:
-        """Read back the files; what they hold must be what ``run.json`` says."""
+        """Read the files back. Raises StorageError if they do not match ``run.json``."""
         try:
             roles = tuple(map(Role.from_record, provenance["roles"]))
             record = ScoresRecord.read(provenance)
@@ -211,7 +211,7 @@ def _is_same(one: Any, other: Any) -> bool:
 def describe_scores(
     roles: Sequence[Role], score: Score, n_layers: int, n_heads: int
 ) -> dict[str, Any]:
-    """What provenance says of the axes of a table of scores."""
+    """Return the description of a table of scores that provenance stores."""
     return {
         "score": score.name,
         "roles": [role.to_record() for role in roles],

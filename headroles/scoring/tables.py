@@ -1,4 +1,4 @@
-"""Blocks of scores <-> Parquet tables."""
+"""Parquet tables of blocks of scores."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
 OFFSETS_FILE = "offsets.parquet"
 _BOUNDS = ("low", "high")
-"""Columns of the examples: a list each, of what scores lie between, role by role."""
+"""Columns of the table of examples that hold, as lists, the bounds of scores role by role."""
 
 
 class ScoreWriter:
-    """Writes blocks of scores to Parquet files as they come.
+    """Writer of blocks of scores to Parquet files as they come.
 
-    Rows are sorted by role, layer, head and example within a block: the index columns then
-    shrink to almost nothing, and a file costs less than the four bytes of each score.
+    Within a block, rows are sorted by role, layer, head and example: index columns then compress to
+    almost nothing, and a file is smaller than four bytes per score.
     """
 
     def __init__(self, folder: Path, roles: Sequence[str], is_half: bool = False) -> None:
-        """``roles`` are ids; scores that are rounded to float16 are stored as that."""
+        """Open the files; ``roles`` are ids, and ``is_half`` stores scores as float16."""
         self._roles = tuple(roles)
         self._is_half = is_half
         self._scores = storage.TableWriter(folder / SCORES_FILE, ["score"])
@@ -59,10 +59,10 @@ class ScoreWriter:
 def read_block(
     folder: Path, roles: Sequence[str], heads: tuple[int, int], score: Score, n_scores: int
 ) -> ScoreBlock:
-    """All that was written to ``folder``, of these roles and of ``heads`` (layers, heads).
+    """Read all scores in ``folder``, of these roles and of ``heads`` (layers, heads).
 
-    Raises StorageError for files that cannot be read, and ValueError, KeyError or TypeError for
-    files that hold something else.
+    Raises StorageError for unreadable files, and ValueError, KeyError or TypeError for files with
+    other content.
     """
     scores, *others = [folder / name for name in files_of(score)]
     tables = map(storage.read_table, others)
@@ -75,14 +75,14 @@ def read_block(
 def read_blocks(
     folder: Path, roles: Sequence[str], heads: tuple[int, int], score: Score
 ) -> Iterator[ScoreBlock]:
-    """The blocks as they were written, one by one; otherwise as `read_block`."""
+    """Yield the blocks as they were written, one by one; otherwise as `read_block`."""
     files = [storage.read_row_groups(folder / name) for name in files_of(score)]
     for scores, *others in zip(*files, strict=True):
         yield _to_block(scores.to_batches(), *others, roles=roles, heads=heads)
 
 
 def files_of(score: Score) -> tuple[str, ...]:
-    """Names of the files that scores of a kind are stored in."""
+    """Return the names of the files in which scores of a kind are stored."""
     return (SCORES_FILE, EXAMPLES_FILE, *([OFFSETS_FILE] if score.of_first_choice else []))
 
 
@@ -93,7 +93,7 @@ def _to_block(
     roles: Sequence[str],
     heads: tuple[int, int],
 ) -> ScoreBlock:
-    """The block of what the files of `files_of` hold."""
+    """Build a block from the tables of the files that `files_of` names."""
     examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
     ids = examples["example"]
     values, counts = _from_long(scores, ids, roles, (len(ids), *heads))
@@ -127,7 +127,7 @@ def _examples_table(block: ScoreBlock) -> pa.Table:
 def _shares_table(
     ids: Sequence[str], roles: Sequence[str], shares: NDArray[np.float32]
 ) -> pa.Table:
-    """A row per example and role that has any, a column per offset."""
+    """Return a row per example and role with shares, a column per offset."""
     import pyarrow as pa
 
     example, role = np.nonzero(~np.isnan(shares[..., 0]))
@@ -156,7 +156,7 @@ def _from_shares(table: pa.Table, ids: Sequence[str], roles: Sequence[str]) -> N
 
 
 def _bounds_column(block: ScoreBlock, side: int) -> pa.Array:
-    """For each example a list of one number per role."""
+    """Return, for each example, a list of one bound per role."""
     import pyarrow as pa
 
     n_roles = block.counts.shape[1]
@@ -167,7 +167,7 @@ def _bounds_column(block: ScoreBlock, side: int) -> pa.Array:
 
 
 def _known_bounds(examples: pa.Table, n_roles: int) -> NDArray[np.float32] | None:
-    """The bounds of all examples; None where some are missing."""
+    """Return the bounds of all examples; None if some are missing."""
     columns = [examples.column(name).combine_chunks() for name in _BOUNDS]
     if any(column.null_count for column in columns):
         return None
@@ -176,17 +176,17 @@ def _known_bounds(examples: pa.Table, n_roles: int) -> NDArray[np.float32] | Non
 
 
 def _known_digests(examples: dict[str, list[Any]]) -> list[str]:
-    """The digests of all examples; none where some are missing."""
+    """Return the digests of all examples; empty if some are missing."""
     digests = examples["digest"]
     return [] if None in digests else digests
 
 
 def long_table(block: ScoreBlock, roles: Sequence[str], is_half: bool = False) -> pa.Table:
-    """``example, layer, head, role, score, count``; missing scores have no row."""
+    """Return a table ``example, layer, head, role, score, count``, without missing scores."""
     import pyarrow as pa
 
     columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("e", "l", "h", "r", "s", "n")}
-    for role in range(len(roles)):  # one at a time: the indices of all would take much memory
+    for role in range(len(roles)):  # one role at a time, to save the memory of the indices
         values = np.moveaxis(block.values[..., role], 0, -1)
         present = ~np.isnan(values)
         layer, head, example = np.nonzero(present)
@@ -230,12 +230,12 @@ def _from_long(
         values[example, layer, head, role] = score
         counts[example, role] = count
     if n_rows != np.count_nonzero(~np.isnan(values)):
-        raise ValueError("scores that stand there twice")
+        raise ValueError("scores that occur twice")
     return values, counts
 
 
 def _decode(column: Any, places: dict[str, int]) -> NDArray[np.int64]:
-    """Places of the values of a dictionary column, looked up once per distinct value."""
+    """Map a dictionary column to places; each distinct value is looked up once."""
     table = np.array([places[name] for name in column.dictionary.to_pylist()], dtype=np.int64)
     decoded: NDArray[np.int64] = table[column.indices.to_numpy()]
     return decoded

@@ -1,4 +1,4 @@
-"""Processes that score one corpus together, over a folder that all of them see."""
+"""Processes that score one corpus together through a folder that all of them see."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from headroles.errors import HeadRolesError, UsageError
 
 _LOOKS_PER_SECOND = 10
 _PATIENCE = timedelta(days=30)
-"""How long processes wait for one another: one may read a large corpus meanwhile."""
+"""Longest wait for other processes; one of them may be reading a large corpus."""
 
 
 class TeamError(HeadRolesError):
-    """Another process of the same run has ended, or cannot be reached."""
+    """Error: another process of the run has ended, or cannot be reached."""
 
 
 @dataclass(frozen=True)
 class Team:
-    """One of several processes that a launcher started: torchrun, or accelerate launch."""
+    """One of several processes that a launcher started, such as torchrun or accelerate launch."""
 
     index: int
     count: int
@@ -29,13 +29,13 @@ class Team:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process reads the corpus, puts the results together, and speaks."""
+        """Whether this process reads the corpus, merges the results and prints."""
         return self.index == 0
 
     def wait(self) -> None:
-        """Until all processes wait. Raises TeamError if one of them is gone.
+        """Wait until all processes wait. Raises TeamError if one of them has ended.
 
-        The waiting is done by a thread: signals are heeded meanwhile.
+        A thread waits, so that this process can handle signals meanwhile.
         """
         failures: list[Exception] = []
 
@@ -51,15 +51,15 @@ class Team:
             thread.join(1 / _LOOKS_PER_SECOND)
         if failures:
             raise TeamError(
-                f"another of the {self.count} processes of this run has ended early; "
-                "what it said stands above, or in its log"
+                f"another of the {self.count} processes of this run has ended early; see its "
+                "message above or in its log"
             ) from failures[0]
 
 
 def find_team() -> Team | None:
-    """The processes that this one was started with; None if it is alone.
+    """Find the processes that this one was started with; None if it runs alone.
 
-    Raises UsageError where there are several, and accelerate is not installed.
+    Raises UsageError for several processes without accelerate installed.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:  # as every launcher of PyTorch sets it
         return None
@@ -67,12 +67,12 @@ def find_team() -> Team | None:
         from accelerate import PartialState
     except ImportError as error:
         raise UsageError(
-            "several processes find one another through accelerate, which is not installed; "
+            "several processes need accelerate, which is not installed; "
             "run: pip install 'accelerate>=1.10'"
         ) from error
     import torch
 
-    # gloo: processes only wait for one another, and no device should have to wait with them.
+    # gloo runs on the CPU: processes only wait for one another, which must not occupy a device
     is_cpu = not torch.cuda.is_available()
     state = PartialState(cpu=is_cpu, backend="gloo", timeout=_PATIENCE)
     return Team(state.process_index, state.num_processes, state)

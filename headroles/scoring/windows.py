@@ -1,4 +1,4 @@
-"""A corpus in windows of examples, each of which can be read and scored without the others."""
+"""Windows of a corpus: examples that can be read and scored without the others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from headroles.corpus import Example, Places, PreparedCorpus, Sentence, make_exa
 from headroles.errors import CorpusError
 
 WINDOW_EXAMPLES = 192
-"""Examples that are sorted by length together, and scored and kept together.
+"""Number of examples of a window, which are sorted by length, scored and saved together.
 
-Enough for batches of about equal length, few enough that a small corpus needs as much memory as a
-large one, and that little is lost where a run is cut short.
+Large enough for batches of similar lengths; small enough that memory does not depend on the size of
+the corpus, and that an interrupted run loses little.
 """
 
 
@@ -21,7 +21,7 @@ large one, and that little is lost where a run is cut short.
 class Window:
     """Adjacent examples of a corpus.
 
-    ``first`` is the number of sentences before them, ``offset`` where the first of theirs stands
+    ``first`` is the number of sentences before them, ``offset`` the place of their first sentence
     in the spool.
     """
 
@@ -35,9 +35,9 @@ class Window:
 def windows_of(
     corpus: PreparedCorpus, pairing: str, n_examples: int = WINDOW_EXAMPLES
 ) -> Iterator[tuple[Window, list[Example]]]:
-    """Windows of ``n_examples`` each, the last one of fewer, with their examples.
+    """Yield windows of ``n_examples`` each (the last may be smaller) with their examples.
 
-    Raises CorpusError for two examples of one id.
+    Raises CorpusError for two examples with one id.
     """
     waiting: deque[tuple[int, Sentence]] = deque()
 
@@ -65,7 +65,7 @@ def windows_of(
 
 
 def examples_of(corpus: PreparedCorpus, window: Window, pairing: str) -> list[Example]:
-    """The examples of a window, with no other sentence read."""
+    """Return the examples of a window, without reading other sentences."""
     return list(
         make_examples(corpus.span(window.first, window.offset, window.n_sentences), pairing)
     )
@@ -76,6 +76,6 @@ def _refuse_repeat(name: str, seen: Places) -> None:
     place = len(seen)
     if seen.setdefault(name, place) != place:
         raise CorpusError(
-            f"two examples would be called {name!r}; rename their sentences so that "
-            "ids joined by + stay different"
+            f"two examples would have the id {name!r}; rename their sentences so that ids joined "
+            "by + differ"
         )

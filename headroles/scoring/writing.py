@@ -1,4 +1,4 @@
-"""Blocks of scores -> the files of a folder."""
+"""Writing of blocks of scores to the files of a folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_scores(
     role_ids: Sequence[str],
     provenance: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write blocks into an existing folder as they come, and their provenance, which is returned.
+    """Write blocks into an existing folder as they come, and their provenance; return it.
 
     ``provenance`` may still grow while the blocks are made. Memory does not grow with their number,
     and the files are those of `HeadScores.save`.

@@ -81,7 +81,7 @@ def test_margins_beyond_offsets(hits: Path) -> None:
 def test_roles_that_there_are_not(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
     result = run("score", bert_folder, sample, "--roles", "locl", "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert "there is no role 'locl' to score" in result.stderr
+    assert "there is no role 'locl' (did" in result.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -223,13 +223,13 @@ def without(things: dict[str, Any], name: str) -> dict[str, Any]:
     ("arrays", "aligned", "told"),
     [
         (without(saved(), "second"), alignment(), "has no array for 'second'"),
-        (saved(), without(alignment(), "second"), "the alignment lacks the sentence 'second'"),
+        (saved(), without(alignment(), "second"), "the alignment has no sentence 'second'"),
         ({**saved(), "second": saved()["third"]}, alignment(), r"for 'second'; .*2, 3, 4, 4"),
         ({**saved(), "second": saved()["second"][:1]}, alignment(), r"\(1, 3, 4, 4\) for 'second'"),
         ({**saved(), "second": saved()["second"] / 3}, alignment(), "'second'.* sum to 0.3333"),
         ({**saved(), "second": "text"}, alignment(), "for 'second' in saved attention cannot be"),
         (saved(), {**alignment(), "second": [None, 0, 7, None]}, "'second' names the word 7"),
-        (saved(), {**alignment(), "second": [None, 1, 0, None]}, "'second' has words that go back"),
+        (saved(), {**alignment(), "second": [None, 1, 0, None]}, "'second' has words out of order"),
         (saved(), {**alignment(), "second": [0, None, None, 1]}, "a special token between words"),
         (list(saved().values())[:2], alignment(), "the arrays are 2 for 3 sentences"),
         (3, alignment(), "the arrays are a int"),
@@ -254,5 +254,5 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
 
 
 def test_pairs_need_a_tokenizer() -> None:
-    with pytest.raises(TokenizerError, match=r"'first\+second' has two; pass pairing"):
+    with pytest.raises(TokenizerError, match=r"'first\+second' is a pair; pass pairing"):
         score_heads(SavedAttention(saved(), alignment()), sentences())

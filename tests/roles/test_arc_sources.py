@@ -40,13 +40,13 @@ def test_misc() -> None:
 
 @pytest.mark.parametrize("text", ["Coref=4", "Coref=x", "Coref=0", "Coref=2"])
 def test_what_is_no_arc(text: str) -> None:
-    with pytest.raises(CorpusError, match=r"sentence 's', word 2: .* \(misc:Coref\) is no arc"):
+    with pytest.raises(CorpusError, match=r"sentence 's', word 2: .* \(misc:Coref\) is not an arc"):
         arcs_of("misc:Coref", sentence_of("misc", ("_", text, "_")))
 
 
 @pytest.mark.parametrize("source", ["tree", "misc:", "misc"])
 def test_sources_that_there_are_not(source: str) -> None:
-    with pytest.raises(UsageError, match="must be basic, enhanced or misc:KEY"):
+    with pytest.raises(UsageError, match="pass basic, enhanced or misc:KEY"):
         RoleOptions(arcs=source)
 
 
@@ -85,5 +85,5 @@ class TestScores:
 def test_a_number_of_too_many_digits_is_no_arc(source: str, column: str, text: str) -> None:
     """Python turns no more than 4,300 digits into a number."""
     sentence = sentence_of(column, ("_", text.format("9" * 5000), "_"))
-    with pytest.raises(CorpusError, match=r"sentence 's', word 2: .* is no arc; it must be"):
+    with pytest.raises(CorpusError, match=r"sentence 's', word 2: .* is not an arc; write"):
         arcs_of(source, sentence)

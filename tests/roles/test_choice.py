@@ -52,11 +52,11 @@ def test_a_measure_comes_with_its_role() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("positon:-1", r"'positon:-1' to score .did you mean 'position'\?.; it must be one"),
-        ("xyz", r"no role 'xyz' to score; it must be one of local, delimiter"),
+        ("positon:-1", r"'positon:-1' .did you mean 'position'\?.; give one"),
+        ("xyz", r"no role 'xyz'; give one of local, delimiter"),
         ("syntactic:obj:to_governr", r"did you mean syntactic:obj:to_governor"),
-        ("position:0", r"'position:0' names no position; it must be like position:-1"),
-        ("position:x", r"'position:x' names no position"),
+        ("position:0", r"'position:0' has no valid offset; write position:-1"),
+        ("position:x", r"'position:x' has no valid offset"),
         (",", r"--roles names no role"),
     ],
 )

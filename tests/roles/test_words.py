@@ -201,7 +201,7 @@ class TestRare:
     def test_lines_that_are_no_frequencies(self, tmp_path: Path, line: str) -> None:
         file = tmp_path / "counts.tsv"
         file.write_text(f"a\t1\n{line}\n")
-        with pytest.raises(CorpusError, match=r"counts\.tsv, line 2: .* is no word, tab and count"):
+        with pytest.raises(CorpusError, match=r"counts\.tsv, line 2: .* is not a word, a tab"):
             read_frequencies(file)
 
 
@@ -228,17 +228,17 @@ class TestFunctions:
         [
             ("nothing", r"my_test_roles:nothing finds nothing in any sentence"),
             ("failing", r"fails at sentence 's': AttributeError: .*wrds.*; correct"),
-            ("outside", r"gives 99 for sentence 's'; it must give places of words from 0 to 3"),
+            ("outside", r"returns 99 for sentence 's'; return places of words from 0 to 3"),
             ("itself", r"joins word 0 of sentence 's' to itself"),
             ("absent", r"'my_test_roles:absent' cannot be loaded"),
             ("__name__", r"my_test_roles:__name__ is a str; it must be a function"),
             ("leaving", r"fails at sentence 's': SystemExit: 3; correct the function"),
             ("mute", r"fails at sentence 's': Mute: Mute; correct the function"),
-            ("mixed", r"gives pairs of words and single words \(sentence 's'\)"),
-            ("endless", r"gives more than 10016 places or pairs for sentence 's'"),
-            ("of_truth", r"gives True for sentence 's'; it must give places"),
-            ("huge", r"gives a value of type int for sentence 's'; it must give places"),
-            ("triples", r"gives \(0, 1, 2\) for sentence 's'; it must give places"),
+            ("mixed", r"returns both pairs of words and single words \(sentence 's'\)"),
+            ("endless", r"returns more than 10016 places or pairs for sentence 's'"),
+            ("of_truth", r"returns True for sentence 's'; return places"),
+            ("huge", r"returns a value of type int for sentence 's'; return places"),
+            ("triples", r"returns \(0, 1, 2\) for sentence 's'; return places"),
         ],
     )
     def test_functions_that_do_not_do(self, name: str, message: str) -> None:

@@ -388,7 +388,7 @@ def test_examples_of_the_same_name_are_refused(
     sentences = [("a", "d1"), ("b", None), ("a+b", "d2")]
     file = tmp_path / "plus.conllu"
     file.write_text("".join(conllu_sentence(CAT, name, doc) for name, doc in sentences), "utf-8")
-    with pytest.raises(CorpusError, match=r"two examples would be called 'a\+b'"):
+    with pytest.raises(CorpusError, match=r"two examples would have the id 'a\+b'"):
         run(model, file, tokenizer, relations=["nsubj"])
 
 

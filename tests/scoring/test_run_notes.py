@@ -43,13 +43,13 @@ def counted(
         (counted(181, 0, 99, 0), ""),
         (counted(400, 300, 100, 0), "does not know 75% of the word pieces"),
         (counted(9, 0, 10, 1, 1), ""),
-        (counted(12, 0, 16, 4, 4), "makes no piece at all of 25% of the words"),
+        (counted(12, 0, 16, 4, 4), "makes no piece of 25% of the words"),
         (counted(12, 2, 16, 8, 1), "no piece of 44% of the words"),
         ({"skipped": {TOO_LONG: 1}, "examples": 9}, ""),
-        ({"skipped": {TOO_LONG: 24}, "examples": 11}, "24 of 35 examples are longer .* none\\):"),
+        ({"skipped": {TOO_LONG: 24}, "examples": 11}, "24 of 35 examples are too long .* none\\);"),
         (
             {"skipped": {TOO_LONG: 24}, "examples": 11, "options": {"pairing": "none"}},
-            "24 of 35 examples are longer than the model takes and were left out:",
+            "24 of 35 examples are too long for the model and were skipped;",
         ),
     ],
 )
@@ -99,7 +99,7 @@ def test_sentences_without_pieces_are_told(tmp_path: Path) -> None:
     assert "unknown: 0.0% of the pieces, 0.0% of the words; without a piece: 25.0% of" in told
     assert "skipped examples without word pieces: 1" in told
     (warned,) = [one.text for one in scores.shown() if isinstance(one, Warned)]
-    assert warned.startswith("the tokenizer makes no piece at all of 25% of the words")
+    assert warned.startswith("the tokenizer makes no piece of 25% of the words")
 
 
 def test_pairs_that_are_all_too_long_have_a_cure(tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ class TestBadInput:
     def test_frequencies(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
         file = tmp_path / "counts.tsv"
         file.write_text("the 12\n", encoding="utf-8")
-        with pytest.raises(CorpusError, match=r"counts.tsv, line 1: 'the 12' is no word, tab and"):
+        with pytest.raises(CorpusError, match=r"counts.tsv, line 1: 'the 12' is not a word, a tab"):
             measure_token_groups(bert_folder, read_conllu(treebank), frequencies=file)
 
     def test_no_example_fits(self, treebank: Path) -> None:
