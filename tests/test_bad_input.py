@@ -94,7 +94,7 @@ CORPORA = {
     ),
     "numbering": ((row(1, "A", 0, "root") + row(3, "b", 1, "obj")).encode(), "word 2 as 3"),
     "same id": ((GOOD + conllu_sentence(DOG, "good-1")).encode(), "'good-1' has the id of"),
-    "large number": (row(1, "One", "9" * 5000, "root").encode(), "is too large a number"),
+    "large number": (row(1, "One", "9" * 5000, "root").encode(), "is too large"),
     "row of nothing": (
         (GOOD + " #" + "\t_" * 9).encode(),
         "line 6: sentence 'bad-2' cannot be par",

@@ -1,4 +1,6 @@
-"""Parsed text in: CoNLL-U files, text and sentence pairs -> sentences and examples."""
+"""Corpora: parsed text from CoNLL-U files, plain text and sentence pairs, as sentences and
+examples.
+"""
 
 from headroles.corpus.conllu_files import read_conllu
 from headroles.corpus.corpus import Corpus, Skipped

@@ -12,23 +12,24 @@ from headroles.wording import listed, shortened
 
 
 def named_columns(given: Any) -> tuple[str | int, ...]:
-    """Columns from a text with commas or a sequence: numbers from 0, or names."""
+    """Read columns from a text with commas or a sequence: numbers from 0, or names."""
     return tuple(
         name if (number := whole_number(name)) is None else number for name in split_names(given)
     )
 
 
 def place_of(file: object, column: str | int, names: Sequence[str] | None, width: int) -> int:
-    """The place of a column among ``width``, whose ``names`` are those of the header if any.
+    """Return the place of a column among ``width``; ``names`` are those of the header, if any.
 
-    Raises CorpusError where there is none or two of one name, UsageError for a name without a
+    Raises CorpusError if no column or several have the name, UsageError for a name without a
     header.
     """
     number = whole_number(column) if isinstance(column, str) else column
     if number is None:
         if names is None:
             raise UsageError(
-                f"column {shortened(column)!r} is a name, but {file} was said to have no header"
+                f"column {shortened(column)!r} is a name, but {file} was said to have no header; "
+                "give the number of the column, from 0"
             )
         if column not in names:
             raise CorpusError(
@@ -38,8 +39,8 @@ def place_of(file: object, column: str | int, names: Sequence[str] | None, width
         if names.count(column) > 1:
             places = [str(k) for k, name in enumerate(names) if name == column]
             raise CorpusError(
-                f"{file} has {len(places)} columns {column!r}, numbers {', '.join(places)}; name "
-                "the one that you mean by its number, counted from 0"
+                f"{file} has {len(places)} columns {column!r}, numbers {', '.join(places)}; give "
+                "the number of the one you mean, counted from 0"
             )
         return names.index(column)
     if not 0 <= number < width:
@@ -49,7 +50,7 @@ def place_of(file: object, column: str | int, names: Sequence[str] | None, width
 
 
 def check_width(file: object, line: int, cells: Sequence[str], width: int, cure: str = "") -> None:
-    """Raise CorpusError for a line that has not as many cells as the first one."""
+    """Raise CorpusError for a line with more or fewer cells than the first one."""
     if len(cells) != width:
         raise CorpusError(
             f"{file}, line {line}: {len(cells)} columns instead of {width}; correct the line{cure}"
@@ -59,4 +60,4 @@ def check_width(file: object, line: int, cells: Sequence[str], width: int, cure:
 def check_text_columns(columns: Sequence[str | int]) -> None:
     """Raise UsageError unless one or two columns of text are named."""
     if not 1 <= len(columns) <= 2:
-        raise UsageError(f"{len(columns)} text columns were named; name one, or two for pairs")
+        raise UsageError(f"{len(columns)} text columns were given; give one, or two for pairs")

@@ -1,4 +1,4 @@
-"""CoNLL-U files -> sentences, one at a time, with errors that name the file and the line."""
+"""Reading of CoNLL-U files, one sentence at a time, with errors that name the file and the line."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
 _NEEDED = ("id", "form", "head", "deprel")
 _LONGEST_NUMBER = 9
 _MOST_FILES = 2**24  # leaves 39 bits for lines
-_LONGEST_CAUSE = 120  # characters of what the parser says
+_LONGEST_CAUSE = 120  # characters of the parser's message that are shown
 
 
 @takes(ConlluOptions)
 def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) -> Corpus:
-    """A treebank in CoNLL-U: one file, several, or folders of ``*.conllu`` files.
+    """Read a treebank in CoNLL-U: one file, several, or folders of ``*.conllu`` files.
 
     Files may be compressed (``.gz``, ``.bz2``, ``.xz``), and ``-`` is standard input. In CoNLL-U
-    Plus (``.conllup``, ``.cupt``) the columns are those of the comment ``# global.columns``; id,
-    form, head and deprel must be among them. Multiword-token ranges and empty nodes are not words
-    and are passed over.
+    Plus (``.conllup``, ``.cupt``) the comment ``# global.columns`` lists the columns; id, form,
+    head and deprel must be among them. Multiword-token ranges and empty nodes are not words and are
+    ignored.
 
     A ``# newdoc`` comment with another id, or with none, starts a document; a file without one is
-    one document. A sentence without ``# sent_id`` is called ``FILE-N`` after its file and its
-    place in it, from 1.
+    one document. A sentence without ``# sent_id`` is called ``FILE-N`` after its file and its place
+    in it, from 1.
 
-    Nothing is read before the corpus is iterated. Defective sentences (columns, numbering, head
-    out of range, cycle, several roots, no words, repeated id) raise CorpusError then, or are
-    left out and counted with ``on_bad_sentence="skip"``.
+    Nothing is read before the corpus is iterated. Defective sentences (columns, numbering, head out
+    of range, cycle, several roots, no words, repeated id) then raise CorpusError, or are skipped
+    and counted with ``on_bad_sentence="skip"``.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no CoNLL-U file.
@@ -76,7 +76,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
 
 @dataclass(frozen=True)
 class _Block:
-    """The lines of one sentence and the number of the first, from 1."""
+    """Lines of one sentence, and the number of the first, from 1."""
 
     lines: list[str]
     first_line: int
@@ -89,7 +89,7 @@ class _Block:
 
 
 class _Reader:
-    """Reads the files of a treebank, whose sentences have ids that are all different."""
+    """Reader of the files of a treebank, whose sentence ids must all differ."""
 
     def __init__(self, options: ConlluOptions) -> None:
         self._options = options
@@ -100,7 +100,9 @@ class _Reader:
         self._keys = Keys(key.strip()) if kind == COMMENT else None
 
     def read(self, file: CorpusFile, skipped: Skipped) -> Iterator[Sentence | CorpusError]:
-        """Sentences, or what is wrong with them. Raises CorpusError for what spoils all of them."""
+        """Yield sentences, or an error for each defective one. Raises CorpusError for other
+        defects.
+        """
         self._files.append(file)
         documents = Documents(file, self._options.documents)
         columns = COLUMNS
@@ -136,13 +138,13 @@ class _Reader:
             )
 
     def end(self) -> None:
-        """Raise CorpusError for what no file had."""
+        """Raise CorpusError if a required comment occurred in no file."""
         if self._keys is not None:
             self._keys.refuse_absent()
 
 
 class _Defect(Exception):
-    """What is wrong with a sentence, at which line of the file if that is known, and the cure."""
+    """Defect of a sentence, its line in the file if known, and the cure."""
 
     def __init__(self, what: str, line: int | None = None, cure: str = "correct it") -> None:
         super().__init__(what)
@@ -166,14 +168,14 @@ def _blocks(file: CorpusFile) -> Iterator[_Block]:
 
 
 def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
-    """The columns of a file, by the comment of CoNLL-U Plus if it has it."""
+    """Return the columns of a file, as its CoNLL-U Plus comment lists them, if it has one."""
     named = tuple(first.metadata.get("global.columns", "").lower().split())
     if not named:
         return COLUMNS
     if lacking := [name for name in _NEEDED if named.count(name) != 1]:
         raise CorpusError(
             f"{file}: its global.columns must name {listed(lacking, 4).upper()} once; "
-            "there are no trees to score without"
+            "add the missing columns, without which there are no trees"
         )
     return named
 
@@ -221,13 +223,13 @@ def _sentence(
 
 
 def _n_trees(block: _Block) -> int:
-    """How many trees a sentence has: one, unless it was kept from a parser that found more."""
+    """Return the number of trees of a sentence: one, unless a parser found more in it."""
     declared = block.metadata.get(TREES, "")
     return int(declared) if _COUNT.fullmatch(declared) else 1
 
 
 def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conllu.Token]]:
-    """Every token line as (line number in the file, token)."""
+    """Yield every token line as (line number in the file, token)."""
     for number, line in enumerate(block.lines, start=block.first_line):
         if line.startswith("#"):
             continue
@@ -243,7 +245,7 @@ def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conl
             raise _Defect(
                 f"has {n_columns} tab-separated columns instead of {len(columns)}{cure}", number
             )
-        if "  " in line:  # the parser takes two spaces for a column border
+        if "  " in line:  # the conllu parser splits columns at two spaces
             raise _Defect("has two spaces in a row inside a column", number)
         try:
             yield number, parse_line(line, columns, _FIELD_PARSERS)
@@ -253,11 +255,11 @@ def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conl
 
 
 def _number(parse: Callable[[str], Any]) -> Callable[[list[str], int], Any]:
-    """A parser of a column of numbers; those that no sentence can have are not even read."""
+    """Make a parser of a column of numbers that rejects impossibly large ones unread."""
 
     def parsed(columns: list[str], place: int) -> Any:
         if max(map(len, _NOT_DIGITS.split(columns[place]))) > _LONGEST_NUMBER:
-            raise ParseException(f"{shortened(columns[place], 40)!r} is too large a number")
+            raise ParseException(f"the number {shortened(columns[place], 40)!r} is too large")
         return parse(columns[place])
 
     return parsed
@@ -265,5 +267,5 @@ def _number(parse: Callable[[str], Any]) -> Callable[[list[str], int], Any]:
 
 _NOT_DIGITS = re.compile(r"\D")
 _COUNT = re.compile("[1-9][0-9]{0,8}")
-# Only id, form, head and deprel are used, and all but numbers are left as text.
+# Only id, form, head and deprel are used; all other columns stay text.
 _FIELD_PARSERS = {"id": _number(parse_id_value), "head": _number(parse_int_value)}

@@ -1,4 +1,4 @@
-"""Corpora as they are given: sentences that can be read from the start again."""
+"""Corpora as the user gives them: sentences that can be read repeatedly."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from headroles.corpus.sentence import Sentence
 
 Skipped = Counter[str]
-"""What was left out, as counts by reason; the reasons are for people to read."""
+"""Counts of skipped sentences or examples by reason, in words."""
 
 _BETWEEN_TELLING = 256
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Parsed text, not yet read: from `read_conllu`, `read_text`, `read_pairs`, `make_corpus`.
+    """Parsed text that is read when iterated, from `read_conllu`, `read_text`, `make_corpus`, ...
 
-    Iterating reads the sources from the start, one sentence at a time. ``source`` describes
-    where the sentences come from and goes into the provenance of every result. ``undivided`` are
-    the documents of a treebank that are nothing but its files: those that name no documents.
+    Iterating reads the sources from the start, one sentence at a time. ``source`` describes the
+    origin of the sentences and becomes part of every result's provenance. ``undivided`` are the
+    documents of a treebank that are whole files because the files name no documents.
     """
 
     source: dict[str, Any]
@@ -32,7 +32,7 @@ class Corpus:
         return self.read(Counter())
 
     def watched(self, on_read: Callable[[int], None]) -> Corpus:
-        """The same corpus, which tells now and then how many sentences were read."""
+        """Return the same corpus, which reports the number of sentences read from time to time."""
 
         def read(skipped: Skipped) -> Iterator[Sentence]:
             for count, sentence in enumerate(self.read(skipped), start=1):

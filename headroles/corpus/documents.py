@@ -1,4 +1,4 @@
-"""Which document each sentence of a treebank belongs to: the option, and what follows it."""
+"""Documents of treebanks: the option that says how to tell them apart, and its use."""
 
 from __future__ import annotations
 
@@ -19,82 +19,81 @@ _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
 
 
 def accept_documents(given: Any) -> str:
-    """The value of the option, checked. Raises UsageError for another."""
+    """Return the value of the option, checked. Raises UsageError for another."""
     if not isinstance(given, str):
-        raise UsageError(f"documents is {given!r}; it must be a text")
+        raise UsageError(f"documents is {given!r}; pass a text")
     kind, colon, what = given.partition(":")
     if given in (NEWDOC, SENT_ID) or (kind == COMMENT and what.strip()):
         return given
     if kind != SENT_ID or not (colon and what):
         raise UsageError(
-            f"documents is {given!r}; it must be {NEWDOC}, {SENT_ID}, {SENT_ID}:PATTERN "
-            f"or {COMMENT}:KEY"
+            f"documents is {given!r}; pass {NEWDOC}, {SENT_ID}, {SENT_ID}:PATTERN or {COMMENT}:KEY"
         )
     try:
         re.compile(what)
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(
-            f"documents has the pattern {what!r}, which is no regular expression ({error})"
+            f"documents has the pattern {what!r}, which is not a regular expression ({error}); "
+            "correct it"
         ) from error
     return given
 
 
 def prefix_of(sentence_id: str) -> str:
-    """What stands in an id before the number of the sentence; empty if there is no number."""
+    """Return the part of an id before the number of the sentence; empty without a number."""
     found = _NUMBER.fullmatch(sentence_id)
     return found[1] if found else ""
 
 
 @dataclass
 class Keys:
-    """The comments seen in a corpus: to tell which there are if the one asked for is not."""
+    """Comments seen in a corpus, to list them if the required one is missing."""
 
     asked: str
     seen: dict[str, None] = field(default_factory=dict)
 
     def see(self, metadata: Mapping[str, str]) -> None:
-        """Note the keys of a sentence."""
+        """Note the comments of a sentence."""
         if self.asked not in self.seen and len(self.seen) < _MOST_KEYS:
             self.seen.update(dict.fromkeys(metadata))
         elif self.asked in metadata:
             self.seen[self.asked] = None
 
     def refuse_absent(self) -> None:
-        """Raise CorpusError if no sentence had the comment asked for."""
+        """Raise CorpusError if no sentence had the required comment."""
         if self.asked in self.seen:
             return
         others = sorted(set(self.seen) - _OF_SENTENCES)
-        has = (
-            f"the corpus has: {listed(others, 10)}" if others else "the corpus has none that could"
-        )
+        has = f"use one of: {listed(others, 10)}" if others else "the corpus has none that could"
         raise CorpusError(
             f"no sentence has a comment {self.asked!r} to tell documents by (--documents); {has}"
         )
 
 
 class Documents:
-    """The documents of one file, told sentence by sentence.
+    """Documents of one file, found sentence by sentence.
 
-    Sentences with one name are of one document. A document that comes back after another is the
-    same, but what comes back does not follow what went before. They are called after the stem of
-    the file, as sentences are: a corpus that was moved has the same documents.
+    Sentences with one document name belong to one document. If a document resumes after another, it
+    is still the same document, but its sentences before and after the break are not adjacent.
+    Documents are named after the stem of the file, like sentences, so that a moved corpus has the
+    same documents.
     """
 
     def __init__(self, file: CorpusFile, rule: str) -> None:
         self._file = file
         self._kind, _, self._what = rule.partition(":")
-        self._current: str | None = None  # None before the first that has a name
+        self._current: str | None = None  # None before the first named document
         self._last: dict[str | None, int] = {}
         self._unnamed = 0
 
     def place(self, metadata: Mapping[str, str], sentence_id: str) -> tuple[str, int]:
-        """The document of the next sentence, and its position there.
+        """Return the document of the next sentence, and its position there.
 
-        Raises CorpusError for an id that names no document, where ids are to name them.
+        Raises CorpusError for an id without a document name, if ids name the documents.
         """
         name = self._name(metadata, sentence_id)
         position = self._last.get(name, -1) + 1
-        if name != self._current and position:  # it comes back: a gap keeps it apart
+        if name != self._current and position:  # the document resumes: leave a gap of one
             position += 1
         self._last[name] = position
         self._current = name
@@ -121,7 +120,7 @@ class Documents:
             return name
         what = f"the pattern {self._what!r}" if self._what else "a number after -, _, ., : or /"
         raise CorpusError(
-            f"{self._file}: the id of sentence {sentence_id!r} names no document: it has not "
-            f"{what}; pass the part that does as a regular expression, as in "
+            f"{self._file}: the id of sentence {sentence_id!r} names no document: it lacks "
+            f"{what}; pass a regular expression for the part that names the document, as in "
             "--documents 'sent_id:^.{6}'"
         )

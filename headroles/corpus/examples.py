@@ -12,7 +12,7 @@ PAIRINGS = ("adjacent", "none")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One input of the model: one or two sentences, the two being its two segments."""
+    """One input of the model, with one or two sentences as its segments."""
 
     sentences: tuple[Sentence, ...]
 
@@ -23,16 +23,16 @@ class Example:
 
     @property
     def document(self) -> str:
-        """The document that all sentences of the example belong to."""
+        """Document of all sentences of the example."""
         return self.sentences[0].document
 
 
 def make_examples(sentences: Iterable[Sentence], pairing: str) -> Iterator[Example]:
     """Group ``sentences`` (in corpus order) into examples.
 
-    ``"adjacent"`` takes the sentences of a document two by two without overlap, 1+2, 3+4 and so
-    on; one that is left over, at the end or beside a sentence that was skipped, stays alone.
-    ``"none"`` makes every sentence an example.
+    ``"adjacent"`` pairs the sentences of a document without overlap, 1+2, 3+4 and so on; a sentence
+    left over, at the end or beside a skipped sentence, stays alone. ``"none"`` makes every sentence
+    an example.
     """
     waiting: Sentence | None = None
     for sentence in sentences:

@@ -1,4 +1,4 @@
-"""Finding corpus files and reading their lines, with errors that name what was found."""
+"""Finding corpus files and reading their lines, with errors that name the file."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ HUB_PREFIX = "hf:"
 """Begins the name of a data set on the hub of Hugging Face: hf:NAME or hf:NAME:SPLIT."""
 COMPRESSED = (".gz", ".bz2", ".xz")
 _MOST_LEFT = 20
-"""Names that provenance keeps of what was left in a folder."""
+"""Number of ignored files of a folder that provenance names."""
 
-# How compressed files begin: told by their content, since standard input has no name.
+# First bytes of compressed files; formats are found by content since standard input has no name.
 _PACKINGS: tuple[tuple[re.Pattern[bytes], Any], ...] = (
     (re.compile(rb"\x1f\x8b\x08"), gzip.open),
     (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"), bz2.open),
@@ -44,26 +44,26 @@ _PACKINGS: tuple[tuple[re.Pattern[bytes], Any], ...] = (
 class CorpusFile:
     """A file of a corpus, compressed or not.
 
-    ``shown`` is what people call it, and ``stem`` what sentences are called after that have no
-    name of their own: different for all files of a corpus.
+    ``shown`` is its name in messages; ``stem`` is unique in the corpus and names sentences without
+    an id.
     """
 
     path: Path
     shown: str
     stem: str
-    held: Any = None  # keeps what standard input said until the corpus is gone
+    held: Any = None  # keeps the copy of standard input alive as long as the corpus
 
     def __str__(self) -> str:
         return self.shown
 
     def lines(self) -> Iterator[str]:
-        """Its lines as UTF-8 without their line ends; a byte-order mark is passed over.
+        """Yield the lines as UTF-8 without line ends; a byte-order mark is ignored.
 
         Raises CorpusError that names the line if it is not UTF-8, cannot be read or is empty.
         """
         number = 0
         try:
-            # Bytes are split first, at \n only: characters such as U+2028 do not end a line here.
+            # split bytes, at \n only: in text, characters such as U+2028 would end lines too
             with _open(self.path) as stream:
                 for number, raw in enumerate(stream, start=1):
                     line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -75,7 +75,7 @@ class CorpusFile:
             ) from error
         except (EOFError, zlib.error, lzma.LZMAError) as error:
             raise CorpusError(
-                f"{self} is compressed, and damaged after line {number} ({error}); get it anew"
+                f"{self} is compressed, and damaged after line {number} ({error}); get it again"
             ) from error
         except OSError as error:
             raise CorpusError(f"{self} cannot be read: {error.strerror or error}") from error
@@ -84,34 +84,34 @@ class CorpusFile:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Lines of a file that is no corpus, as `CorpusFile.lines` gives them."""
+    """Yield the lines of any text file as `CorpusFile.lines` does."""
     return CorpusFile(path, str(path), path.stem).lines()
 
 
 @dataclass(frozen=True)
 class Folder:
-    """What was taken from a folder, and the names of all else in it."""
+    """A folder with the number of files read, and the names of all others in it."""
 
     path: str
     taken: int
     left: tuple[str, ...]
 
     def describe(self) -> dict[str, Any]:
-        """What provenance says of it."""
+        """Return the entry of provenance."""
         left = [printable(name) for name in self.left[:_MOST_LEFT]]
         return {"folder": self.path, "taken": self.taken, "left": left, "n_left": len(self.left)}
 
 
 @dataclass(frozen=True)
 class Found:
-    """The files of a corpus in their order, and the folders that they were found in."""
+    """Files of a corpus in order, and the folders that held them."""
 
     files: tuple[CorpusFile, ...]
     folders: tuple[Folder, ...]
 
     @cached_property
     def source(self) -> dict[str, Any]:
-        """What provenance says of them."""
+        """Return the entry of provenance."""
         source: dict[str, Any] = {"files": [str(file) for file in self.files]}
         if self.folders:
             source["folders"] = [folder.describe() for folder in self.folders]
@@ -119,13 +119,13 @@ class Found:
 
 
 def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> Found:
-    """Existing files, folders replaced by their files with one of ``suffixes``, in sorted order.
+    """Find files; folders are replaced by their files with one of ``suffixes``, sorted.
 
-    Files may be compressed, as ``.gz``, ``.bz2`` or ``.xz``; ``-`` is standard input, which is
-    read at once.
+    Files may be compressed, as ``.gz``, ``.bz2`` or ``.xz``; ``-`` is standard input, which is read
+    at once.
 
-    Raises CorpusError for a path that does not exist, a folder without such a file, a file
-    given twice, or no path at all.
+    Raises CorpusError for a path that does not exist, a folder without such a file, a file given
+    twice, or no path at all.
     """
     if isinstance(paths, str | OsPathLike):
         paths = [paths]
@@ -145,7 +145,7 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> Found:
         else:
             raise CorpusError(f"{path} does not exist; {_what_it_may_be(path, suffixes)}")
     if not found:
-        raise CorpusError("no corpus was given; name at least one file or folder")
+        raise CorpusError("no corpus was given; give at least one file or folder")
     _refuse_repeats([one for one in found if isinstance(one, Path)])
     return Found(tuple(_named(found)), tuple(folders))
 
@@ -165,7 +165,7 @@ def _what_it_may_be(path: Path, suffixes: Sequence[str]) -> str:
 
 
 def kind_of(path: PathLike) -> str:
-    """The ending that says what a file holds, in small letters, that of compression left out."""
+    """Return the extension that names the content of a file, in lower case, without compression."""
     path = Path(path)
     if path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
@@ -175,7 +175,7 @@ def kind_of(path: PathLike) -> str:
 def _is(path: Path, kind: str) -> bool:
     try:
         return path.is_dir() if kind == "dir" else path.exists()
-    except OSError as error:  # a name that is too long, a folder that may not be looked into
+    except OSError as error:  # a name that is too long, a folder without permission
         raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
@@ -190,9 +190,9 @@ def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], Folder]
             holding = [
                 one for one in deeper if any(kind_of(file) in suffixes for file in one.iterdir())
             ]
-            cure = f"those in it do: {listed(holding)}" if holding else "name the files themselves"
+            cure = f"its folders do: {listed(holding)}" if holding else "name the files themselves"
             if (path / "config.json").is_file():
-                cure = "it holds a model, and the model comes first, then the corpus"
+                cure = "it holds a model; give the model first, then the corpus"
             raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {cure}")
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -204,12 +204,12 @@ def _refuse_repeats(files: Sequence[Path]) -> None:
     seen: set[Path] = set()
     for file in files:
         if file.resolve() in seen:
-            raise CorpusError(f"{file} was given twice; name every file once")
+            raise CorpusError(f"{file} was given twice; give every file once")
         seen.add(file.resolve())
 
 
 class _Held:
-    """What standard input says, in a file: it can be heard only once, and is read more often."""
+    """Standard input, copied to a file: it can be read only once, a corpus is read repeatedly."""
 
     def __init__(self) -> None:
         try:
@@ -220,12 +220,12 @@ class _Held:
                 shutil.copyfileobj(sys.stdin.buffer, file)
         except OSError as error:
             raise CorpusError(
-                f"standard input cannot be kept for reading: {error.strerror or error}"
+                f"standard input cannot be copied to a file: {error.strerror or error}"
             ) from error
 
 
 def _named(found: Sequence[Path | _Held]) -> Iterator[CorpusFile]:
-    """Files by their stems, with as many of their folders as it takes to tell them apart."""
+    """Name files by their stems, with as many parent folders as make the names unique."""
     stems = _stems([one for one in found if isinstance(one, Path)])
     n_inputs = 0
     for one in found:
@@ -234,7 +234,7 @@ def _named(found: Sequence[Path | _Held]) -> Iterator[CorpusFile]:
         else:
             n_inputs += 1
             if n_inputs > 1:
-                raise CorpusError("- (standard input) was given twice; name it once")
+                raise CorpusError("- (standard input) was given twice; give it once")
             yield CorpusFile(one.path, "standard input", "stdin", held=one)
 
 

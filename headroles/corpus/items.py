@@ -1,4 +1,4 @@
-"""Items that are in memory -> sentences: texts, rows of a table, spaCy's documents, trees."""
+"""Sentences from items in memory: texts, rows of a table, spaCy documents, trees."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 Items = Iterator[tuple[int, Sentence]]
-"""Sentences with the place of the item that they are from, not yet placed in documents."""
+"""Sentences with the place of their item, not yet assigned to documents."""
 
 WITHOUT_WORDS = "texts without words"
 _HALVES = (
-    "halves of characters (surrogates), which UTF-8 cannot write; decode it from its bytes again"
+    "halves of characters (surrogates), which UTF-8 cannot encode; decode it from its bytes again"
 )
 
 
@@ -30,7 +30,7 @@ _HALVES = (
 
 
 def parse_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped) -> Items:
-    """The sentences of every text, whose blank lines end paragraphs."""
+    """Yield the sentences of every text; blank lines end paragraphs."""
 
     def parts() -> Iterator[tuple[str, int]]:
         for item, text in enumerate(texts):
@@ -49,13 +49,13 @@ def parse_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped) -> I
 
 
 def parse_lines(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped) -> Items:
-    """Every text as one sentence."""
+    """Yield every text as one sentence."""
     lines = ((_checked(text, "text", item), item) for item, text in enumerate(texts))
     return _parse_whole(pipeline, ((t, (k, f"text-{k + 1}")) for t, k in lines), skipped)
 
 
 def parse_cells(pipeline: Pipeline, rows: Sequence[Any], skipped: Skipped) -> Items:
-    """Every cell of a row as one sentence."""
+    """Yield every cell of a row as one sentence."""
 
     def cells() -> Iterator[tuple[str, tuple[int, str]]]:
         for item, row in enumerate(rows):
@@ -69,7 +69,7 @@ def parse_cells(pipeline: Pipeline, rows: Sequence[Any], skipped: Skipped) -> It
 def _parse_whole(
     pipeline: Pipeline, texts: Iterator[tuple[str, tuple[int, str]]], skipped: Skipped
 ) -> Items:
-    """Each text as one sentence, with the trees of all that the pipeline finds in it."""
+    """Yield each text as one sentence, with the trees of all that the pipeline finds in it."""
     one_line = ((" ".join(text.split()), named) for text, named in texts)
     for doc, (item, name) in pipeline.nlp.pipe(one_line, as_tuples=True):
         sentence = sentence_of(doc, name, "", 0)
@@ -82,21 +82,23 @@ def _parse_whole(
 def _checked(text: Any, what: str, item: int) -> str:
     if not isinstance(text, str):
         raise CorpusError(
-            f"{what} {item + 1} holds a {type(text).__name__} in the place of a text; leave it out"
+            f"{what} {item + 1} is a {type(text).__name__}; give a text, or remove it"
         )
     if has_halves(text):
         raise CorpusError(f"{what} {item + 1} has {_HALVES}")
     return text
 
 
-# What is parsed already
+# Items that are parsed already
 
 
 def of_docs(docs: Sequence[Any], skipped: Skipped) -> Items:
-    """The sentences of every `Doc`, as its own boundaries have them."""
+    """Yield the sentences of every `Doc`, by its own sentence boundaries."""
     for item, doc in enumerate(docs):
         if not is_from_spacy(doc, "tokens", "Doc"):
-            raise CorpusError(f"item {item + 1} is a {type(doc).__name__} among documents of spaCy")
+            raise CorpusError(
+                f"item {item + 1} is a {type(doc).__name__} among spaCy documents; remove it"
+            )
         yield from ((item, sentence) for sentence in _of_doc(doc, f"doc-{item + 1}"))
 
 
@@ -117,13 +119,15 @@ def _of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
 
 
 def of_trees(triples: Sequence[Any], skipped: Skipped) -> Items:
-    """A sentence of each triple (words, governors, relations)."""
+    """Yield a sentence for each triple (words, governors, relations)."""
     for item, triple in enumerate(triples):
         name = f"tree-{item + 1}"
         try:
             words, governors, relations = map(tuple, triple)
         except (TypeError, ValueError) as error:
-            raise CorpusError(f"{name} is no triple (words, governors, relations)") from error
+            raise CorpusError(
+                f"{name} is not a triple; give (words, governors, relations)"
+            ) from error
         yield item, _of_tree(name, words, governors, relations)
 
 
@@ -134,16 +138,16 @@ def _of_tree(
     if len(set(lengths)) > 1:
         raise CorpusError(
             f"{name} has {lengths[0]} words, {lengths[1]} governors and {lengths[2]} relations; "
-            "each word has one of both"
+            "give one of each for every word"
         )
     if not words:
-        raise CorpusError(f"{name} has no words; leave it out")
+        raise CorpusError(f"{name} has no words; remove it")
     for place, (word, relation) in enumerate(zip(words, relations, strict=True)):
         if not isinstance(word, str) or not word.strip() or has_halves(word):
-            raise CorpusError(f"{name}: the word at place {place} is {word!r}; it must be a text")
+            raise CorpusError(f"{name}: the word at place {place} is {word!r}; give a text")
         if not isinstance(relation, str) or relation in ("", MISSING) or not relation.isprintable():
             raise CorpusError(
-                f"{name}: the relation at place {place} is {relation!r}; it must be a label"
+                f"{name}: the relation at place {place} is {relation!r}; give a label"
             )
     return Sentence(name, "", 0, words, _tree(name, governors), relations)
 
@@ -153,22 +157,24 @@ def _tree(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
         governors = tuple(map(operator.index, given))
     except TypeError:
         raise CorpusError(
-            f"{name} has governors that are no whole numbers; they are places of words from 0, "
-            "and -1 for the root"
+            f"{name} has governors that are not integers; give places of words from 0, and -1 "
+            "for the root"
         ) from None
     if defect := tree_defect(governors):
         raise CorpusError(
-            f"{name} {defect}, when words are numbered from 1; governors are given as places of "
-            "words from 0, and -1 for the root"
+            f"{name} {defect} (words numbered from 1); give governors as places of words from 0, "
+            "and -1 for the root"
         )
     return governors
 
 
 def of_sentences(sentences: Sequence[Any], skipped: Skipped) -> Items:
-    """The sentences themselves."""
+    """Yield the sentences themselves. Raises CorpusError for other items."""
     for item, sentence in enumerate(sentences):
         if not isinstance(sentence, Sentence):
-            raise CorpusError(f"item {item + 1} is a {type(sentence).__name__} among Sentences")
+            raise CorpusError(
+                f"item {item + 1} is a {type(sentence).__name__} among Sentences; remove it"
+            )
         if any(map(has_halves, (sentence.id, sentence.document, *sentence.words))):
             raise CorpusError(f"sentence {item + 1} has {_HALVES}")
         yield item, sentence

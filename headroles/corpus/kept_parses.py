@@ -1,4 +1,4 @@
-"""Parsed text -> a CoNLL-U file, from which the same sentences can be read without a parser."""
+"""Saving of parsed text as CoNLL-U, from which the sentences can be read without a parser."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from headroles.corpus.sentence import ANNOTATIONS, MISSING, ROOT, Sentence
 from headroles.errors import CorpusError, UsageError
 
 TREES = "headroles.trees"
-"""The comment of a sentence that has several trees, as a line of text or a cell of a table may."""
+"""Comment of a sentence that has several trees, as a line of text or a cell of a table may."""
 SCHEME = "headroles.scheme"
-"""The comment of the first sentence: the label scheme of the parser, which few labels may hide."""
+"""Comment of the first sentence with the parser's label scheme, which a few labels may not show."""
 SKIPPED = "headroles.skipped"
-"""The comment of a sentence before or after which something was left out: counts by reason."""
+"""Comment of a sentence next to skipped text: counts by reason."""
 
 
 def keep_parses(corpus: Corpus, file: Path | None) -> Corpus:
-    """The same corpus, which writes its sentences to ``file`` while it is read, if that is given.
+    """Return the corpus; if ``file`` is given, reading it to the end also writes it to ``file``.
 
-    The file appears when the corpus was read to its end. Raises UsageError if it exists.
+    The file appears once the corpus has been read to its end. Raises UsageError if it exists.
     """
     if file is None:
         return corpus
     if file.exists() and not storage.is_special(file):
         raise UsageError(
-            f"{file} is there already; give it as the corpus, without a parser, or name another "
+            f"{file} already exists; give it as the corpus, without a parser, or name another "
             "file for the parses"
         )
 
@@ -51,9 +51,9 @@ def keep_parses(corpus: Corpus, file: Path | None) -> Corpus:
 
 @dataclass
 class _Writer:
-    """Writes one sentence behind: the last one tells what was skipped after it, too.
+    """Writer that lags one sentence behind, so that a sentence can record what is skipped after it.
 
-    ``told`` is what was skipped so far and is written down, or is of other corpora.
+    ``told`` counts what was skipped and recorded so far, or belongs to other corpora.
     """
 
     stream: IO[str]
@@ -63,7 +63,7 @@ class _Writer:
     document: str | None = None
 
     def take(self, sentence: Sentence | None, skipped: Skipped) -> None:
-        """Write the sentence that waits, and have another one wait."""
+        """Write the waiting sentence, and make ``sentence`` wait."""
         if self.waiting is not None:
             comments = {SCHEME: self.scheme} if self.scheme else {}
             if more := skipped - self.told:
@@ -77,7 +77,7 @@ class _Writer:
 
 @dataclass
 class Told:
-    """What files of kept parses say of the text that they were made of."""
+    """Facts that files of saved parses record about their text."""
 
     _schemes: dict[str, str] = field(default_factory=dict)
 
@@ -87,21 +87,21 @@ class Told:
         self._schemes.setdefault(said if said in (UD, CLEAR, OTHER) else "", str(file))
 
     def scheme(self) -> str:
-        """That of all files; empty if some say none. Raises CorpusError for two of them."""
+        """Return the scheme of all files; empty if unknown. Raises CorpusError for two schemes."""
         if "" in self._schemes or not self._schemes:
             return ""
         if len(self._schemes) > 1:
             found = " and ".join(f"{file} ({name})" for name, file in self._schemes.items())
             raise CorpusError(
-                f"two label schemes in one corpus: that of {found}; score corpora of different "
-                "schemes in separate runs"
+                f"two label schemes in one corpus: {found}; score corpora of different schemes in "
+                "separate runs"
             )
         return next(iter(self._schemes))
 
 
 def skipped_in(metadata: Mapping[str, str]) -> dict[str, int]:
-    """What a sentence says was skipped; nothing where that is no count by reason."""
-    if SKIPPED not in metadata:  # as of nearly every sentence
+    """Return the counts of skipped text that a sentence records, by reason; empty if invalid."""
+    if SKIPPED not in metadata:  # true of nearly every sentence
         return {}
     try:
         counts = json.loads(metadata[SKIPPED])
@@ -115,7 +115,7 @@ def skipped_in(metadata: Mapping[str, str]) -> dict[str, int]:
 def to_conllu(
     sentence: Sentence, comments: Mapping[str, str] | None = None, *, begins_document: bool
 ) -> str:
-    """The lines of a sentence with these comments before its own, and the blank one after it."""
+    """Format a sentence as CoNLL-U, with these comments before its own, and a blank line."""
     metadata = Metadata()
     metadata.update(comments or {})
     if begins_document:
@@ -142,5 +142,5 @@ def to_conllu(
                 deps=deps,
                 misc=misc,
             )
-        )  # in the order of the columns: they are written in the order of the keys
+        )  # in the order of the columns, since keys are written in order
     return str(TokenList(tokens, metadata).serialize())

@@ -1,4 +1,4 @@
-"""Corpora from what is in memory: texts, columns of tables, spaCy's documents, trees."""
+"""Corpora from objects in memory: texts, columns of tables, spaCy documents, trees."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 _WANTED = (
-    "come from read_conllu, read_text, read_pairs or make_corpus, or be the path of a treebank, or "
-    "a list of spaCy documents, of triples (words, governors, relations), of Sentence, or with a "
-    "parser of texts"
+    "come from read_conllu, read_text, read_pairs or make_corpus, or be the path of a treebank, "
+    "a list of spaCy documents, of triples (words, governors, relations) or of Sentence, or, with "
+    "a parser, texts"
 )
 
 
@@ -41,10 +41,10 @@ def make_corpus(
     documents: Iterable[str | int] | None = None,
     lines: bool = False,
 ) -> Corpus:
-    """A corpus of what is in memory; no file is read or written.
+    """Make a corpus of objects in memory; no file is read or written.
 
-    Every item is a document of its own, unless ``documents`` has the name of the document of
-    each: sentences are paired within documents, and documents are clusters of tests.
+    Every item is a document of its own, unless ``documents`` names the document of each: sentences
+    are paired within documents, and documents are clusters of tests.
 
     Args:
         given: one of
@@ -53,20 +53,24 @@ def make_corpus(
               They are read as `read_text` reads files.
             - a `datasets.Dataset` or a data frame, with ``text_columns``. Rows are read as
               `read_pairs` reads them.
-            - documents of spaCy (`Doc`), parsed, as ``nlp.pipe`` gives them.
+            - parsed spaCy documents (`Doc`), as ``nlp.pipe`` yields them.
             - triples (words, governors, relations), one for each sentence. ``governors`` has for
               each word the place of its governor, from 0, and -1 for the root.
             - `Sentence` objects, which name their documents themselves.
         parser: a spaCy pipeline, or the name or path of one, for texts.
         text_columns: the columns of a table that hold the text: one, or two for pairs.
         documents: names, as many as ``given`` has items.
-        lines: whether every text is one sentence, whatever the pipeline takes it for.
+        lines: whether every text is one sentence, whatever the pipeline finds.
 
     Raises:
-        UsageError: things of another kind, or arguments that contradict them.
-        CorpusError: a document without a parse, a triple that is no tree. What is wrong with a
-            text shows when the corpus is read.
+        UsageError: objects of another kind, or arguments that contradict each other.
+        CorpusError: a document without a parse, or a triple that is not a tree. Errors in a text
+            show when the corpus is read.
         ParserError: the pipeline cannot be loaded or does not parse.
+
+    >>> corpus = make_corpus([(("Dogs", "bark"), (1, -1), ("nsubj", "root"))])
+    >>> [sentence.words for sentence in corpus]
+    [('Dogs', 'bark')]
     """
     if text_columns is not None or _columns_of(given) is not None:
         given, kind = _rows(given, text_columns), _ROWS
@@ -94,13 +98,13 @@ def make_corpus(
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of items: what it is called, and how sentences are made of what is parsed."""
+    """A kind of items: its name, its format, and the function that yields its sentences."""
 
     name: str
     format: str
     parsed: Callable[[Sequence[Any], Skipped], Items] | None = None
     apart: bool = False
-    """Whether sentences of two items are never neighbours."""
+    """Whether sentences of two items are never adjacent."""
 
 
 _TEXTS = _Kind("text", "texts")
@@ -134,7 +138,7 @@ def _is_many(given: object) -> bool:
 
 
 def _held(given: object) -> Sequence[Any]:
-    """Items that can be gone through more than once."""
+    """Return items that can be iterated repeatedly. Raises UsageError for other objects."""
     if not _is_many(given):
         raise UsageError(f"the corpus is {named(given)}; it must {_WANTED}")
     assert isinstance(given, Iterable)
@@ -142,22 +146,22 @@ def _held(given: object) -> Sequence[Any]:
 
 
 def _columns_of(given: object) -> list[str] | None:
-    """Names of the columns of a `datasets.Dataset` or a data frame; None of anything else."""
+    """Return the column names of a `datasets.Dataset` or a data frame; None for other objects."""
     names: Any = getattr(given, "column_names", getattr(given, "columns", None))
     return list(map(str, names)) if _is_many(names) and hasattr(given, "__getitem__") else None
 
 
 def _rows(given: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
-    """The cells of the columns wanted, row by row."""
+    """Return the cells of the wanted columns, row by row. Raises UsageError."""
     names = _columns_of(given)
     if names is None:
         raise UsageError(
-            f"text_columns are those of a table, and the corpus is {named(given)}; leave them out"
+            f"text_columns need a table, but the corpus is {named(given)}; omit text_columns"
         )
     wanted = [wanted] if isinstance(wanted, str) else list(wanted or ())
     if not 1 <= len(wanted) <= 2 or len(set(wanted)) < len(wanted):
         raise UsageError(
-            f"text_columns is {wanted}; name one column of the table, or two for pairs: it has "
+            f"text_columns is {wanted}; give one column of the table, or two for pairs, out of "
             f"{listed(names, 12)}"
         )
     for name in wanted:
@@ -167,7 +171,7 @@ def _rows(given: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
 
 
 def named(given: object) -> str:
-    """What was given in the place of a corpus, for messages."""
+    """Describe an object that was given as a corpus, for messages."""
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
         kinds = listed(sorted({type(one).__name__ for one in given}))
         return (
@@ -179,14 +183,14 @@ def named(given: object) -> str:
 def _refuse_contradictions(kind: _Kind, parser: object, documents: object, lines: bool) -> None:
     if kind.parsed is None and parser is None:
         raise UsageError(
-            "texts must be parsed: name a spaCy pipeline, make_corpus(TEXTS, parser=PIPELINE)"
+            "texts must be parsed; name a spaCy pipeline: make_corpus(TEXTS, parser=PIPELINE)"
         )
     if kind.parsed is not None and parser is not None:
-        raise UsageError(f"{kind.name}s are parsed already: leave parser out, or give texts")
+        raise UsageError(f"{kind.name}s are parsed already; omit parser, or give texts")
     if lines and kind is not _TEXTS:
-        raise UsageError(f"lines is of texts, and these are {kind.name}s: leave it out")
+        raise UsageError(f"lines applies to texts, but these are {kind.name}s; omit lines")
     if documents is not None and kind is _SENTENCES:
-        raise UsageError("a Sentence names its document itself: leave documents out")
+        raise UsageError("a Sentence names its document itself; omit documents")
 
 
 def _document_names(given: Iterable[Any], n_items: int) -> tuple[str, ...]:
@@ -198,17 +202,15 @@ def _document_names(given: Iterable[Any], n_items: int) -> tuple[str, ...]:
             operator.index(name)
         except TypeError:
             raise UsageError(
-                f"the document at place {place} is {name!r}; it must be a name or a whole number"
+                f"the document at place {place} is {name!r}; give a name or a whole number"
             ) from None
     if len(names) != n_items:
-        raise UsageError(
-            f"documents has {len(names)} names, and there are {n_items} items; name that of each"
-        )
+        raise UsageError(f"documents has {len(names)} names for {n_items} items; give one for each")
     return tuple(map(str, names))
 
 
 def _placed(items: Items, kind: _Kind, names: tuple[str, ...] | None) -> Iterator[Sentence]:
-    """Sentences with their documents, and their positions there."""
+    """Yield sentences with their documents, and their positions there."""
     last: dict[str, int] = {}
     before: tuple[int, str] | None = None
     for item, sentence in items:
@@ -217,7 +219,7 @@ def _placed(items: Items, kind: _Kind, names: tuple[str, ...] | None) -> Iterato
             continue
         document = f"{kind.name} {item + 1}" if names is None else names[item]
         position = last.get(document, -1) + 1
-        # A gap keeps apart what does not follow what was last in its document.
+        # a gap in positions separates a sentence from one it does not follow
         if position and before != (item, document):
             position += kind.apart or before is None or before[1] != document
         last[document], before = position, (item, document)

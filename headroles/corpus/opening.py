@@ -1,4 +1,4 @@
-"""Every kind of corpus from paths and options, for callers that know paths and options only."""
+"""Opening of corpora of every kind from paths and options."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from headroles.wording import shortened
 
 
 def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
-    """A treebank, or text or sentence pairs to be parsed, as the options say.
+    """Open a treebank, text or sentence pairs, as the options say.
 
-    Without a parser the paths are CoNLL-U; with it they are text, or with columns tab-separated
-    files. Raises UsageError where paths and options contradict each other, and the errors of
-    `read_conllu`, `read_text` and `read_pairs`.
+    Without a parser the paths are CoNLL-U; with a parser they are plain text, or, with columns,
+    tab-separated files. Raises UsageError if paths and options contradict each other, and the
+    errors of `read_conllu`, `read_text` and `read_pairs`.
     """
     _refuse_idle(options)
     suffixes = {kind_of(path) for path in paths}
     if options.parser is None:
         if options.text_columns is not None:
-            raise UsageError("text columns must be parsed: name a spaCy pipeline with --parser")
+            raise UsageError("text columns must be parsed; name a spaCy pipeline with --parser")
         if suffixes & {".txt", *TABLES} or any(map(is_dataset, paths)):
-            raise UsageError("text must be parsed: name a spaCy pipeline with --parser")
+            raise UsageError("text must be parsed; name a spaCy pipeline with --parser")
         return read_conllu(paths, **options.part(ConlluOptions).record())
     if suffixes & {*SUFFIXES, ".conll"}:
-        raise UsageError("a treebank is parsed already: leave --parser out, or give text")
+        raise UsageError("a treebank is parsed already; omit --parser, or give text")
     if options.text_columns is not None:
         return read_pairs(
             paths, options.parser, options.text_columns, **vars(options.part(PairsOptions))
         )
     if suffixes & {*TABLES} or any(map(is_dataset, paths)):
-        raise UsageError("name the columns that hold the text with --text-columns, from 0")
+        raise UsageError("no text columns were given; number them from 0 with --text-columns")
     return read_text(paths, options.parser, **vars(options.part(TextOptions)))
 
 
 def _refuse_idle(options: CorpusOptions) -> None:
-    """Raise UsageError for options that say how to read what is not read."""
+    """Raise UsageError for options of another kind of corpus."""
     if options.separator is not None and options.text_columns is None:
         raise UsageError(
             "separators are those of tables: name columns with --text-columns, or leave "
@@ -59,36 +59,33 @@ def _refuse_idle(options: CorpusOptions) -> None:
         )
     if options.header is not None and options.text_columns is None:
         raise UsageError(
-            "a header is that of tab-separated text: name its columns with --text-columns, "
-            f"or leave --{'' if options.header else 'no-'}header out"
+            "--header applies to tab-separated text; name its columns with --text-columns, "
+            f"or omit --{'' if options.header else 'no-'}header"
         )
     if options.lines and (options.parser is None or options.text_columns is not None):
         raise UsageError(
-            "lines are those of plain text: name a parser for it, or leave --lines out"
+            "--lines applies to plain text; name a parser for it (--parser), or omit --lines"
         )
     if options.parser is None:
         usual_parsing = vars(ParsingOptions())
         for one in fields_of(ParsingOptions):
             if getattr(options, one.name) != usual_parsing[one.name]:
                 raise UsageError(
-                    f"{one.name} is of text that is parsed, and a treebank is not: name a parser, "
-                    f"or leave {one.flag} out"
+                    f"{one.name} applies to text that is parsed, not to a treebank; name a parser "
+                    f"(--parser), or omit {one.flag}"
                 )
         return
     given, usual = options.part(ConlluOptions).record(), ConlluOptions().record()
     for one in fields_of(ConlluOptions):
         if given[one.name] != usual[one.name]:
-            raise UsageError(
-                f"{one.name} is of treebanks, and text is parsed: leave {one.flag} out"
-            )
+            raise UsageError(f"{one.name} applies to treebanks, not to text; omit {one.flag}")
 
 
 def as_corpus(given: object) -> Corpus:
-    """What was given where a corpus is wanted: a corpus, treebanks by path, or what is parsed.
+    """Return the corpus that a user means: a `Corpus`, treebanks by path, or parsed objects.
 
-    What is parsed are spaCy's documents, triples and sentences, as `make_corpus` takes them.
-    Raises UsageError that says what was given instead, and the errors of `read_conllu` and
-    `make_corpus`.
+    Parsed objects are spaCy documents, triples and sentences, as in `make_corpus`. Raises
+    UsageError that describes any other object, and the errors of `read_conllu` and `make_corpus`.
     """
     if isinstance(given, Corpus):
         return given
@@ -100,16 +97,16 @@ def as_corpus(given: object) -> Corpus:
         and all(isinstance(one, str | PathLikeOfOs) for one in given)
     ):
         return _treebank(given)
-    return make_corpus(given)  # type: ignore[arg-type]  # which tells what it cannot take
+    return make_corpus(given)  # type: ignore[arg-type]  # which checks its argument
 
 
 def _treebank(paths: Sequence[PathLike]) -> Corpus:
     for path in paths:
         if isinstance(path, str) and kind_of(path) not in SUFFIXES and not _may_exist(path):
             raise UsageError(
-                f"the corpus is the text {shortened(path, 40)!r}, and no file has that name; text "
-                "must be parsed: make_corpus(TEXTS, parser=PIPELINE), or for a file "
-                "read_text(FILE, parser=PIPELINE)"
+                f"the corpus is the text {shortened(path, 40)!r}, and no file has that name; give "
+                "the path of a file, or parse the text: make_corpus(TEXTS, parser=PIPELINE), or "
+                "for a file read_text(FILE, parser=PIPELINE)"
             )
     return open_corpus(paths, CorpusOptions())
 

@@ -1,4 +1,4 @@
-"""How a corpus is read: the options."""
+"""Options of reading a corpus."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ IDS = GIVEN, _ = ("given", "place")
 
 def _as_path(given: Any) -> Path:
     if not isinstance(given, str | PathLike):
-        raise UsageError(f"keep_parses is {given!r}; it must be the name of a file")
+        raise UsageError(f"keep_parses is {given!r}; pass the name of a file")
     return Path(given)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConlluOptions(Options):
-    """How a treebank is read."""
+    """Options of reading a treebank."""
 
     title: ClassVar[str] = "Corpus"
 
     on_bad_sentence: Annotated[
-        str, Option("What becomes of defective sentences.", choices=ON_BAD_SENTENCE)
+        str, Option("Whether defective sentences are errors or skipped.", choices=ON_BAD_SENTENCE)
     ] = "error"
     documents: Annotated[
         str,
         Option(
-            "What tells documents apart: newdoc, sent_id, sent_id:PATTERN or comment:KEY.",
-            more="newdoc: its comments, as CoNLL-U has them. sent_id: what stands in the id of a "
-            "sentence before its number; PATTERN is a regular expression for the part that names "
-            "the document. comment: a comment KEY = value, which holds until there is another. "
+            "How documents are told apart: newdoc, sent_id, sent_id:PATTERN or comment:KEY.",
+            more="newdoc: by the comments of CoNLL-U. sent_id: by the part of a sentence id before "
+            "its number; PATTERN is a regular expression for the part that names the document. "
+            "comment: by a comment KEY = value, which holds until the next one. "
             "Sentences are paired within documents, and documents are clusters of tests.",
             convert=accept_documents,
         ),
@@ -47,7 +47,7 @@ class ConlluOptions(Options):
     ids: Annotated[
         str,
         Option(
-            "What sentences are called: given, or place for FILE-N where ids repeat.",
+            "Names of sentences: given, or place for FILE-N where ids repeat.",
             more="given: by their sent_id, or FILE-N if they have none.",
             choices=IDS,
         ),
@@ -56,7 +56,7 @@ class ConlluOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsingOptions(Options):
-    """How text is parsed."""
+    """Options of parsing text."""
 
     title: ClassVar[str] = "Corpus"
 
@@ -66,7 +66,7 @@ class ParsingOptions(Options):
     keep_parses: Annotated[
         Path | None,
         Option(
-            "CoNLL-U file to keep parsed text in; it can be given in the place of the text.",
+            "CoNLL-U file to save parsed text in; later runs can read it instead of the text.",
             convert=_as_path,
             recorded=False,
         ),
@@ -75,25 +75,25 @@ class ParsingOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(ParsingOptions):
-    """How text is read."""
+    """Options of reading plain text."""
 
     title: ClassVar[str] = "Corpus"
 
     lines: Annotated[
-        bool, Option("Take every line of text for one sentence; else for part of a paragraph.")
+        bool, Option("Read every line of text as one sentence, not as part of a paragraph.")
     ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairsOptions(ParsingOptions):
-    """How tab-separated text is read."""
+    """Options of reading tab-separated text."""
 
     title: ClassVar[str] = "Corpus"
 
     header: Annotated[
         bool | None,
         Option(
-            "Whether tab-separated text has a header line; left out: yes, if it looks like one.",
+            "Whether tab-separated text has a header line; by default yes, if it looks like one.",
         ),
     ] = None
     separator: Annotated[
@@ -108,7 +108,7 @@ class PairsOptions(ParsingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions(ConlluOptions, TextOptions, PairsOptions):
-    """How any corpus is read."""
+    """Options of reading any corpus."""
 
     title: ClassVar[str] = "Corpus"
 

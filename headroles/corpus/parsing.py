@@ -1,4 +1,4 @@
-"""spaCy: pipelines, and the sentences of what they parsed."""
+"""spaCy pipelines, and the sentences that they parse."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Span, Token
 
-# What a dependency parse does not need; everything else of the pipeline runs as its author meant.
+# Pipes that a dependency parse does not need; all others run as the pipeline's author intended.
 _UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
 _OF_SPACY = re.compile(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)")
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A pipeline with a dependency parser; ``name`` has its language and version."""
+    """A pipeline with a dependency parser; ``name`` includes its language and version."""
 
     nlp: Language
     name: str
     scheme: str
 
     def source(self, kind: str, found: dict[str, Any]) -> dict[str, Any]:
-        """What provenance says of a corpus of this kind that it parses."""
+        """Return the provenance of a corpus of this kind that the pipeline parses."""
         return {"format": kind, **found, "parser": self.name, "scheme": self.scheme}
 
 
 def load_pipeline(parser: str | PathLike[str] | Language) -> Pipeline:
-    """A pipeline by the name of an installed one, by path, or as it was loaded.
+    """Load a pipeline by the name of an installed one or by path, or take a loaded one.
 
-    Raises ParserError if it cannot be loaded or does not parse, UsageError for anything else.
+    Raises ParserError if it cannot be loaded or does not parse, UsageError for another object.
     """
     nlp = _load(parser) if isinstance(parser, str | PathLike) else parser
     if not is_from_spacy(nlp, "language", "Language"):
         raise UsageError(
-            f"the parser is a {type(parser).__name__}; it must be a spaCy pipeline, or the name "
-            "or path of one"
+            f"the parser is a {type(parser).__name__}; give a spaCy pipeline, or the name or path "
+            "of one"
         )
     full_name = f"{nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}"
     labels = [label for pipe in nlp.pipe_names for label in _dependency_labels(nlp, pipe)]
@@ -53,14 +53,14 @@ def load_pipeline(parser: str | PathLike[str] | Language) -> Pipeline:
         shown = parser if isinstance(parser, str) else full_name
         raise ParserError(
             f"the spaCy pipeline {shown!r} has no "
-            f"dependency parser (it has: {', '.join(nlp.pipe_names) or 'nothing'}); give one "
-            "that parses"
+            f"dependency parser (it has: {', '.join(nlp.pipe_names) or 'nothing'}); give a "
+            "pipeline that parses"
         )
     return Pipeline(nlp, full_name, recognise_scheme(labels))
 
 
 def is_from_spacy(given: object, module: str, name: str) -> bool:
-    """Whether ``given`` is an instance of a class of spaCy; without importing it."""
+    """Tell whether ``given`` is an instance of a spaCy class, without importing spaCy."""
     loaded = sys.modules.get(f"spacy.{module}")
     return isinstance(given, getattr(loaded, name, ()))
 
@@ -70,7 +70,7 @@ def _load(name: str | PathLike[str]) -> Language:
         import spacy
     except ImportError as error:
         raise ParserError(
-            'parsing text needs spaCy and a pipeline; install them with: pip install "spacy>=3.8" '
+            'parsing text needs spaCy and a pipeline; install them: pip install "spacy>=3.8" '
             "&& python -m spacy download en_core_web_sm"
         ) from error
     try:
@@ -92,7 +92,7 @@ def _dependency_labels(nlp: Language, pipe: str) -> list[str]:
 
 
 def sentence_of(span: Span | Doc, name: str, document: str, position: int) -> Sentence | None:
-    """The words of ``span`` without the white-space tokens that spaCy makes; None without any."""
+    """Convert ``span`` to a sentence without spaCy's white-space tokens; None if none is left."""
     tokens = [token for token in span if not token.is_space]
     if not tokens:
         return None
@@ -114,7 +114,7 @@ def sentence_of(span: Span | Doc, name: str, document: str, position: int) -> Se
 
 
 def _governor(token: Token) -> int:
-    """Document index of the first governor that is a word, -1 for a root."""
+    """Return the document index of the first governor that is a word, -1 for a root."""
     while token.head.i != token.i:
         token = token.head
         if not token.is_space:

@@ -1,4 +1,4 @@
-"""Which names were met before, and where: for so many names that they cannot all be kept."""
+"""Names met before and their numbers, in little memory for very many names."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 _RECENT = 2**16
-_SHARE = 32  # of all names, those that wait are at most one in so many
+_SHARE = 32  # names not yet sorted in are at most one in so many
 
 
 class Places:
-    """A whole number for each name, in 16 bytes a name, however long names are.
+    """Map from names to integers that takes 16 bytes a name, however long names are.
 
-    Names are told apart by 64 bits of a hash: the chance that two of a hundred million different
-    names are taken for one is 0.0003.
+    Names are compared by 64 bits of a hash: the chance that two of a hundred million different
+    names collide is 0.0003.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Places:
         return len(self._recent) + len(self._hashes)
 
     def setdefault(self, name: str, place: int) -> int:
-        """The number of a name: the one it has, else ``place``, which it has from now on."""
+        """Return the number of a name; a new name gets the number ``place``."""
         key = hash(name)
         older = int(np.searchsorted(self._hashes, key))
         if older < len(self._hashes) and self._hashes[older] == key:

@@ -1,4 +1,4 @@
-"""Corpora as all that scores them sees them: read once from end to end, and quick to re-read."""
+"""Prepared corpora: read once from end to end, and quick to re-read."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from headroles.wording import listed
 class PreparedCorpus:
     """A corpus that was read once from end to end: free of errors, counted, and quick to re-read.
 
-    ``relations`` counts the arcs by full label (subtypes kept, root arcs left out); ``digest``
-    is a SHA-256 over ids, words, trees and where documents begin. ``n_multiword`` is the number of
-    multiword tokens, the words of which are among the ``n_words``. Of treebanks, ``undivided`` is
-    the number of sentences whose document is only the file that they are in, and
-    ``documents_by_id`` how many documents their ids speak of, 0 if some do not.
-    ``order`` are the places in the spool at which sentences are read, None for all as they came.
+    ``relations`` counts the arcs by full label (with subtypes, without root arcs); ``digest`` is a
+    SHA-256 over ids, words, trees and document boundaries. ``n_multiword`` is the number of
+    multiword tokens, whose words are among the ``n_words``. Of treebanks, ``undivided`` is the
+    number of sentences in files that name no documents, and ``documents_by_id`` the number of
+    documents that their ids would name, 0 if some ids name none. ``order`` lists the places in the
+    spool at which sentences are read, None for their original order.
     """
 
     source: dict[str, Any]
@@ -57,7 +57,7 @@ class PreparedCorpus:
             yield from_line(line)
 
     def offsets(self) -> Iterator[tuple[int, Sentence]]:
-        """Where each sentence stands in the spool, in the order in which they are read."""
+        """Yield each sentence with its place in the spool, in reading order."""
         if self.order is not None:
             for offset in self.order:
                 yield offset, from_line(self._line(offset))
@@ -65,14 +65,14 @@ class PreparedCorpus:
         offset = 0
         while line := self._line(offset):
             yield offset, from_line(line)
-            offset += len(line)  # they are ASCII: a character is a byte
+            offset += len(line)  # lines are ASCII: a character is a byte
 
     def _line(self, offset: int) -> str:
-        self.spool.seek(offset)  # whoever reads in turns with others finds its place again
+        self.spool.seek(offset)  # each read seeks, so that several readers can alternate
         return self.spool.readline()
 
     def span(self, first: int, offset: int, n_sentences: int) -> Iterator[Sentence]:
-        """Adjacent sentences, ``first`` being before them, and ``offset`` that of their first."""
+        """Yield sentences after ``first`` others; ``offset`` is their place in the spool."""
         if self.order is not None:
             for place in self.order[first : first + n_sentences]:
                 yield from_line(self._line(place))
@@ -82,7 +82,7 @@ class PreparedCorpus:
             yield from_line(line)
 
     def content_digest(self) -> str:
-        """A digest of all that is read here, in this order: of annotations and documents too."""
+        """Digest all sentences in reading order, with annotations and documents."""
         content = hashlib.blake2b(digest_size=16)
         self.spool.seek(0)
         for line in self.spool:
@@ -92,7 +92,7 @@ class PreparedCorpus:
         return content.hexdigest()
 
     def describe(self) -> dict[str, Any]:
-        """The part of the provenance that tells which corpus this is."""
+        """Return the provenance that identifies the corpus."""
         return {
             **self.source,
             "scheme": self.scheme,
@@ -110,8 +110,8 @@ class PreparedCorpus:
 def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
     """Read ``corpus`` from end to end once, so that every defect shows before any long work.
 
-    Parsed sentences wait in a temporary file: a parser runs once, and memory does not grow with
-    the corpus. Raises CorpusError for defective input, for a corpus without sentences, and for
+    Parsed sentences are stored in a temporary file: a parser runs once, and memory does not grow
+    with the corpus. Raises CorpusError for defective input, for a corpus without sentences, and for
     labels of two schemes.
     """
     with temporary_spool() as spool:
@@ -119,7 +119,7 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
 
 
 def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
-    """`prepared`, with a file for the sentences that is not temporary."""
+    """Run `prepared` with a given file for the sentences."""
     skipped: Skipped = Counter()
     relations: Counter[str] = Counter()
     digest = hashlib.sha256()
@@ -138,7 +138,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         n_sentences += 1
         n_words += len(sentence.words)
         n_multiword += sentence.n_multiword
-        # Documents go in by number: a file that has another name may hold the same corpus.
+        # documents are digested by number, so that a renamed file has the same digest
         digest.update(to_line(sentence, document).encode())
     if not n_sentences:
         raise CorpusError(f"no sentences in {_where(corpus)}; {_why_none(skipped)}")
@@ -160,7 +160,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
 
 
 class _DocumentCount:
-    """Counts documents, and what there is instead where a treebank names none."""
+    """Counter of documents, and of the documents that ids would name where files name none."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.numbers = Places()
@@ -170,7 +170,7 @@ class _DocumentCount:
         self._have_prefixes = True
 
     def see(self, sentence: Sentence) -> int:
-        """The number of its document, from 1."""
+        """Return the number of a sentence's document, from 1."""
         if sentence.document in self._files:
             self.undivided += 1
             prefix = prefix_of(sentence.id)
@@ -184,7 +184,7 @@ class _DocumentCount:
 
 
 class _SchemeWatch:
-    """Raises as soon as the labels seen can no longer come from one scheme."""
+    """Check that raises as soon as labels belong to two schemes."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
@@ -218,4 +218,4 @@ def _given(corpus: Corpus) -> str:
 def _why_none(skipped: Skipped) -> str:
     if skipped:
         return "; ".join(f"{count} {reason}" for reason, count in skipped.items())
-    return "check that these are the files that you meant"
+    return "check the paths given"

@@ -1,4 +1,4 @@
-"""Label schemes of dependency relations: which one a set of labels speaks, and its defaults."""
+"""Label schemes of dependency relations: recognising them, and their default relations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_RELATIONS = {
     UD: ("nsubj", "obj", "amod", "advmod"),
     CLEAR: ("nsubj", "dobj", "amod", "advmod"),
 }
-"""The relations scored when the user names none, per scheme."""
+"""Relations scored by default, per scheme."""
 
 _UD_RELATIONS = frozenset(
     "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse "
@@ -30,12 +30,12 @@ _UD_ONLY = frozenset(
 
 
 def fold_subtype(relation: str) -> str:
-    """The universal part of a relation: ``nsubj:pass`` becomes ``nsubj``."""
+    """Return the universal part of a relation: ``nsubj:pass`` becomes ``nsubj``."""
     return relation.split(":", 1)[0]
 
 
 def distinctive_labels(labels: Iterable[str]) -> dict[str, str]:
-    """For each scheme that only these labels could come from: the first label that shows it."""
+    """Return, for each scheme that some label belongs to alone, the first such label."""
     shown: dict[str, str] = {}
     for label in sorted({fold_subtype(label) for label in labels}):
         if label in _UD_ONLY:
@@ -46,10 +46,10 @@ def distinctive_labels(labels: Iterable[str]) -> dict[str, str]:
 
 
 def recognise_scheme(labels: Iterable[str]) -> str:
-    """Name of the scheme that ``labels`` belong to: ``"ud"``, ``"clear"`` or ``"other"``.
+    """Return the scheme that ``labels`` belong to: ``"ud"``, ``"clear"`` or ``"other"``.
 
-    Labels that both schemes have (``nsubj``, ``amod``) decide nothing; a set of nothing else
-    counts as UD. The labels must not show two schemes at once: see `distinctive_labels`.
+    Labels of both schemes (``nsubj``, ``amod``) do not decide; a set of such labels alone counts as
+    UD. The labels must not show two schemes at once: see `distinctive_labels`.
     """
     labels = {fold_subtype(label) for label in labels}
     shown = distinctive_labels(labels)

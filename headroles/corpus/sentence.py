@@ -1,4 +1,4 @@
-"""A parsed sentence, and what makes its tree a tree."""
+"""Parsed sentences, and checks that their dependencies form a tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from headroles.wording import listed
 
 ANNOTATIONS = ("lemma", "upos", "xpos", "feats", "deps", "misc")
-"""What else CoNLL-U says of words, column by column, as it stands there."""
+"""Further columns of CoNLL-U, whose texts are stored unchanged."""
 MISSING = "_"
 
 _FEW = 10  # words that a message names
@@ -23,11 +23,14 @@ class Sentence:
 
     ``governors[k]`` is the index (from 0) of the word that word ``k`` depends on, or ``ROOT``;
     ``relations[k]`` is the label of that arc. ``position`` counts the sentences of ``document``
-    from 0: two sentences are adjacent when it differs by one.
+    from 0: two sentences are adjacent if it differs by one.
 
-    ``annotations`` has, for each of `ANNOTATIONS` that is known, the texts of all words, ``_``
-    where there is nothing. ``n_multiword`` is the number of multiword tokens, such as "im", whose
-    words are among them. Both are no part of what makes two sentences equal.
+    ``annotations`` has, for each known one of `ANNOTATIONS`, the texts of all words, ``_`` if
+    empty. ``n_multiword`` is the number of multiword tokens, such as "im", whose words are among
+    ``words``. Both are ignored when sentences are compared.
+
+    >>> Sentence("s-1", "letter", 0, ("Dogs", "bark"), (1, ROOT), ("nsubj", "root")).words
+    ('Dogs', 'bark')
     """
 
     id: str
@@ -43,22 +46,22 @@ class Sentence:
 
     @property
     def lemmas(self) -> tuple[str, ...]:
-        """The lemma of each word, ``_`` where there is none."""
+        """Lemma of each word, ``_`` if missing."""
         return self._column("lemma")
 
     @property
     def upos(self) -> tuple[str, ...]:
-        """The universal part of speech of each word, ``_`` where there is none."""
+        """Universal part of speech of each word, ``_`` if missing."""
         return self._column("upos")
 
     @property
     def feats(self) -> tuple[Mapping[str, str], ...]:
-        """The features of each word, such as ``Number`` and ``Plur``."""
+        """Features of each word, such as ``Number`` and ``Plur``."""
         return tuple(map(_pairs, self._column("feats")))
 
     @property
     def misc(self) -> tuple[Mapping[str, str], ...]:
-        """What MISC says of each word, by key."""
+        """Entries of the column MISC for each word, by key."""
         return tuple(map(_pairs, self._column("misc")))
 
     def _column(self, name: str) -> tuple[str, ...]:
@@ -72,16 +75,16 @@ class Sentence:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """``Key=Value|Key=Value`` as a mapping; a key alone has an empty value."""
+    """Parse ``Key=Value|Key=Value`` to a mapping; a key alone has an empty value."""
     parts = (part.partition("=") for part in text.split("|") if text != MISSING)
     return {key: value for key, _, value in parts}
 
 
 def find_cycle(governors: tuple[int, ...]) -> tuple[int, ...]:
-    """Word indices of the first cycle, in ascending order; empty if there is none."""
+    """Return the word indices of the first cycle, in ascending order; empty if there is none."""
     done = [False] * len(governors)
     for start in range(len(governors)):
-        places: dict[int, int] = {}  # of the words on the way up from the first
+        places: dict[int, int] = {}  # words on the path from the start upwards
         word = start
         while word != ROOT and not done[word]:
             if word in places:
@@ -94,11 +97,10 @@ def find_cycle(governors: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def tree_defect(governors: tuple[int, ...], n_trees: int = 1) -> str | None:
-    """What keeps ``governors`` from being a tree with a single root, or None if it is one.
+    """Describe why ``governors`` is not a tree with a single root; None if it is one.
 
-    Of ``n_trees`` trees there may be as many roots.
-
-    Word numbers in the answer count from 1, as in a CoNLL-U file.
+    With ``n_trees`` trees, as many roots are allowed. Word numbers in the description count from 1,
+    as in a CoNLL-U file.
     """
     for word, governor in enumerate(governors):
         if not ROOT <= governor < len(governors):

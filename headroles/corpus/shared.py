@@ -1,4 +1,4 @@
-"""A corpus that one process reads through, for others that share a folder with it."""
+"""A corpus that one process reads, for others that share a folder with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_RECORDED = ("spool", "order")
 
 @contextmanager
 def prepared_in(folder: Path, corpus: Corpus) -> Iterator[PreparedCorpus]:
-    """`prepared`, with the sentences in ``folder``, where other processes `find_prepared` them."""
+    """Run `prepared` in ``folder``, where other processes `find_prepared` the sentences."""
     with _opened(folder / _SENTENCES, "w+") as spool:
         ready = read_through(corpus, spool)
         os.fsync(spool.fileno())
@@ -36,7 +36,7 @@ def prepared_in(folder: Path, corpus: Corpus) -> Iterator[PreparedCorpus]:
 
 @contextmanager
 def find_prepared(folder: Path) -> Iterator[PreparedCorpus]:
-    """The corpus that another process prepared in ``folder``."""
+    """Open the corpus that another process prepared in ``folder``."""
     known = read_json(folder / _RECORD)
     known |= {name: Counter(known[name]) for name in ("relations", "skipped")}
     with _opened(folder / _SENTENCES, "r") as spool:

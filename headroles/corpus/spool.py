@@ -1,4 +1,4 @@
-"""A temporary file that sentences wait in: one line of JSON each."""
+"""Temporary files of sentences, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headroles.errors import StorageError
 
 @contextmanager
 def temporary_spool() -> Iterator[IO[str]]:
-    """An empty file that is gone in the end. Raises StorageError where there is no room for it."""
+    """Open an empty temporary file. Raises StorageError if the disk has no room for it."""
     with ExitStack() as stack:
         try:
             spool = stack.enter_context(
@@ -27,14 +27,14 @@ def temporary_spool() -> Iterator[IO[str]]:
 
 def _no_room(error: OSError) -> StorageError:
     return StorageError(
-        "parsed sentences wait in a temporary file, and it cannot be written "
-        f"({error.strerror or error}); make room in {tempfile.gettempdir()}, or name another "
+        "parsed sentences are stored in a temporary file, which cannot be written "
+        f"({error.strerror or error}); free space in {tempfile.gettempdir()}, or name another "
         "folder in the environment variable TMPDIR"
     )
 
 
 def write_to(sentence: Sentence, spool: IO[str]) -> None:
-    """Write a sentence at the end. Raises StorageError where there is no room for it."""
+    """Append a sentence. Raises StorageError if the disk is full."""
     try:
         spool.write(to_line(sentence, sentence.document, sentence.annotations))
     except OSError as error:
@@ -42,7 +42,7 @@ def write_to(sentence: Sentence, spool: IO[str]) -> None:
 
 
 def flush(spool: IO[str]) -> None:
-    """Write out what waits. Raises StorageError where there is no room for it."""
+    """Flush the file. Raises StorageError if the disk is full."""
     try:
         spool.flush()
     except OSError as error:
@@ -50,7 +50,7 @@ def flush(spool: IO[str]) -> None:
 
 
 def to_line(sentence: Sentence, document: str | int, *more: Any) -> str:
-    """A sentence as a line of ASCII, of what it is named, its words and its tree."""
+    """Encode a sentence as a line of ASCII: its names, its words and its tree."""
     record = [
         sentence.id,
         document,
@@ -64,7 +64,7 @@ def to_line(sentence: Sentence, document: str | int, *more: Any) -> str:
 
 
 def from_line(line: str) -> Sentence:
-    """The sentence of a line that `write_to` wrote."""
+    """Decode the sentence of a line that `write_to` wrote."""
     name, document, position, words, governors, relations, annotations = json.loads(line)
     return Sentence(
         name,

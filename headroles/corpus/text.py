@@ -1,4 +1,4 @@
-"""Raw text and sentence pairs, parsed by a spaCy pipeline -> sentences."""
+"""Reading of raw text and sentence pairs, parsed by a spaCy pipeline."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from headroles.wording import shortened
 
 @takes(TextOptions)
 def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOptions) -> Corpus:
-    """Plain text, split into sentences and parsed by the spaCy pipeline ``parser``.
+    """Read plain text, split into sentences and parsed by the spaCy pipeline ``parser``.
 
-    Each file (or each ``*.txt`` file of a folder) is one document; blank lines separate
-    paragraphs, and line breaks inside a paragraph count as spaces. With ``lines`` every line that
-    is not blank is one sentence, whatever the pipeline takes it for. Files may be compressed, and
-    ``-`` is standard input. ``parser`` is the name of an installed pipeline or the path of one.
-    Nothing is parsed before the corpus is iterated.
+    Each file (or each ``*.txt`` file of a folder) is one document; blank lines separate paragraphs,
+    and line breaks inside a paragraph count as spaces. With ``lines`` every line that is not blank
+    is one sentence, whatever the pipeline finds. Files may be compressed, and ``-`` is standard
+    input. ``parser`` is the name of an installed pipeline or the path of one. Nothing is parsed
+    before the corpus is iterated.
 
-    With ``keep_parses`` what was parsed is written to that file when it was read to its end.
+    With ``keep_parses``, reading the corpus to its end also writes the parses to that file.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no text file.
@@ -80,7 +80,7 @@ def read_pairs(
     """
     check_text_columns(columns)
     if len(set(map(str, columns))) < len(columns):
-        raise UsageError(f"the text column {columns[0]!r} was named twice")
+        raise UsageError(f"the text column {columns[0]!r} was given twice; give two columns")
     found = find_files(paths, *TABLES)
     pipeline = load_pipeline(parser)
 
@@ -107,7 +107,7 @@ def _lines(lines: Iterable[str]) -> Iterator[str]:
 
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Lines put together, between blank ones, with single spaces."""
+    """Join the lines between blank ones with single spaces."""
     together: list[str] = []
     for line in lines:
         if line.strip():
@@ -122,7 +122,7 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
 def _cells(
     file: CorpusFile, columns: Sequence[str | int], header: bool | None, separator: str | None
 ) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The chosen cells as (text, (row, place among the columns)); rows count from 1."""
+    """Yield the chosen cells as (text, (row, place among the columns)); rows count from 1."""
     rows = read_rows(file, separator)
     number, first = next(rows)
     names = first if header or header is None or has_names(file) else None
@@ -141,16 +141,16 @@ def _cells(
 def _ask_about_header(
     file: CorpusFile, first: list[str], columns: Sequence[str | int], chosen: list[int]
 ) -> None:
-    """Raise UsageError for a first line that looks like data, if columns are not named by it."""
+    """Raise UsageError for a first line that looks like data, unless columns are named by it."""
     if any(isinstance(column, str) and not column.isdecimal() for column in columns):
         return
     suspect = [cell for cell in first if _A_NUMBER.fullmatch(cell.strip())]
     suspect += [first[column] for column in chosen if _A_SENTENCE.search(first[column].strip())]
     if suspect:
         raise UsageError(
-            f"{file}, line 1: {shortened(suspect[-1])!r} looks like data and not like the name of "
-            "a column; pass header=False (--no-header) if this is the first row, or header=True "
-            "(--header) if it is a header"
+            f"{file}, line 1: {shortened(suspect[-1])!r} looks like data, not like a column name; "
+            "pass header=False (--no-header) if this is the first row, or header=True (--header) "
+            "if it is a header"
         )
 
 

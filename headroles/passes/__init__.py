@@ -1,4 +1,4 @@
-"""The one loop that runs a model over batches: by length, halved where memory lacks, resumable."""
+"""The one loop that runs a model over batches, sorted by length, smaller if memory runs out."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Examples in batches, and the inputs of the model that they make."""
+"""Batches of examples, and their inputs for the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headroles.passes.tensors import on_device
 
 @dataclass(frozen=True)
 class ExampleBatch:
-    """Examples that are run together: their places among all, and the inputs of the model."""
+    """Examples that run together: their places among all, and the inputs of the model."""
 
     rows: list[int]
     examples: list[EncodedExample]
@@ -27,7 +27,7 @@ class ExampleBatch:
 def passes_over(
     examples: Sequence[EncodedExample], encoder: LoadedEncoder, budget: Budget
 ) -> Passes[ExampleBatch]:
-    """What runs the encoder over these examples."""
+    """Return the passes that run the encoder over these examples."""
 
     def make(rows: list[int]) -> ExampleBatch:
         own = [examples[row] for row in rows]
@@ -43,7 +43,7 @@ def passes_over(
 
 
 def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, Tensor]:
-    """Inputs of the model, padded at the end to the longest example, on the CPU."""
+    """Build the inputs of the model, padded at the end to the longest example, on the CPU."""
     input_ids = pad([example.input_ids for example in examples], pad_id)
     lengths = np.array([len(example) for example in examples])
     inputs = {

@@ -1,4 +1,4 @@
-"""Gradients of a mean over examples that need not be run at once."""
+"""Gradients of a mean over examples that run in several batches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ def gradients_of_mean(
     losses_of: Callable[[B], Tensor],
     leaves: Sequence[Tensor],
 ) -> tuple[Tensor, list[Tensor | None]]:
-    """The mean loss of the examples of ``batches``, and its gradient by each of ``leaves``.
+    """Return the mean loss of all examples, and its gradient by each of ``leaves``.
 
-    Each batch counts by its number of examples: the update is that of one large batch, but for
-    rounding. None for a leaf that the losses do not depend on. Raises ModelError as `Passes.run`.
+    Each batch counts by its number of examples: up to rounding, the result is that of one large
+    batch. The gradient is None for a leaf that the losses do not depend on. Raises ModelError as
+    `Passes.run`.
     """
     n_examples = sum(len(batch.rows) for batch in batches)
 

@@ -1,4 +1,4 @@
-"""The loop over batches, and how large batches may be."""
+"""The loop over batches, and the choice of their size."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from headroles.passes.progress import Progress
 
 _LINEAR_WIDTH = 64
 _TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
-_MEMORY_SLACK = 64 * 2**20  # what is given back has to be asked for again
+_MEMORY_SLACK = 64 * 2**20  # bytes that stay reserved, since memory given back is slow to regain
 
 
 class Batch(Protocol):
-    """Examples that are run together."""
+    """Examples that run together."""
 
     @property
     def rows(self) -> list[int]:
@@ -33,28 +33,28 @@ R = TypeVar("R")
 
 @dataclass
 class Budget:
-    """The most ``tokens`` of a batch, padding included; fewer once memory ran out."""
+    """Largest number of ``tokens`` of a batch, padding included; reduced when memory runs out."""
 
     tokens: int
     held_memory: HeldMemory = field(default_factory=lambda: HeldMemory(_MEMORY_SLACK))
 
     @classmethod
     def of(cls, device: torch.device, asked: int | None) -> Budget:
-        """As many tokens as are asked for, or what fits the device."""
+        """Allow as many tokens as asked for, by default what fits the device."""
         return cls(asked or _TOKENS.get(device.type, 4096))
 
     def most(self, width: int) -> int:
-        """How many examples of ``width`` tokens a batch may have, one at least.
+        """Return how many examples of ``width`` tokens a batch may have, at least one.
 
-        Of examples longer than ``_LINEAR_WIDTH`` fewer, as attention then outweighs what is linear
-        in the tokens.
+        Beyond ``_LINEAR_WIDTH`` tokens the number falls faster than 1 / width, as the quadratic
+        cost of attention then dominates.
         """
         return max(1, int(self.tokens / _cost(width)))
 
     def batches(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Places of examples of these lengths in batches of about equal length, the longest first.
+        """Group examples of these lengths into batches of similar length, the longest first.
 
-        With the longest first, what they needed serves all others.
+        The longest come first because the memory that they allocate serves all others.
         """
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         batches: list[list[int]] = []
@@ -65,7 +65,7 @@ class Budget:
         return batches
 
     def halve(self, n: int, width: int) -> None:
-        """Allow half of ``n`` examples of ``width`` tokens from now on, as memory ran out."""
+        """Halve the limit from now on: memory ran out for ``n`` examples of ``width`` tokens."""
         torch.cuda.empty_cache()
         self.tokens = min(self.tokens, max(1, ceil(n // 2 * _cost(width))))
 
@@ -76,10 +76,10 @@ def _cost(width: int) -> float:
 
 @dataclass(frozen=True)
 class Passes(Generic[B]):
-    """Runs a model over batches of examples.
+    """Runner of a model over batches of examples.
 
     ``lengths`` are those of all examples in tokens. ``make`` makes a batch of the examples at some
-    rows, and ``name`` tells which one is at a row.
+    rows, and ``name`` returns the name of the example at a row.
     """
 
     lengths: Sequence[int]
@@ -88,13 +88,13 @@ class Passes(Generic[B]):
     budget: Budget
 
     def batches(self) -> list[B]:
-        """All examples, the longest first."""
+        """Return batches of all examples, the longest first."""
         return [self.make(rows) for rows in self.budget.batches(self.lengths)]
 
     def over_all(
         self, read: Callable[[B], R], on_progress: OnProgress | None = None
     ) -> Iterator[tuple[B, R]]:
-        """`run` over all examples; ``on_progress`` is told how many of them are done."""
+        """Run over all examples; ``on_progress`` is called with the number of examples done."""
         tell, done = Progress(on_progress, len(self.lengths)), 0
         for batch, found in self.run(self.batches(), read):
             done += len(batch.rows)
@@ -102,11 +102,11 @@ class Passes(Generic[B]):
             yield batch, found
 
     def run(self, batches: Iterable[B], read: Callable[[B], R]) -> Iterator[tuple[B, R]]:
-        """Batches with what is ``read`` of them; where memory runs out, halves come instead.
+        """Yield batches with the results of ``read``; if memory runs out, yield halves instead.
 
-        ``read`` must change nothing outside before it is done: it may be called again with halves.
+        ``read`` must have no side effects before it returns: it may be called again with halves.
 
-        Raises ModelError where memory does not suffice for a single example.
+        Raises ModelError if memory does not suffice for a single example.
         """
         for batch in batches:
             waiting = [batch]
@@ -126,7 +126,7 @@ class Passes(Generic[B]):
                 self.budget.held_memory.release()
 
     def _tried(self, batch: B, read: Callable[[B], R]) -> tuple[R] | None:
-        """What is read, None where memory ran out: all that was held for it is free then."""
+        """Return the result of ``read``, None if memory ran out; its memory is then free again."""
         try:
             return (read(batch),)
         except (RuntimeError, MemoryError) as error:
@@ -145,6 +145,6 @@ class Passes(Generic[B]):
         if len(batch.rows) == 1:
             raise ModelError(
                 f"memory ran out for {self.name(batch.rows[0])} alone ({width} tokens); use a "
-                "device with more memory (--device cpu), or leave so long a text out"
+                "device with more memory (--device cpu), or remove the long text"
             )
         self.budget.halve(len(batch.rows), width)

@@ -1,4 +1,4 @@
-"""Progress in notebooks, where nothing else shows that a long run goes on."""
+"""Progress bars in notebooks, where nothing else shows that a long run continues."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Given = TypeVar("Given", bound=PassOptions)
 
 @contextmanager
 def shown_in_notebooks(options: Given, unit: str = "sentences") -> Iterator[Given]:
-    """``options`` with a bar for progress, if a notebook asks and nothing else is to show it."""
+    """Yield ``options`` with a progress bar, in a notebook without ``on_progress``."""
     if options.on_progress is not None or "ipykernel" not in sys.modules:
         yield options
         return
     from tqdm import tqdm
 
-    # As text: widgets need a package of their own, and warn where it is missing.
+    # a text bar: widgets need another package, and warn if it is missing
     with tqdm(unit=f" {unit}", leave=False, mininterval=0.5) as bar:
 
         def report(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""How a model is run over examples: the options."""
+"""Options of running a model over examples."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from headroles.models.options import ModelOptions
 from headroles.options import Option
 
 OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with how much is done, and with how much there is to do."""
+"""Function called with the amount of work done and the total amount."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassOptions(ModelOptions):
-    """How the model is loaded and run."""
+    """Options of loading and running the model."""
 
     title: ClassVar[str] = "Model"
 
@@ -30,8 +30,8 @@ class PassOptions(ModelOptions):
     on_progress: Annotated[
         OnProgress | None,
         Option(
-            "Called with how much is done and how much there is: sentences of a corpus; of a task, "
-            "passes over a batch, or updates. Studies of several rounds begin anew with each.",
+            "Called with the amount done and the total: sentences of a corpus; of a task, passes "
+            "over a batch, or updates. Studies of several rounds start anew with each.",
             more="If left out, notebooks show a bar.",
             has_flag=False,
             recorded=False,

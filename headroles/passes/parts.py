@@ -1,4 +1,4 @@
-"""What is computed of batches, kept until the study that they are of is done."""
+"""Results of batches, saved until their study is done."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from headroles.storage import OpenParts, decode_arrays, encode_arrays
 
 Arrays = dict[str, NDArray[Any]]
 Forms = Mapping[str, tuple[type, tuple[int, ...]]]
-"""Of arrays of examples: the type of their numbers, and the shape of what each example has."""
+"""For each array of examples, the type of its numbers, and its shape for each example."""
 
 
 @dataclass(frozen=True)
 class KeptBatches:
-    """Arrays by the names of what they are computed of; nothing is kept without ``parts``."""
+    """Saved arrays, by the names of their inputs; without ``parts`` nothing is saved."""
 
     parts: OpenParts | None = None
 
     def get(self, name: str, compute: Callable[[], Arrays], forms: Forms, n: int) -> Arrays:
-        """Return the arrays called ``name`` as they were kept, or compute and keep them.
+        """Return the saved arrays called ``name``, or compute and save them.
 
-        Raises StorageError for kept arrays that are not of ``forms`` and of ``n`` examples.
+        Raises StorageError for saved arrays that do not have ``forms`` or ``n`` examples.
         """
         if self.parts is None:
             return compute()
@@ -37,7 +37,7 @@ class KeptBatches:
 
 
 def _decode(content: bytes, forms: Forms, n: int) -> Arrays:
-    """Read arrays. Raises ValueError for others than those of ``forms``, of ``n`` examples."""
+    """Decode arrays. Raises ValueError unless they have ``forms`` and ``n`` examples."""
     arrays = decode_arrays(content)
     found = {name: (one.dtype, one.shape) for name, one in arrays.items()}
     needed = {name: (np.dtype(kind), (n, *shape)) for name, (kind, shape) in forms.items()}

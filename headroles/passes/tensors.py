@@ -1,4 +1,4 @@
-"""Arrays and tensors on their way between host and device."""
+"""Transfer of arrays and tensors between host and device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def as_tensors(value: T, device: torch.device) -> T:
-    """``value`` with every array in it as a tensor, still on the CPU, from where it moves fast."""
+    """Convert every array in ``value`` to a tensor on the CPU, pinned for fast transfer."""
     is_pinned = device.type == "cuda"
 
     def made(one: Any) -> Any:
@@ -27,7 +27,7 @@ def as_tensors(value: T, device: torch.device) -> T:
 
 
 def on_device(value: T, device: torch.device) -> T:
-    """``value`` with every tensor in it on ``device``; the copies may go on after the return."""
+    """Move every tensor in ``value`` to ``device``; the copies may finish after the return."""
 
     def moved(one: Any) -> Any:
         return one.to(device, non_blocking=True) if isinstance(one, Tensor) else one
@@ -36,15 +36,15 @@ def on_device(value: T, device: torch.device) -> T:
 
 
 def to_host(value: Tensor) -> Callable[[], NDArray[Any]]:
-    """Begin to copy ``value`` to the CPU; calling what is returned waits for it, and no longer."""
+    """Start copying ``value`` to the CPU; the returned function waits for this copy alone."""
     if value.device.type != "cuda":
         return lambda: value.cpu().numpy()
-    copy = value.to("cpu", non_blocking=True)  # into pinned memory, as such copies are
+    copy = value.to("cpu", non_blocking=True)  # such copies go to pinned memory
     arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
     arrived.record(torch.cuda.current_stream(value.device))
 
     def wait() -> NDArray[Any]:
-        # A plain copy would come after all that the device was given since.
+        # a plain copy would also wait for all work given to the device since
         arrived.synchronize()
         return copy.numpy()
 
@@ -52,7 +52,7 @@ def to_host(value: Tensor) -> Callable[[], NDArray[Any]]:
 
 
 def _changed(value: T, change: Callable[[Any], Any]) -> T:
-    """``value`` with a change made to everything in its dataclasses, tuples and mappings."""
+    """Apply ``change`` to everything in the dataclasses, tuples and mappings of ``value``."""
     found: Any = value
     if isinstance(value, tuple):
         found = tuple(_changed(one, change) for one in value)

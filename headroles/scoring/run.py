@@ -228,7 +228,7 @@ class ScoringRun:
         if not n_scored:
             self._sharing.forget()
             raise CorpusError(
-                "no example of the corpus could be scored: "
+                "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
                 + (cure_of_length(Record.read(self.provenance)) if read.skipped[TOO_LONG] else "")
             )

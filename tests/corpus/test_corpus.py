@@ -126,7 +126,7 @@ def test_other_content_has_another_digest(tmp_path: Path, text: str) -> None:
 
 def test_corpus_without_sentences() -> None:
     with (
-        pytest.raises(CorpusError, match=r"no sentences in a, b, c, \.\.\.; check that these are"),
+        pytest.raises(CorpusError, match=r"no sentences in a, b, c, \.\.\.; check the paths"),
         prepared(corpus_of(files=["a", "b", "c", "d"])),
     ):
         pass

@@ -100,7 +100,7 @@ def test_documents_by_a_pattern_in_the_ids(tmp_path: Path, pattern: str) -> None
 def test_ids_that_name_no_document(tmp_path: Path, rule: str) -> None:
     file = write(tmp_path, ("", "n01001011"))
     with pytest.raises(
-        CorpusError, match=re.escape("sentence 'n01001011' names no document: it has not")
+        CorpusError, match=re.escape("sentence 'n01001011' names no document: it lacks")
     ):
         places(file, rule)
 
@@ -120,7 +120,7 @@ def test_a_comment_holds_until_there_is_another(tmp_path: Path) -> None:
 def test_a_comment_that_is_nowhere(tmp_path: Path) -> None:
     file = write(tmp_path, ("# genre = news\n# speaker = s", "a"), ("# text = x", "b"))
     with pytest.raises(
-        CorpusError, match=r"no sentence has a comment 'source' .*; the corpus has: genre, speaker"
+        CorpusError, match=r"no sentence has a comment 'source' .*; use one of: genre, speaker"
     ):
         places(file, "comment:source")
 
@@ -132,7 +132,7 @@ def test_a_comment_that_is_nowhere(tmp_path: Path) -> None:
         ("comment:", "it must be newdoc"),
         ("sent_id:", "it must be newdoc"),
         ("newdoc:x", "it must be newdoc"),
-        ("sent_id:(", r"the pattern '\(', which is no regular expression"),
+        ("sent_id:(", r"the pattern '\(', which is not a regular expression"),
         (3, "it must be a text"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_folder_of_folders_names_those_that_hold_treebanks(tmp_path: Path) -> 
     for name in ("UD_A", "UD_B", "empty"):
         (tmp_path / name).mkdir()
     (tmp_path / "UD_B" / "b.conllu.gz").write_bytes(TEXT)
-    with pytest.raises(CorpusError, match=r"no \.conllu file; those in it do: .*UD_B$"):
+    with pytest.raises(CorpusError, match=r"no \.conllu file; its folders do: .*UD_B$"):
         read_conllu(tmp_path)
 
 

@@ -113,12 +113,12 @@ def test_nothing_is_left_of_a_corpus_that_was_not_read_to_its_end(tmp_path: Path
 def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     file = tmp_path / "kept.conllu"
     file.write_text("mine")
-    with pytest.raises(UsageError, match="is there already; give it as the corpus"):
+    with pytest.raises(UsageError, match="already exists; give it as the corpus"):
         keep_parses(make_corpus([CATS]), file)
     assert file.read_text() == "mine"
 
 
 @pytest.mark.parametrize("idle", [{"keep_parses": "x"}, {"parser_processes": 2}])
 def test_what_is_of_parsers_needs_one(sample: Path, idle: dict[str, object]) -> None:
-    with pytest.raises(UsageError, match="is of text that is parsed"):
+    with pytest.raises(UsageError, match="applies to text that is parsed"):
         open_corpus([sample], CorpusOptions(**idle))  # type: ignore[arg-type]

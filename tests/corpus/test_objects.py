@@ -145,14 +145,14 @@ def test_rows_of_one_document_are_no_neighbours(nlp: Any) -> None:
 
 @pytest.mark.parametrize("columns", [[], ["one", "one"], ["one", "other", "k"]])
 def test_one_or_two_columns(columns: list[str]) -> None:
-    with pytest.raises(UsageError, match="name one column of the table, or two for pairs"):
+    with pytest.raises(UsageError, match="give one column of the table, or two for pairs"):
         make_corpus(pd.DataFrame(ROWS), parser=PIPELINE, text_columns=columns)
 
 
 def test_columns_that_are_not_there() -> None:
     with pytest.raises(UsageError, match="no column 'oen'; did you mean 'one'"):
         make_corpus(pd.DataFrame(ROWS), parser=PIPELINE, text_columns=["oen"])
-    with pytest.raises(UsageError, match=r"text_columns are those of a table, and .* list of str"):
+    with pytest.raises(UsageError, match=r"text_columns need a table, but .* list of str"):
         make_corpus(TEXTS, parser=PIPELINE, text_columns=["one"])
     with pytest.raises(UsageError, match=r"text_columns is \[\]; .* it has one, other, k"):
         make_corpus(pd.DataFrame(ROWS), parser=PIPELINE)
@@ -237,12 +237,12 @@ def test_a_treebank_through_triples(treebank: Path) -> None:
         ((["a", " "], [-1, 0], ["root", "x"]), "the word at place 1 is ' '"),
         ((["a", "b"], [-1, 0], ["root", ""]), "the relation at place 1 is ''"),
         ((["a", "b"], [-1, 0], ["root", "_"]), "the relation at place 1 is '_'"),
-        ((["a", "b"], [-1, 0.5], ["root", "x"]), "governors that are no whole numbers"),
+        ((["a", "b"], [-1, 0.5], ["root", "x"]), "governors that are not integers"),
         ((["a", "b"], [0, 1], ["root", "x"]), "has a cycle through word 1, .*-1 for the root"),
         ((["a", "b"], [2, 0], ["x", "root"]), "from 0, and -1 for the root"),
         ((["a", "b"], [-1, -1], ["x", "root"]), "has 2 roots"),
-        ((["a", "b"], [-1, 0]), "tree-2 is no triple"),
-        (None, "tree-2 is no triple"),
+        ((["a", "b"], [-1, 0]), "tree-2 is not a triple"),
+        (None, "tree-2 is not a triple"),
     ],
 )
 def test_triples_that_are_no_trees(triple: Any, message: str) -> None:
@@ -256,10 +256,10 @@ def test_triples_that_are_no_trees(triple: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        (TEXTS, {}, "texts must be parsed: name a spaCy pipeline"),
-        ([TREE], {"parser": PIPELINE}, "trees are parsed already: leave parser out"),
-        ([TREE], {"lines": True}, "lines is of texts, and these are trees"),
-        ([TREE], {"documents": []}, "documents has 0 names, and there are 1 items"),
+        (TEXTS, {}, "texts must be parsed; name a spaCy pipeline"),
+        ([TREE], {"parser": PIPELINE}, "trees are parsed already; omit parser"),
+        ([TREE], {"lines": True}, "lines applies to texts, but these are trees"),
+        ([TREE], {"documents": []}, "documents has 0 names for 1 items"),
         ([TREE], {"documents": [None]}, "the document at place 0 is None"),
         ([TREE], {"documents": [""]}, "the document at place 0 is ''"),
         ([Sentence("s", "d", 0, ("a",), (-1,), ("root",))], {"documents": ["x"]}, "itself"),
@@ -268,7 +268,7 @@ def test_triples_that_are_no_trees(triple: Any, message: str) -> None:
         ({"train": TEXTS}, {"parser": PIPELINE}, "the corpus is a dict"),
         ([], {}, "an empty list"),
         (iter([]), {}, "an empty tuple"),
-        (TEXTS, {"parser": 3}, "the parser is a int; it must be a spaCy pipeline"),
+        (TEXTS, {"parser": 3}, "the parser is a int; give a spaCy pipeline"),
     ],
 )
 def test_contradictions_are_refused(given: Any, more: dict[str, Any], message: str) -> None:
@@ -277,7 +277,7 @@ def test_contradictions_are_refused(given: Any, more: dict[str, Any], message: s
 
 
 def test_kinds_are_not_mixed(nlp: Any) -> None:
-    with pytest.raises(CorpusError, match="item 2 is a tuple among documents of spaCy"):
+    with pytest.raises(CorpusError, match="item 2 is a tuple among spaCy documents"):
         make_corpus([nlp("Dogs sleep."), TREE])
     with pytest.raises(CorpusError, match="item 2 is a int among Sentences"):
         make_corpus([Sentence("s", "d", 0, ("a",), (-1,), ("root",)), 1])

@@ -231,7 +231,7 @@ def without(things: dict[str, Any], name: str) -> dict[str, Any]:
         (saved(), {**alignment(), "second": [None, 0, 7, None]}, "'second' names the word 7"),
         (saved(), {**alignment(), "second": [None, 1, 0, None]}, "'second' has words out of order"),
         (saved(), {**alignment(), "second": [0, None, None, 1]}, "a special token between words"),
-        (list(saved().values())[:2], alignment(), "the arrays are 2 for 3 sentences"),
+        (list(saved().values())[:2], alignment(), "there are 2 arrays for 3 sentences"),
         (3, alignment(), "the arrays are a int"),
         ({}, alignment(), "holds no arrays"),
         ("no.npz", alignment(), "no.npz cannot be read"),

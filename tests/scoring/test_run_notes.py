@@ -74,7 +74,7 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
         "pieces  14 from 6 words, 14 an example; unknown: 21.4% of the pieces, 33.3% of the words"
         in shown
     )
-    assert f"{tmp_path}: 1 files taken, 1 left: README" in shown
+    assert f"{tmp_path}: 1 files read, 1 ignored: README" in shown
     (warned,) = [one.text for one in scores.shown() if isinstance(one, Warned)]
     assert "does not know 21% of the word pieces, and no piece of 33% of the words" in warned
 
@@ -119,7 +119,7 @@ def test_multiword_tokens_are_told(treebank: Path, bert_folder: Path) -> None:
     def told() -> str:
         return describe_run(score_heads(bert_folder, read_conllu(treebank)).record)
 
-    assert "multiword tokens" not in told()
+    assert "contractions" not in told()
     joined = "\t".join(["1-2", "joined", *8 * "_"])
     treebank.write_text(treebank.read_text().replace("\n1\t", f"\n{joined}\n1\t", 3))
     assert "3 contractions were split as in the treebank" in told()
