@@ -1,4 +1,4 @@
-"""Statistics on plain arrays: knows no model and no corpus."""
+"""Statistics on plain arrays, without any knowledge of models and corpora."""
 
 import lazy_loader
 

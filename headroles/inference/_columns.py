@@ -1,4 +1,4 @@
-"""What every procedure here shares: checked input, gaps, clusters, alternatives, seeds."""
+"""Checks and reductions that all procedures share: input, gaps, clusters, seeds."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ OK, UNTESTABLE, DEGENERATE = "", "untestable", "degenerate"
 
 
 def check_values(values: ArrayLike, name: str = "values") -> NDArray[np.floating]:
-    """``values`` as a real array (examples, tests) without infinities, NaN for missing."""
+    """Return ``values`` as a real array (examples, tests) without infinities, NaN for missing."""
     data = np.asarray(values)
     if data.dtype.kind not in "fiub":
-        raise StatisticsError(f"{name} are of type {data.dtype} instead of real numbers")
+        raise StatisticsError(f"{name} have the type {data.dtype}; give real numbers")
     if data.ndim != 2:
-        raise StatisticsError(f"{name} have {data.ndim} dimensions instead of (examples, tests)")
+        raise StatisticsError(f"{name} have {data.ndim} dimensions; give (examples, tests)")
     if np.isinf(data).any():
-        raise StatisticsError(f"{name} hold an infinity; remove it or mark it as missing (NaN)")
+        raise StatisticsError(f"{name} include an infinity; remove it, or mark it as missing (NaN)")
     return data if data.dtype.kind == "f" else data.astype(np.float64)
 
 
 def check_alternative(alternative: str) -> None:
-    """Refuse what is not one of ALTERNATIVES."""
+    """Raise StatisticsError unless ``alternative`` is one of ALTERNATIVES."""
     if alternative not in ALTERNATIVES:
         raise StatisticsError(
             f"unknown alternative {alternative!r}; use one of {', '.join(ALTERNATIVES)}"
@@ -39,13 +39,13 @@ def check_alternative(alternative: str) -> None:
 
 
 def check_share(value: float, name: str) -> None:
-    """Refuse what does not lie strictly between 0 and 1."""
+    """Raise StatisticsError unless ``value`` lies strictly between 0 and 1."""
     if not 0 < value < 1:
-        raise StatisticsError(f"{name} is {value}; it must lie between 0 and 1")
+        raise StatisticsError(f"{name} is {value}; give a number between 0 and 1")
 
 
 def check_thresholds(threshold: ArrayLike, n_tests: int) -> FloatArray:
-    """One finite threshold per test (tests,), from a number for all tests or one for each."""
+    """Return one finite threshold per test (tests,), from one number or one for each test."""
     try:
         given = np.asarray(threshold, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -61,32 +61,34 @@ def check_thresholds(threshold: ArrayLike, n_tests: int) -> FloatArray:
 
 
 def check_resamples(n_resamples: int) -> None:
-    """Refuse fewer than one resample."""
+    """Raise StatisticsError for fewer than one resample."""
     if n_resamples < 1:
-        raise StatisticsError(f"{n_resamples} resamples asked for; at least one is needed")
+        raise StatisticsError(f"the number of resamples is {n_resamples}; give at least 1")
 
 
 def check_clusters(clusters: ArrayLike | None, n_examples: int) -> NDArray[np.intp]:
-    """Cluster numbers (examples,) from 0 on; every example by itself if ``clusters`` is None."""
+    """Number the clusters (examples,) from 0; without ``clusters``, each example is its own."""
     if clusters is None:
         return np.arange(n_examples)
     labels = np.asarray(clusters)
     if labels.shape != (n_examples,):
-        raise StatisticsError(f"clusters have shape {labels.shape} instead of ({n_examples},)")
+        raise StatisticsError(
+            f"clusters have shape {labels.shape}; give ({n_examples},), one for each example"
+        )
     if labels.dtype.kind not in "iubUS":
         raise StatisticsError(
-            f"clusters are of type {labels.dtype}; label them with integers or strings"
+            f"clusters have the type {labels.dtype}; label them with integers or strings"
         )
     return renumber(labels)
 
 
 def renumber(labels: NDArray[np.generic]) -> NDArray[np.intp]:
-    """Labels (n,) replaced by 0 to (number of distinct labels - 1)."""
+    """Replace labels (n,) by 0 to (number of distinct labels - 1)."""
     return np.asarray(np.unique(labels, return_inverse=True)[1].reshape(-1), dtype=np.intp)
 
 
 def cluster_sums(data: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
-    """Sums (clusters, tests) of the rows (examples, tests) of each cluster.
+    """Sum the rows (examples, tests) of each cluster to (clusters, tests).
 
     ``codes`` must use every number from 0 on. A cluster of one gives its row unchanged.
     """
@@ -99,7 +101,7 @@ def cluster_sums(data: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
 def columns_with_the_same_gaps(
     data: NDArray[np.floating],
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """(columns, rows that are there) for every pattern of missing values."""
+    """Yield (columns, rows with values) for every pattern of missing values."""
     present = ~np.isnan(data)
     patterns, which = np.unique(np.packbits(present, axis=0), axis=1, return_inverse=True)
     which = which.reshape(-1)
@@ -109,5 +111,5 @@ def columns_with_the_same_gaps(
 
 
 def resolution_of(data: NDArray[np.floating]) -> float:
-    """Relative difference up to which numbers of this type may be the same but for rounding."""
+    """Return the relative difference of this type's numbers below which it may be rounding."""
     return 8 * float(np.finfo(data.dtype).eps)

@@ -1,21 +1,22 @@
 """Statistics of samples whose clusters have their signs flipped.
 
-How flips are made cheap. For one column let D_g be the sum of (value - threshold) in cluster g,
-n_g its number of values, n and G the numbers of values and clusters, and s_g the signs. Write
+Flips are cheap for the following reason. For one column let D_g be the sum of (value - threshold)
+in cluster g, n_g its number of values, n and G the numbers of values and clusters, and s_g the
+signs. Write
 
     T = sum s_g D_g,   Q = sum D_g^2,   A = sum s_g n_g D_g,   N = sum n_g^2.
 
 The flipped data have the mean m = T / n and cluster sums of residuals s_g D_g - n_g m, whose
-squares add up to S = Q - 2 m A + m^2 N: nothing but T and A depends on the flip, and both are
-products of a matrix of signs with a matrix of sums. The cluster-robust statistic is
-t = T / sqrt(G / (G - 1) * S). It is computed through
+squares add up to S = Q - 2 m A + m^2 N: only T and A depend on the flip, and both are products of a
+matrix of signs with a matrix of sums. The cluster-robust statistic is t = T / sqrt(G / (G - 1) *
+S). It is computed through
 
     r = T / sqrt(G S + T^2),   t = sqrt(G - 1) * r / sqrt(1 - r^2),
 
 which grows with t but stays within [-1, 1] and keeps its digits where S is nearly 0. If all
-clusters have the same size, then G S + T^2 = G Q and one product is enough; clusters of one are
-the ordinary t-test. Products are in float64: on two cores float32 is a third faster at best, and
-its rounding could break the ties that the count of flips must keep.
+clusters have the same size, then G S + T^2 = G Q and one product is enough; clusters of one are the
+ordinary t-test. Products are in float64: on two cores float32 is a third faster at best, and its
+rounding could break the ties that the count of flips must keep.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from headroles.inference.sample import Sample
 
 @dataclass(frozen=True)
 class FlippedTests:
-    """The columns that can be tested, reduced to what sign flips need.
+    """The testable columns, reduced to the sums that sign flips need.
 
     ``sums`` (clusters, tests) are D_g / sqrt(G Q), 0 where a cluster has no value, and ``scale``
-    (tests,) is sqrt(G Q). The rest speaks of the tests whose clusters differ in size, at the places
-    ``uneven``: ``sized`` (clusters, uneven) are n_g D_g / sqrt(G Q), ``cross`` and ``square`` the
-    factors of T A and T^2 in the denominator of r.
+    (tests,) is sqrt(G Q). ``uneven`` lists the tests whose clusters differ in size; for these,
+    ``sized`` (clusters, uneven) are n_g D_g / sqrt(G Q), and ``cross`` and ``square`` the factors
+    of T A and T^2 in the denominator of r.
     """
 
     columns: NDArray[np.intp]
@@ -52,7 +53,7 @@ class FlippedTests:
 
     @classmethod
     def of(cls, sample: Sample, centre: ArrayLike) -> FlippedTests:
-        """Of the columns that can be tested, each less the ``centre`` that it is flipped about."""
+        """Reduce the testable columns of a sample, to be flipped about ``centre``."""
         ok = sample.moments.status == OK
         columns = np.flatnonzero(ok)
         sums, sizes = sample.about(centre)[:, columns], sample.cluster_sizes[:, columns]
@@ -90,18 +91,18 @@ class FlippedTests:
         return len(self.sums)
 
     def take(self, order: NDArray[np.intp]) -> FlippedTests:
-        """The same tests in another order."""
+        """Return the tests in another order."""
         return self._from_sums(
             self.columns[order], self.n_columns, self.sums[:, order], self.sizes[:, order]
         )
 
     def correlations(self, signs: FloatArray) -> FloatArray:
-        """Give r (flips, tests) for signs (flips, clusters)."""
+        """Return r (flips, tests) for signs (flips, clusters)."""
         r: FloatArray = signs @ self.sums
         if len(self.uneven):
             where = slice(None) if len(self.uneven) == self.n_tests else self.uneven
             total = r[:, where]
-            # G S + T^2 = 1 - cross T A + square T^2, in place: passes over memory cost time.
+            # G S + T^2 = 1 - cross T A + square T^2, in place: each pass over memory costs time
             squares = signs @ self.sized
             squares *= -self.cross
             squares += self.square * total
@@ -112,27 +113,27 @@ class FlippedTests:
         return r
 
     def observed(self) -> FloatArray:
-        """Give r (tests,) of the data as they are."""
+        """Return r (tests,) of the unflipped data."""
         return np.asarray(self.correlations(np.ones((1, self.n_clusters)))[0])
 
     def standard_error(self, n: NDArray[np.int64]) -> FloatArray:
-        """The error (tests,) that t of flips is made with, of means of ``n`` values."""
+        """Return the standard errors (tests,) of means of ``n`` values in t of flips."""
         return np.asarray(self.scale / np.sqrt(self.n_clusters_of - 1) / n)
 
     def comparable(self, r: FloatArray) -> FloatArray:
-        """What orders flips and tests as t does: r itself if all tests have as many clusters."""
+        """Return values that order flips and tests as t does; r itself if cluster numbers agree."""
         alike = bool((self.n_clusters_of == self.n_clusters_of[:1]).all())
         return r if alike else t_of(r, self.n_clusters_of)
 
     def spread(self, p_values: FloatArray) -> FloatArray:
-        """p-values of these tests at their columns, NaN at all others."""
+        """Place the p-values of these tests at their columns, with NaN at all others."""
         everywhere = np.full(self.n_columns, np.nan)
         everywhere[self.columns] = p_values
         return everywhere
 
 
 def t_of(r: FloatArray, n_clusters: NDArray[np.int64]) -> FloatArray:
-    """Turn r into t (..., tests); infinite where nothing but the mean is left."""
+    """Convert r to t (..., tests); infinite if residuals are 0."""
     t = np.multiply(r, r)
     np.subtract(1, t, out=t)
     np.maximum(t, 0, out=t)

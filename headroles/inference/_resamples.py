@@ -1,4 +1,4 @@
-"""Clusters drawn with replacement: the sums of a sample, and a statistic of each resample."""
+"""Bootstrap resamples: clusters drawn with replacement, and a statistic of each resample."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from headroles.inference._columns import (
 from headroles.inference.sample import Sample
 
 _NUMBERS_AT_ONCE = 2**20
-"""Bounds a chunk of draws. Part of what a seed means: other chunks are other draws."""
+"""Limit of a chunk of draws. Changing this changes the draws for a given seed."""
 _NUMBERS_KEPT = 2**24
-"""Bounds the resampled statistics that are kept at a time: 128 MiB."""
+"""Limit of the resampled statistics in memory: 128 MiB."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Columns with the same gaps, centred at their means, and how they are to be resampled.
+    """Columns with the same gaps, centred at their means, and the settings of their resampling.
 
     ``sums`` (clusters, tests) are sums by cluster, ``sizes`` (clusters,) numbers of values, and
-    ``standard_error`` (tests,) is the same for the data as for each resample: G / (G - 1) times the
-    plain robust variance. With clusters of one size it is that of `t_test`.
+    ``standard_error`` (tests,) follows the same formula for data and resamples: G / (G - 1) times
+    the plain robust variance. With clusters of one size it is that of `t_test`.
     """
 
     sums: FloatArray
@@ -45,9 +45,9 @@ class Part:
         return len(self.sums)
 
     def resampled(self, statistic: Statistic) -> FloatArray:
-        """The statistic (resamples, tests) of clusters drawn with replacement.
+        """Compute the statistic (resamples, tests) of clusters drawn with replacement.
 
-        The draws start afresh each time: what a column gets depends on no other column.
+        Each call starts from the seed, so that the result for a column depends on no other column.
         """
         rng = np.random.default_rng(self.seed)
         found = np.empty((self.n_resamples, self.sums.shape[1]))
@@ -62,11 +62,11 @@ class Part:
 
 
 Statistic: TypeAlias = Callable[[Part, FloatArray], FloatArray]
-"""From a part of a sample and numbers of draws (resamples, clusters) to (resamples, tests)."""
+"""Function from a part and numbers of draws (resamples, clusters) to (resamples, tests)."""
 
 
 def parts(sample: Sample, n_resamples: int, seed: Seed) -> Iterator[tuple[NDArray[np.intp], Part]]:
-    """(columns, the part of the sample that they are) for all columns that can be tested."""
+    """Yield (columns, part) for all testable columns, grouped by gaps."""
     check_resamples(n_resamples)
     moments = sample.moments
     start = int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed

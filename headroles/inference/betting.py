@@ -1,22 +1,22 @@
-"""Tests of means by betting: valid at any number of examples, whatever the distribution.
+"""Tests of means by betting: valid for any number of examples and any distribution.
 
-Values that are known to be bounded need no further assumption (Waudby-Smith and Ramdas 2024,
-"Estimating means of bounded random variables by betting"). Someone who bets against H0, mean <= m,
-stakes the share g of what they have on every unit (a cluster, or an example) being above it:
+Values with known bounds need no further assumption (Waudby-Smith and Ramdas 2024, "Estimating means
+of bounded random variables by betting"). A bettor against H0, mean <= m, stakes the share g of
+their capital on every unit (a cluster, or an example) being above m:
 
     E = 1/12 * sum over j of  prod over units u of (1 + g_j D_u / R),   D_u = mean of w_i (X_i - m)
 
-R being the most that D_u can be below 0. If H0 is true, E is 1 or less on average, and so it is
-above 1 / alpha with probability alpha at most: p = min(1, 1 / E) is a p-value (Markov). Twelve
-stakes g_j from 0.99 down to 0.001, a geometric sequence, are bet on side by side, as the best one
-is not known. There is no seed, and the order of the units plays no part.
+where R is the most that D_u can be below 0. Under H0 the expectation of E is at most 1, so E
+exceeds 1 / alpha with probability alpha at most: p = min(1, 1 / E) is a p-value (Markov). Twelve
+stakes g_j from 0.99 down to 0.001, a geometric sequence, are bet side by side, since the best stake
+is unknown. There is no seed, and the order of the units does not matter.
 
-Bounds of an example's value that lie far from m would make R large for all: the examples of weight
-w_i = min(1, cap / farthest bound from m) count less. What is tested is then a weighted mean, over
-units that count the same each.
+Bounds of a single example far from m would make R large for all, so the examples have weights w_i =
+min(1, cap / farthest bound from m). The tested mean is thus a weighted mean, over units that count
+equally.
 
-Bets are made unit by unit, and what they have made so far is all that the next ones need: values
-may come in parts, and be looked at after each (`RunningBets`), for the price of the new ones.
+Bets proceed unit by unit and need only the capital so far: values may come in parts, with a test
+after each part (`RunningBets`), at the cost of the new values alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from headroles.inference.payoffs import ROUNDING, Bounds, payoffs_of
 from headroles.inference.sample import Sample
 
 STAKES = 0.99 * (0.99 / 0.001) ** (-np.arange(12) / 11)
-"""Shares that are staked, side by side."""
+"""Shares of the capital that are staked, side by side."""
 _SIDES: dict[Alternative, tuple[int, ...]] = {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}
 
 
@@ -50,16 +50,15 @@ class BettingTest:
 class RunningBets:
     """Bets that the weighted mean of every column is above, or below, its threshold.
 
-    Units are taken to be independent draws; nothing is asked of their distribution, and the tests
-    hold for any dependence between columns. Values may come in parts, each of whole units that are
-    new. Looked at after every part, the smallest p-value so far is one too: E grows by no more than
-    chance under H0, whenever one stops (Ville's inequality). A look costs what its part does.
+    Units are taken to be independent draws; their distribution is arbitrary, and the tests hold for
+    any dependence between columns. Values may come in parts, each of whole new units. With a test
+    after every part, the smallest p-value so far is valid too, whenever one stops (Ville's
+    inequality). A test costs as much as its part.
 
     Args:
         threshold: (tests,), the mean of each test under H0, at its limit.
-        n_population: None for a mean over all units there could be. Else that over so many units,
-            from which those of the samples were drawn in the order in which they come, each at most
-            once, all orders being equally likely.
+        n_population: None for the mean of an infinite population. Else the mean of so many units,
+            from which the samples are drawn without replacement, in random order.
 
     >>> one = np.ones((1, 1))
     >>> bounds = Bounds(np.zeros((9, 1)), np.ones((9, 1)), 0 * one[0], one[0], np.array([0]), 1)
@@ -79,7 +78,7 @@ class RunningBets:
     def add(self, sample: Sample, bounds: Bounds) -> None:
         """Bet on the units of a sample.
 
-        Raises StatisticsError for bounds that do not fit, or that values break, and for a
+        Raises StatisticsError for bounds that do not fit or that a value exceeds, and for a
         population smaller than the sample.
         """
         found = payoffs_of(sample, self._threshold, bounds)
@@ -90,10 +89,7 @@ class RunningBets:
         self._weight += found.weight
 
     def test(self, alternative: Alternative = "greater") -> BettingTest:
-        """What the bets of one direction, or half of those of both, have come to.
-
-        Both sides are never above 1 together.
-        """
+        """Return the test of one direction, or of both with half of the capital on each side."""
         of_sides = [self._capital[side].log_e for side in _SIDES[alternative]]
         log_e = np.logaddexp.reduce(of_sides, axis=0) - np.log(len(of_sides))
         log_e = np.where(self._n_units >= 2, log_e, np.nan)
@@ -103,12 +99,12 @@ class RunningBets:
 
 
 class _Capital:
-    """What the stakes have made of one unit of money so far, for each test.
+    """Capital of each test so far, from one unit of money.
 
-    Of a population of N units that are drawn one after the other: if the payoffs of all add up to 0
-    or less, the units still to come have a mean of at most m = -(sum so far) / (number to come),
-    and a stake may be 1 / (1 + m) times as large (Waudby-Smith and Ramdas 2024, section 5). Where m
-    is below -1, H0 cannot be true.
+    For a population of N units drawn one after the other: if all payoffs add up to 0 or less, the
+    mean of the remaining units is at most m = -(sum so far) / (number remaining), and a stake may
+    be 1 / (1 + m) times as large (Waudby-Smith and Ramdas 2024, section 5). If m is below -1, H0
+    cannot be true.
     """
 
     def __init__(self, n_tests: int, n_population: int | None) -> None:
@@ -119,19 +115,20 @@ class _Capital:
         self._is_refuted = np.zeros(n_tests, dtype=np.bool_)
 
     def bet(self, payoffs: FloatArray) -> None:
-        """On payoffs (units, tests) relative to what can be lost, and so at least -1."""
+        """Bet on payoffs (units, tests) relative to the largest loss, and so at least -1."""
         if self._n_population is not None:
             payoffs = self._relative(payoffs, self._n_population)
         for logs, stake in zip(self._logs, STAKES, strict=True):
             logs += np.log1p(stake * payoffs).sum(axis=0)
 
     def _relative(self, payoffs: FloatArray, n_population: int) -> FloatArray:
-        """Payoffs less the mean that is left for them, relative to what can be lost then."""
+        """Return payoffs less the greatest mean that H0 allows, relative to the largest loss."""
         n_before, n_new = self._n_drawn, len(payoffs)
         self._n_drawn = n_before + n_new
         if self._n_drawn > n_population:
             raise StatisticsError(
-                f"{self._n_drawn} units were drawn from a population of {n_population}"
+                f"{self._n_drawn} units were drawn from a population of {n_population}; give the "
+                "true size of the population"
             )
         so_far = self._sum + np.cumsum(payoffs, axis=0) - payoffs
         mean = -so_far / (n_population - np.arange(n_before, self._n_drawn))[:, None]

@@ -1,12 +1,12 @@
-"""Bootstrap intervals and tests of means: bootstrap-t and BCa, clusters drawn whole.
+"""Bootstrap intervals and tests of means: bootstrap-t and BCa, with whole clusters drawn.
 
-Clusters (or examples, if there are none) are drawn with replacement, as many as there are; a
-column's missing values are dropped before anything is drawn, so a column's answer depends on its
-values and the seed alone, not on the columns beside it. With w_g the number of times that cluster
-g was drawn, D_g the sum of its values and n_g their number, a resample has the mean
-sum w_g D_g / sum w_g n_g, and its robust standard error follows from sums of D_g^2, n_g D_g and
-n_g^2 in the same way: products of a matrix of counts with a matrix of sums, for all columns that
-share their gaps. Work grows with the number of different patterns of gaps.
+Clusters (or examples, if there are none) are drawn with replacement, as many as there are. Missing
+values of a column are removed before drawing, so the result for a column depends on its values and
+the seed alone, not on other columns. With w_g the number of draws of cluster g, D_g the sum of its
+values and n_g their number, a resample has the mean sum w_g D_g / sum w_g n_g, and its robust
+standard error follows from sums of D_g^2, n_g D_g and n_g^2 in the same way: products of a matrix
+of counts with a matrix of sums, for all columns that share their gaps. Work grows with the number
+of different patterns of gaps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from headroles.inference.ranks import p_of_draws
 from headroles.inference.sample import Sample
 
 _ROUNDING = 1e-12
-"""What is smaller than this, relative to the sums it is a difference of, is 0."""
+"""Relative size, to the sums subtracted, below which a difference is set to 0."""
 
 
 def bootstrap_t_interval(
@@ -45,13 +45,13 @@ def bootstrap_t_interval(
 ) -> Intervals:
     """Two-sided bootstrap-t (studentised) intervals of the mean of every column.
 
-    mean - q_high * SE to mean - q_low * SE, with q the quantiles of (resampled mean - mean) /
-    resampled SE (Efron and Tibshirani 1993, chapter 12); the outer one of the two nearest
+    The limits are mean - q_high * SE to mean - q_low * SE, with q the quantiles of (resampled mean
+    - mean) / resampled SE (Efron and Tibshirani 1993, chapter 12); the outer one of the two nearest
     order statistics is taken. Resamples in which nothing varies have an infinite t, so with a
     handful of clusters a limit may be infinite: the data do not bound it.
 
     Args:
-        values: a sample, or what `Sample.of` makes one of, with ``clusters``.
+        values: a sample, or values for `Sample.of`, with ``clusters``.
         confidence: level of each interval.
         n_resamples: number of resamples.
         seed: an integer, or a generator, which is advanced by one draw.
@@ -62,7 +62,7 @@ def bootstrap_t_interval(
         degenerate ones.
 
     Raises:
-        StatisticsError: what `Sample.of` refuses, or fewer than one resample.
+        StatisticsError: as `Sample.of`, or fewer than one resample.
     """
     return _intervals(_t_limits, Sample.of(values, clusters), confidence, n_resamples, seed)
 
@@ -77,12 +77,12 @@ def bca_interval(
 ) -> Intervals:
     """Two-sided bias-corrected and accelerated intervals of the mean of every column.
 
-    Efron (1987), with the acceleration from the jackknife that leaves out one cluster at a time.
-    Limits are quantiles of resampled means, so they never leave the range of the values; with
-    few examples the intervals are too short, and ``bootstrap_t_interval`` serves better.
+    The method is that of Efron (1987), with the acceleration from the jackknife over clusters.
+    Limits are quantiles of resampled means, so they stay within the range of the values; with few
+    examples the intervals are too short: use ``bootstrap_t_interval``.
 
-    Args, missing values and errors are those of ``bootstrap_t_interval``. Limits are NaN where
-    all resampled means lie on one side of the mean.
+    Args, missing values and errors are those of ``bootstrap_t_interval``. Limits are NaN if all
+    resampled means lie on one side of the mean.
     """
     return _intervals(_bca_limits, Sample.of(values, clusters), confidence, n_resamples, seed)
 
@@ -96,21 +96,20 @@ def bootstrap_t_test(
     clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
-    """p-values (tests,) of the mean of every column by the bootstrap-t.
+    """Return p-values (tests,) of the mean of every column by the bootstrap-t.
 
-    The data are shifted so that H0 holds, mean = threshold, and resampled:
-    p = (1 + number of resampled t that are at least the observed t) / (1 + B) (Davison and
-    Hinkley 1997, chapter 4). ``"two-sided"`` compares |t|. Unlike the sign-flip test it does
-    not ask for symmetry.
+    The data are shifted so that H0 holds, mean = threshold, and resampled: p = (1 + number of
+    resampled t that are at least the observed t) / (1 + B) (Davison and Hinkley 1997, chapter 4).
+    ``"two-sided"`` compares |t|. Unlike the sign-flip test it does not assume symmetry.
 
-    Args are those of ``bootstrap_t_interval``, and ``threshold``, the mean under H0, at its
-    limit, a number or (tests,); ``alternative`` is ``"greater"``, ``"less"`` or ``"two-sided"``.
+    Args are those of ``bootstrap_t_interval``, and ``threshold``, the mean under H0, at its limit,
+    a number or (tests,); ``alternative`` is ``"greater"``, ``"less"`` or ``"two-sided"``.
 
     Returns:
         p-values, NaN for columns that are untestable or degenerate in `Sample`.
 
     Raises:
-        StatisticsError: what `Sample.of` refuses, or fewer than one resample.
+        StatisticsError: as `Sample.of`, or fewer than one resample.
     """
     check_alternative(alternative)
     sample = Sample.of(values, clusters)
@@ -128,13 +127,13 @@ def bootstrap_t_test(
 
 
 _Limits: TypeAlias = Callable[[Part, FloatArray], FloatArray]
-"""From a part of a sample and two levels to the limits (2, tests) of intervals, less the means."""
+"""Function from a part and two levels to limits of intervals (2, tests), less the means."""
 
 
 def _intervals(
     limits: _Limits, sample: Sample, confidence: float, n_resamples: int, seed: Seed
 ) -> Intervals:
-    """Two-sided intervals, equally likely to miss on either side, with limits from ``limits``."""
+    """Compute two-sided intervals, equally likely to miss on either side, with ``limits``."""
     check_share(confidence, "confidence")
     result = open_intervals(sample)
     levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
@@ -157,14 +156,14 @@ def _bca_limits(part: Part, levels: FloatArray) -> FloatArray:
 
 
 def _shifted_mean(part: Part, counts: FloatArray) -> FloatArray:
-    """Mean of each resample less the mean of the data (some resamples, tests)."""
+    """Return the mean of each resample less the mean of the data (some resamples, tests)."""
     total = counts @ part.sums
     total[np.abs(total) <= _ROUNDING * np.abs(part.sums).sum(axis=0)] = 0
     return np.asarray(total / (counts @ part.sizes)[:, None])
 
 
 def _studentised(part: Part, counts: FloatArray) -> FloatArray:
-    """(mean of the resample - mean of the data) / SE of the resample (some resamples, tests)."""
+    """Return (mean of the resample - mean of the data) / SE of the resample, for each resample."""
     sums, sizes, n_clusters = part.sums, part.sizes, part.n_clusters
     mean = _shifted_mean(part, counts)
     squares = counts @ sums**2
@@ -179,7 +178,7 @@ def _studentised(part: Part, counts: FloatArray) -> FloatArray:
 
 
 def _bca_levels(means: FloatArray, part: Part, levels: FloatArray) -> FloatArray:
-    """The levels (2, tests) at which to take quantiles of resampled means."""
+    """Return the levels (2, tests) of the quantiles of resampled means."""
     below = ((means < 0).mean(axis=0) + (means <= 0).mean(axis=0)) / 2
     bias = special.ndtri(below)
     left_out = -part.sums / (part.sizes.sum() - part.sizes)[:, None]
@@ -191,7 +190,7 @@ def _bca_levels(means: FloatArray, part: Part, levels: FloatArray) -> FloatArray
 
 
 def _quantiles_by_column(values: FloatArray, levels: FloatArray) -> FloatArray:
-    """Quantiles (levels, columns), linear, each column at levels (levels, columns) of its own."""
+    """Return linear quantiles (levels, columns), at levels that differ by column."""
     ordered = np.sort(values, axis=0)
     place = np.where(np.isnan(levels), 0, levels) * (len(values) - 1)
     lower = np.floor(place).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Contrasts of means that were estimated independently of one another."""
+"""Contrasts of means that were estimated independently."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from headroles.inference.summing import SummedSample
 
 
 def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
-    """Moments of weighted sums of the means of independent samples.
+    """Compute the moments of weighted sums of the means of independent samples.
 
     Variances may differ: degrees of freedom are those of Welch (1947) and Satterthwaite (1946). For
-    two samples and weights 1 and -1 t-tests of them are Welch's. Untestable where a mean has no
-    error. ``n`` are the examples of all samples, ``sd`` the standard error times their root.
+    two samples with weights 1 and -1, t-tests of the result are Welch's. A contrast is untestable
+    if a mean has no error. ``n`` counts the examples of all samples; ``sd`` is the standard error
+    times the root of ``n``.
 
     Args:
-        samples: of the same tests, each of examples of its own.
+        samples: of the same tests, each with its own examples.
         weights: (contrasts, samples).
 
     Returns:
@@ -35,7 +36,8 @@ def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
     shapes = [one.n_tests for one in samples]
     if weight.ndim != 2 or len(set(shapes)) > 1 or weight.shape[1] != len(samples):
         raise StatisticsError(
-            f"samples have {shapes} tests and weights shape {weight.shape}; they do not fit"
+            f"samples have {shapes} tests and weights have shape {weight.shape}; give samples of "
+            "the same tests and weights (contrasts, samples)"
         )
     mean, error, df, n, n_clusters = (
         np.stack([getattr(one.moments, name) for one in samples])

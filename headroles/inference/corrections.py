@@ -1,4 +1,4 @@
-"""Correction of p-values for the number of tests, missing ones left out."""
+"""Corrections of p-values for the number of tests; missing p-values are ignored."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ _STATSMODELS_NAMES = {"hochberg": "simes-hochberg"}
 def adjust_p_values(
     p_values: ArrayLike, method: str, families: ArrayLike | None = None, alpha: float = 0.05
 ) -> NDArray[np.float64]:
-    """Adjusted p-values (tests,), each family corrected by itself; NaN where p is NaN.
+    """Adjust p-values (tests,), each family separately; NaN where p is NaN.
 
-    Missing p-values are not tests: they neither count nor spoil the others. No adjusted p-value is
-    below that of its own test.
+    Missing p-values do not count as tests. No adjusted p-value is below that of its own test.
 
     Args:
         p_values: (tests,), NaN for tests that were not made.
@@ -39,7 +38,7 @@ def adjust_p_values(
             positively dependent tests), ``bonferroni``, or ``none``.
         families: (tests,) label of the family of each test; one family if None.
         alpha: the level at which the adjusted p-values will be read. Only ``fdr_tsbh`` needs it,
-            for its first stage: its adjusted p-values answer for this level and no other.
+            for its first stage: its adjusted p-values are valid at this level only.
 
     Raises:
         StatisticsError: unknown method, p-values outside [0, 1], or alpha outside (0, 1).
@@ -52,22 +51,22 @@ def adjust_p_values(
     check_share(alpha, "alpha")
     p = np.asarray(p_values, dtype=np.float64)
     if ((p < 0) | (p > 1)).any():
-        raise StatisticsError("p-values must lie between 0 and 1")
+        raise StatisticsError("a p-value lies outside 0 to 1; give p-values")
     labels = np.zeros(p.shape, dtype=np.int64) if families is None else np.asarray(families)
     adjusted = np.full(p.shape, np.nan)
     for label in np.unique(labels):
         tested = (labels == label) & ~np.isnan(p)
         if tested.any():
             adjusted[tested] = _adjust(p[tested], method, alpha)
-    # Two-stage Benjamini-Hochberg may reject all tests where most are rejected, even those that
-    # speak for the other side: nothing is to be rejected that would not be on its own.
+    # two-stage Benjamini-Hochberg may reject tests whose own p-value is above alpha if it rejects
+    # most tests; the maximum prevents this
     return np.asarray(np.maximum(adjusted, p))
 
 
 def _adjust(p: NDArray[np.float64], method: str, alpha: float) -> NDArray[np.float64]:
     if method == "none":
         return p
-    if method == "holm":  # statsmodels collects garbage for it: slow for many small families
+    if method == "holm":  # statsmodels runs the garbage collector: slow for many small families
         return _holm(p)
     from statsmodels.stats.multitest import multipletests  # a second to import
 

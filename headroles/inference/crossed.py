@@ -1,4 +1,4 @@
-"""Means over two crossed samples at once: examples, and random draws of what is done to each."""
+"""Means over two crossed samples: examples, and random draws applied to each example."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from headroles.inference.sample import Sample
 from headroles.inference.summing import SummedSample
 
 ENOUGH_DRAWS = 5
-"""With fewer draws, degrees of freedom by Satterthwaite are too many: the test errs too often."""
+"""Number of draws from which Satterthwaite's degrees of freedom do not err too often."""
 _DIMENSIONS = 3
 
 
 def crossed_sample(values: ArrayLike) -> Sample:
-    """Moments of means of examples that were all seen under the same random draws.
+    """Compute the moments of means of examples that were all seen under the same random draws.
 
-    The squared error of the mean is that of the means of examples plus that of the means of draws.
-    From ``ENOUGH_DRAWS`` draws on, degrees of freedom are those of Satterthwaite: t-tests of this
-    sample are then min F' of Clark (1973), squared t. Where draws vary much more than examples, it
-    errs in 5.8 % instead of 5 with five draws, and in 7.6 and 12.6 % with three and two. Fewer
-    draws therefore have as many degrees of freedom as the smaller of both samples, with which the
-    test errs too rarely (Mickey and Brown 1966). Draws that are all alike count as the only one
-    there could be, as a single one does, which gives the ordinary t-test over examples. ``sd`` is
-    the standard error times the root of the number of examples.
+    The squared error of the mean is the sum of the squared errors over examples and over draws.
+    From ``ENOUGH_DRAWS`` draws on, degrees of freedom are Satterthwaite's, and t-tests of this
+    sample are min F' of Clark (1973), squared t. If draws vary much more than examples, the error
+    rate is 5.8 % instead of 5 with five draws, and 7.6 and 12.6 % with three and two. With fewer
+    draws the degrees of freedom are therefore those of the smaller sample, with which the test errs
+    too rarely (Mickey and Brown 1966). Identical draws, or a single draw, count as all possible
+    draws, which gives the ordinary t-test over examples. ``sd`` is the standard error times the
+    root of the number of examples.
 
     Args:
         values: (examples, draws, tests), without missing ones.
@@ -41,10 +41,10 @@ def crossed_sample(values: ArrayLike) -> Sample:
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != _DIMENSIONS or len(data) < 2 or not data.shape[1]:
         raise StatisticsError(
-            f"values have shape {data.shape}; give (examples, draws, tests), two examples at least"
+            f"values have shape {data.shape}; give (examples, draws, tests), 2 examples or more"
         )
     if not np.isfinite(data).all():
-        raise StatisticsError("values are missing or infinite; every example needs every draw")
+        raise StatisticsError("values are missing or infinite; give a value for every draw")
     n_examples, n_draws, n_tests = data.shape
     by_example = data.mean(1).var(0, ddof=1) / n_examples
     by_draw = np.zeros_like(by_example)

@@ -20,7 +20,7 @@ class Intervals:
 
 
 def open_intervals(sample: Sample) -> Intervals:
-    """Intervals with the limits of testable columns still to be filled in."""
+    """Create intervals whose limits of testable columns are still to be filled in."""
     low = np.where(sample.moments.status == DEGENERATE, sample.moments.mean, np.nan)
     return Intervals(low, low.copy())
 
@@ -32,10 +32,10 @@ def t_interval(
     clusters: ArrayLike | None = None,
     ddof: int = 1,
 ) -> Intervals:
-    """Two-sided t intervals of the mean of every column, each for itself.
+    """Compute two-sided t intervals of the mean of every column separately.
 
-    Untestable columns have NaN for limits, degenerate ones their mean. Raises StatisticsError for
-    what `Sample.of` refuses, and for a confidence outside (0, 1).
+    Limits are NaN for untestable columns, the mean for degenerate ones. Raises StatisticsError as
+    `Sample.of`, and for a confidence outside (0, 1).
     """
     check_share(confidence, "confidence")
     sample = Sample.of(values, clusters, ddof)
@@ -47,7 +47,7 @@ def t_interval(
 
 
 def reach_of_t(standard_error: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
-    """Half the width of two-sided t intervals."""
+    """Return half the width of two-sided t intervals."""
     from scipy import stats  # half a second to import
 
     return np.asarray(stats.t.ppf((1 + confidence) / 2, df) * standard_error)

@@ -1,4 +1,4 @@
-"""Permutations of labels: are items that share a label more alike than others?"""
+"""Permutations of labels: tests whether items with the same label are more alike than others."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _CHUNK = 256
 
 @dataclass(frozen=True)
 class Relabelled:
-    """Of each label (K,): pairs that share it and their mean likeness; that of relabellings (B, K).
+    """Numbers of pairs that share each label (K,), their mean likeness, and that of shuffles (B,
+    K).
 
-    ``mean`` and ``drawn`` are NaN for labels that no pair shares, and for those that every
-    relabelling leaves as they are.
+    ``mean`` and ``drawn`` are NaN for labels that no pair shares, and for labels that no shuffle
+    changes.
     """
 
     n_pairs: NDArray[np.int64]
@@ -29,26 +30,26 @@ class Relabelled:
 def shuffle_labels(
     likeness: FloatArray, labels: NDArray[np.bool_], *, n_resamples: int, seed: int
 ) -> Relabelled:
-    """How alike pairs of items with a label are, and how alike after shuffling the items.
+    """Compare the likeness of pairs of items with a label before and after shuffling the items.
 
-    The mean likeness is over all pairs, within groups, of items that both have the label. Items are
+    The mean likeness is over all pairs of items, within groups, that both have the label. Items are
     shuffled within their group, with all of their labels.
 
     Args:
-        likeness: (G, N, N) of G groups of N items, symmetric; the diagonal plays no part.
+        likeness: (G, N, N) of G groups of N items, symmetric; the diagonal is ignored.
         labels: (G, N, K), whether an item has a label.
         n_resamples: B, at least 1.
         seed: of the shuffles.
 
     Raises:
-        StatisticsError: no shuffles, or arrays that do not go together.
+        StatisticsError: no shuffles, or arrays of different groups or items.
     """
     if n_resamples < 1:
-        raise StatisticsError(f"the number of resamples is {n_resamples}; it must be 1 or more")
+        raise StatisticsError(f"the number of resamples is {n_resamples}; give at least 1")
     if labels.shape[:2] != likeness.shape[:2] or likeness.shape[1] != likeness.shape[2]:
         raise StatisticsError(
-            f"likeness of shape {likeness.shape} and labels of shape {labels.shape} are not of "
-            "the same groups and items"
+            f"likeness has shape {likeness.shape} and labels have shape {labels.shape}; give "
+            "(groups, items, items) and (groups, items, labels)"
         )
     rng = np.random.default_rng(seed)
     between = likeness * (1 - np.eye(likeness.shape[1]))
@@ -66,13 +67,13 @@ def shuffle_labels(
 
 
 def _sums(between: FloatArray, labels: FloatArray) -> FloatArray:
-    """(B, K): likeness summed over pairs that share each label, of labels (B, G, N, K)."""
+    """Sum the likeness of pairs that share each label (B, K), for labels (B, G, N, K)."""
     near = np.einsum("gnm,bgmk->bgnk", between, labels, optimize=True)
     return np.asarray((near * labels).sum(axis=(1, 2)) / 2)
 
 
 def _shuffled(labels: FloatArray, n: int, rng: np.random.Generator) -> FloatArray:
-    """(n, G, N, K): items in random order within each group."""
+    """Shuffle the items within each group (n, G, N, K)."""
     groups, items, _ = labels.shape
     order = rng.random((n, groups, items)).argsort(axis=2)
     return np.asarray(labels[np.arange(groups)[:, None], order])

@@ -1,4 +1,4 @@
-"""McNemar's exact test: whether two ways to answer are right equally often."""
+"""McNemar's exact test: whether two classifiers are right equally often."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from headroles.inference._columns import FloatArray
 
 
 def mcnemar_test(differences: ArrayLike) -> FloatArray:
-    """Two-sided p-values (tests,) of H0: as many differences are above 0 as below.
+    """Return two-sided p-values (tests,) of H0: as many differences are above 0 as below.
 
-    Of the examples that only one of both has right, half should be those of either (McNemar 1947),
+    Of the examples that only one classifier has right, half should belong to each (McNemar 1947),
     by the exact binomial test; without any such example p is 1.
 
     Args:
-        differences: (examples, tests), 1 where one alone is right, -1 where the other is, else 0.
+        differences: (examples, tests), 1 if only one is right, -1 if only the other is, else 0.
 
     >>> mcnemar_test([[1], [1], [1], [0]])
     array([0.25])

@@ -1,4 +1,4 @@
-"""Moments of many columns: means, deviations, and errors that are robust to clusters."""
+"""Moments of many columns: means, deviations, and cluster-robust errors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from headroles.inference._columns import DEGENERATE, OK, UNTESTABLE, FloatArray,
 
 @dataclass(frozen=True)
 class Moments:
-    """One entry per test, all arrays (tests,). What is not defined is NaN.
+    """One entry per test, all arrays (tests,); NaN if undefined.
 
-    ``n`` counts the values that were there and ``n_clusters`` the clusters that they come from (as
-    many as values if there are no clusters). ``sd`` is the deviation of single examples,
-    ``standard_error`` that of the mean, robust to clusters, and ``df`` its degrees of freedom:
-    ``n_clusters`` - 1 where clusters are of one size, and fewer the more their sizes differ.
+    ``n`` counts the values present and ``n_clusters`` their clusters (as many as values without
+    clusters). ``sd`` is the deviation of single examples, ``standard_error`` the cluster-robust
+    deviation of the mean, and ``df`` its degrees of freedom: ``n_clusters`` - 1 for clusters of one
+    size, and fewer the more their sizes differ.
 
     ``status`` is ``""``; ``"untestable"`` (fewer than two values, fewer than two clusters, or
-    clusters that cancel so that nothing is left to estimate an error from); or ``"degenerate"``
-    (all values alike).
+    clusters that cancel so that no error can be estimated); or ``"degenerate"`` (all values equal).
     """
 
     n: NDArray[np.int64]
@@ -34,12 +33,12 @@ class Moments:
 
     @property
     def effective_clusters(self) -> FloatArray:
-        """How many clusters of one size (tests,) those there are amount to: ``df`` + 1."""
+        """Effective number of clusters (tests,), as if of one size: ``df`` + 1."""
         return np.asarray(np.round(self.df + 1, 9))
 
     @classmethod
     def empty(cls, n_tests: int) -> Moments:
-        """Those of ``n_tests`` columns without values, to be filled in."""
+        """Create moments of ``n_tests`` columns without values, to be filled in."""
         return cls(
             n=np.zeros(n_tests, dtype=np.int64),
             n_clusters=np.zeros(n_tests, dtype=np.int64),
@@ -56,10 +55,10 @@ class Moments:
             getattr(self, one.name)[columns] = getattr(part, one.name)
 
     def settle(self, resolution: float) -> None:
-        """Say which columns can be tested, all else being known."""
+        """Set the status of each column from its other moments."""
         size = np.abs(self.mean)
         varies = self.sd > resolution * np.maximum(size, np.finfo(float).tiny)
-        # Clusters of one make this the same comparison as that of the deviation above.
+        # for clusters of one this is the same comparison as that of the deviation above
         error = self.standard_error * np.sqrt(self.n_clusters)
         tells = error > resolution * np.maximum(size, self.sd)
         enough = (self.n >= 2) & (self.n_clusters >= 2)
@@ -67,7 +66,7 @@ class Moments:
         self.status[enough & ~varies] = DEGENERATE
 
     def flattened(self, columns: NDArray[np.bool_], dtype: DTypeLike, resolution: float) -> Moments:
-        """The same with no deviation in some columns, whose means are of type ``dtype``."""
+        """Return the moments without deviation in ``columns``, whose means have type ``dtype``."""
         moments = self.take(np.arange(len(self.n)))
         moments.mean[columns] = moments.mean[columns].astype(dtype)
         moments.sd[columns & (moments.n >= 2)] = 0
@@ -76,12 +75,12 @@ class Moments:
         return moments
 
     def take(self, columns: NDArray[np.intp]) -> Moments:
-        """The moments of some columns."""
+        """Return the moments of some columns."""
         return Moments(*(getattr(self, one.name)[columns] for one in fields(self)))
 
 
 def describe(data: FloatArray, codes: NDArray[np.intp], ddof: int, resolution: float) -> Moments:
-    """Moments of columns without missing values."""
+    """Compute the moments of columns without missing values."""
     n, n_tests = data.shape
     n_clusters = int(codes.max()) + 1 if n else 0
     moments = Moments.empty(n_tests)
@@ -119,7 +118,7 @@ def _standard_error(
 
 
 def _degrees_of_freedom(codes: NDArray[np.intp]) -> float:
-    """Those of Bell and McCaffrey, for clusters ``codes`` of the values."""
+    """Return the degrees of freedom of Bell and McCaffrey for clusters ``codes`` of values."""
     sizes = np.bincount(codes)
     if (sizes == sizes[0]).all():
         return len(sizes) - 1.0

@@ -1,4 +1,4 @@
-"""One-sample t-tests of many columns at once: missing values left out, clusters respected."""
+"""One-sample t-tests of many columns at once, with missing values and clusters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headroles.inference.sample import Sample
 
 @dataclass(frozen=True)
 class TTest:
-    """One entry per test, all arrays (tests,). What is not defined is NaN.
+    """One entry per test, all arrays (tests,); NaN if undefined.
 
     ``effect_size`` is (mean - threshold) / sd, with clusters or without. Columns that are
     untestable or degenerate have no statistic and no p-value.
@@ -48,7 +48,7 @@ def t_test(
     of one example each give the ordinary t-test.
 
     Args:
-        values: a sample, or what `Sample.of` makes one of, with ``clusters`` and ``ddof``.
+        values: a sample, or values for `Sample.of`, with ``clusters`` and ``ddof``.
         threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         clusters: as in `Sample.of`.
         ddof: as in `Sample.of`.
@@ -56,7 +56,7 @@ def t_test(
             from it (``"two-sided"``).
 
     Raises:
-        StatisticsError: what `Sample.of` refuses; ``threshold`` does not fit; unknown alternative.
+        StatisticsError: as `Sample.of`; ``threshold`` does not fit; unknown alternative.
 
     >>> result = t_test([[3.4], [2.9], [4.1], [3.8], [3.0]], threshold=3)
     >>> round(float(result.p_value[0]), 6)
@@ -77,7 +77,7 @@ def t_test(
 
 
 def p_of_t(statistic: FloatArray, df: FloatArray, alternative: Alternative) -> FloatArray:
-    """p-values of t statistics on ``df`` degrees of freedom."""
+    """Return p-values of t statistics on ``df`` degrees of freedom."""
     from scipy import stats  # half a second to import
 
     if alternative == "two-sided":

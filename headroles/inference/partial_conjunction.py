@@ -1,8 +1,8 @@
-"""Evidence that something holds in at least u of k places, from the evidence in each.
+"""Partial conjunctions: evidence that a hypothesis holds in at least u of k places.
 
-The null hypothesis, of a partial conjunction, is that it holds in fewer than u: that at least
-k - u + 1 of k null hypotheses are true (Benjamini and Heller 2008). Which ones is not known; the
-k - u + 1 with the least evidence speak for all.
+The null hypothesis is that it holds in fewer than u, so that at least k - u + 1 of k null
+hypotheses are true (Benjamini and Heller 2008). Which ones is unknown; the k - u + 1 places with
+the least evidence stand for all.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from headroles.inference._columns import FloatArray
 
 
 def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> FloatArray:
-    """Logarithms (tests,) of E against the null that fewer than ``at_least`` of k H1 hold.
+    """Return the log (tests,) of E against the null that fewer than ``at_least`` of k H1 hold.
 
-    Of the k - u + 1 smallest, that is the product where the places are independent, and the average
-    whatever their dependence.
+    E is the product of the k - u + 1 smallest E if the places are independent, and their average
+    whatever the dependence.
 
     Args:
-        log_e: (k, tests), logarithms of E in each place; NaN where nothing was tested, which is
-            no evidence, E = 1.
+        log_e: (k, tests), logarithms of E in each place; NaN if not tested, which counts as no
+            evidence, E = 1.
         at_least: u, from 1 to k.
-        independent: whether the data of the places are.
+        independent: whether the data of the places are independent.
 
     Raises:
         StatisticsError: ``log_e`` is not two-dimensional, or ``at_least`` not from 1 to k.
@@ -34,10 +34,10 @@ def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> F
     """
     values = np.asarray(log_e, dtype=np.float64)
     if values.ndim != 2:
-        raise StatisticsError(f"log_e has {values.ndim} dimensions instead of (places, tests)")
+        raise StatisticsError(f"log_e has {values.ndim} dimensions; give (places, tests)")
     n_places = len(values)
     if not 1 <= at_least <= n_places:
-        raise StatisticsError(f"at_least is {at_least}; it must be from 1 to {n_places}")
+        raise StatisticsError(f"at_least is {at_least}; give a number from 1 to {n_places}")
     least = np.sort(np.nan_to_num(values, nan=0.0), axis=0)[: n_places - at_least + 1]
     if independent:
         return np.asarray(least.sum(axis=0))

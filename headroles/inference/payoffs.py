@@ -1,8 +1,8 @@
-"""What is bet on: weighted distances of bounded values from a threshold, summed up by unit.
+"""Payoffs of bets: weighted distances of bounded values from a threshold, averaged by unit.
 
 With a value X_i of example i between known bounds, a threshold m and a cap, the example has the
-weight w_i = min(1, cap / farthest bound from m), and a unit u (a cluster, or an example) pays
-D_u = mean of w_i (X_i - m) over its examples: no more than the cap on either side.
+weight w_i = min(1, cap / farthest bound from m), and a unit u (a cluster, or an example) pays D_u =
+mean of w_i (X_i - m) over its examples: at most the cap on either side.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from headroles.inference._columns import FloatArray, check_thresholds, cluster_s
 from headroles.inference.sample import Sample
 
 ROUNDING = 1e-9
-"""Relative to the reach of payoffs: what sums of them may be off by."""
+"""Rounding error of sums of payoffs, relative to their reach."""
 _SLACK = 0.01
-"""Values may lie this share of their range outside of it, as those of half precision do."""
+"""Share of its range by which a value may exceed it, as values of half precision do."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What values lie between, known before the data.
+    """Bounds of values, known before the data.
 
     Tests have one of K ``kinds`` (tests,). ``low`` and ``high`` (examples, K) bound the value of
-    each example; NaN where nothing is known, and then the example has no part in the test.
-    ``least`` and ``most`` (K,) bound those of all examples there could be, infinite if nothing
-    does. Examples count less whose value could be farther than ``cap`` from the threshold.
+    each example; an example with unknown bounds, NaN, is not part of the test. ``least`` and
+    ``most`` (K,) bound the values of all possible examples, infinite if unknown. Examples whose
+    value could be farther than ``cap`` from the threshold are downweighted.
     """
 
     low: FloatArray
@@ -40,13 +40,13 @@ class Bounds:
     cap: float
 
     def take(self, columns: NDArray[np.intp]) -> Bounds:
-        """The bounds of some tests."""
+        """Return the bounds of some tests."""
         return replace(self, kinds=self.kinds[columns])
 
 
 @dataclass(frozen=True)
 class Payoffs:
-    """D (units, tests), 0 where a unit has no value.
+    """Payoffs D (units, tests), 0 where a unit has no value.
 
     ``reach`` (2, tests) is how far D can be below 0, and above. ``weight`` (tests,) is the sum over
     units of the mean weight of their examples, ``n_units`` (tests,) the number of units with a
@@ -60,7 +60,7 @@ class Payoffs:
 
 
 def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
-    """What is bet on. Raises StatisticsError as `RunningBets.add`."""
+    """Compute the payoffs of a sample. Raises StatisticsError as `RunningBets.add`."""
     limits = check_thresholds(threshold, sample.n_tests)
     _check_bounds(sample, bounds)
     n_units = int(sample.clusters.max(initial=-1)) + 1
@@ -83,7 +83,7 @@ def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
 def _weighted(
     sample: Sample, columns: NDArray[np.intp], kind: int, limits: FloatArray, bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """Of tests of one kind w (X - m) and w, both (examples, tests), 0 where there is no value."""
+    """Return w (X - m) and w of the tests of one kind (examples, tests), 0 for missing values."""
     low, high = bounds.low[:, kind, None], bounds.high[:, kind, None]
     values = sample.values[:, columns].astype(np.float64)
     there = ~np.isnan(values) & ~np.isnan(low)
@@ -91,7 +91,7 @@ def _weighted(
     outside = np.where(there, np.maximum(low - values, values - high), 0)
     if (outside > _SLACK * np.maximum(width, 1)).any():
         raise StatisticsError(
-            f"a value lies {outside.max():g} outside of its bounds; were they made together?"
+            f"a value lies {outside.max():g} outside of its bounds; give bounds of these values"
         )
     farthest = np.maximum(limits - low, high - limits)
     weights = np.where(there, bounds.cap / np.maximum(farthest, bounds.cap), 0)
@@ -100,9 +100,9 @@ def _weighted(
 
 
 def _reach(limits: FloatArray, bounds: Bounds) -> FloatArray:
-    """(2, tests): the most that w (m - X) and w (X - m) can be."""
+    """Return the most that w (m - X) and w (X - m) can be, as (2, tests)."""
     sides = (limits - bounds.least[bounds.kinds], bounds.most[bounds.kinds] - limits)
-    # A mean that no value can be beyond is bet on at any reach.
+    # if no value can be beyond the mean, any reach is valid
     return np.array(
         [np.where(side > ROUNDING, np.minimum(side, bounds.cap), bounds.cap) for side in sides]
     )
@@ -112,17 +112,18 @@ def _check_bounds(sample: Sample, bounds: Bounds) -> None:
     shape = (sample.n_examples, len(bounds.least))
     if bounds.low.shape != shape or bounds.high.shape != shape or bounds.most.shape != shape[1:]:
         raise StatisticsError(
-            f"bounds have shapes {bounds.low.shape} and {bounds.high.shape} for "
-            f"{sample.n_examples} examples and {len(bounds.least)} kinds"
+            f"bounds have shapes {bounds.low.shape} and {bounds.high.shape}; give "
+            f"({sample.n_examples}, {len(bounds.least)}), one for each example and kind"
         )
     if bounds.kinds.shape != (sample.n_tests,):
         raise StatisticsError(
-            f"kinds have shape {bounds.kinds.shape} instead of ({sample.n_tests},)"
+            f"kinds have shape {bounds.kinds.shape}; give ({sample.n_tests},), one for each test"
         )
     beyond = np.fmax(bounds.least - bounds.low, bounds.high - bounds.most)
     if (beyond > _SLACK).any():
         raise StatisticsError(
-            f"bounds of an example lie {np.nanmax(beyond):g} outside of those of all examples"
+            f"bounds of an example lie {np.nanmax(beyond):g} outside of those of all examples; "
+            "widen least and most"
         )
     if not bounds.cap > 0:
-        raise StatisticsError(f"the cap is {bounds.cap}; it must be above 0")
+        raise StatisticsError(f"the cap is {bounds.cap}; give a number above 0")

@@ -16,11 +16,11 @@ def permute_within(
     n_resamples: int = 9999,
     seed: int = 0,
 ) -> tuple[float, FloatArray]:
-    """By how much marked units differ from the rest of their strata, and by how much at random.
+    """Return how much marked units differ from the rest of their strata, and at random.
 
     The difference is the mean, over marked units, of the value less the mean of the stratum. Under
-    H0 marks are exchangeable within each stratum. Strata in which all units or none are marked
-    have no part.
+    H0 marks are exchangeable within each stratum. Strata in which all units or none are marked are
+    ignored.
 
     Args:
         values: (units,).
@@ -30,7 +30,7 @@ def permute_within(
         seed: of the permutations.
 
     Returns:
-        The difference, and those of permuted marks (n_resamples,); NaN where no stratum has a part.
+        The difference, and those of permuted marks (n_resamples,); NaN if all strata are ignored.
 
     Raises:
         StatisticsError: arguments of different lengths, or values that are not finite.
@@ -38,9 +38,9 @@ def permute_within(
     numbers = np.asarray(values, dtype=np.float64)
     marks, labels = np.asarray(marked, dtype=bool), np.asarray(strata)
     if not numbers.shape == marks.shape == labels.shape or numbers.ndim != 1:
-        raise StatisticsError("values, marks and strata must be of one length")
+        raise StatisticsError("values, marks and strata have different lengths; give one per unit")
     if not np.isfinite(numbers).all():
-        raise StatisticsError("values must be finite; leave out units without one")
+        raise StatisticsError("values must be finite; remove units without one")
     rng = np.random.default_rng(seed)
     observed, drawn, n_marked = 0.0, np.zeros(n_resamples), 0
     for label in np.unique(labels):

@@ -1,4 +1,4 @@
-"""How many examples a one-sided t-test needs, and the power that a number of them gives."""
+"""Number of examples that a one-sided t-test needs, and the power for a given number."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from headroles.inference._columns import OK, FloatArray
 from headroles.inference.moments import Moments
 
 _LARGE = 1e6
-"""From so many clusters on the t-test is the normal test to all digits that a plan can use."""
+"""Number of clusters from which the t-test is practically the normal test."""
 _LARGEST_EFFECT = 1e4
-"""A larger one is a column that hardly varies; a few examples do, and its power has no digits."""
+"""Limit of effect sizes; beyond it a few examples suffice, and the power has no precision."""
 
 
 def power_of(
@@ -21,13 +21,12 @@ def power_of(
     design_effect: ArrayLike = 1,
     cluster_size: ArrayLike = 1,
 ) -> FloatArray:
-    """Power of the one-sided one-sample t-test of H1: mean > threshold.
+    """Compute the power of the one-sided one-sample t-test of H1: mean > threshold.
 
-    P(T > t_(1 - alpha; df)) with T noncentral t on df = n / cluster_size - 1 degrees of freedom,
-    one less than the clusters that `t_test` would count, and noncentrality
-    effect_size * sqrt(n / design_effect) (Cohen 1988). This is exact for normal values in
-    clusters of one size, or without clusters. For effects that are negative this is the chance,
-    below alpha, of a wrong rejection.
+    The power is P(T > t_(1 - alpha; df)) with T noncentral t on df = n / cluster_size - 1 degrees
+    of freedom, one less than the clusters that `t_test` would count, and noncentrality effect_size
+    * sqrt(n / design_effect) (Cohen 1988). This is exact for normal values in clusters of one size,
+    or without clusters. For negative effects this is the chance, below alpha, of a wrong rejection.
 
     All arguments broadcast.
 
@@ -35,7 +34,7 @@ def power_of(
         n: number of examples, not necessarily whole.
         effect_size: (mean - threshold) / sd of the population.
         alpha: level of the test, for instance 0.05 divided by the number of tests.
-        design_effect: by what clusters multiply the variance of the mean; 1 without clusters.
+        design_effect: the factor of the variance of the mean due to clusters; 1 without clusters.
         cluster_size: examples per cluster, on average; 1 without clusters.
 
     Returns:
@@ -63,14 +62,14 @@ def power_of(
 
 
 def design_effect(pilot: Moments) -> FloatArray:
-    """By what the clusters of a pilot multiply the variance of each mean, (tests,); NaN if unknown.
+    """Return the factor (tests,) by which a pilot's clusters raise variances; NaN if unknown.
 
-    SE_robust^2 / (sd^2 / n) (Kish 1965), 1 without clusters. What small pilots have below 1 by
-    chance is taken as 1.
+    The factor is SE_robust^2 / (sd^2 / n) (Kish 1965), 1 without clusters. Factors below 1, which
+    small pilots have by chance, are set to 1.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         found = pilot.n * (pilot.standard_error / pilot.sd) ** 2
-    # Rounding of a design effect of 1 must not cost an example.
+    # a design effect of 1 plus rounding error must not require one more example
     found = np.where(np.isclose(found, 1, rtol=1e-9), 1, np.maximum(found, 1))
     return np.where(pilot.status == OK, found, np.nan)
 
@@ -82,7 +81,7 @@ def smallest_n(
     design_effect: ArrayLike = 1,
     cluster_size: ArrayLike = 1,
 ) -> FloatArray:
-    """Smallest whole n, of two clusters at least, at which ``power_of`` reaches ``power``.
+    """Return the smallest whole n, with at least two clusters, at which power reaches ``power``.
 
     The arguments are those of ``power_of`` and broadcast; effects must be above 0.
     """
@@ -96,13 +95,13 @@ def smallest_n(
     def enough(n: FloatArray) -> NDArray[np.bool_]:
         return power_of(n, effect, level, design, per_cluster) >= power
 
-    # The normal test, to which the variance is known, needs no more examples than the t-test.
+    # start from the normal test, which knows the variance and so never needs more examples
     distance = np.maximum(stats.norm.isf(level) + stats.norm.ppf(power), 0)
     high = np.ceil(np.maximum(2 * per_cluster, design * (distance / effect) ** 2))
     low, step = high - 1, np.ceil(per_cluster)
     while (short := ~enough(high)).any():
         low, high, step = np.where(short, high, low), np.where(short, high + step, high), 2 * step
-    # Whole numbers beyond 2^53 are not all floats: stop where there is none in between.
+    # beyond 2^53 not every whole number is a float: stop if there is none in between
     while (((middle := np.floor((low + high) / 2)) > low) & (middle < high)).any():
         reached = enough(middle)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
@@ -110,5 +109,5 @@ def smallest_n(
 
 
 def _side_by_side(*arguments: ArrayLike) -> tuple[FloatArray, ...]:
-    """All as floats, broadcast to one shape."""
+    """Convert all to floats, broadcast to one shape."""
     return tuple(np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arguments)))

@@ -1,4 +1,4 @@
-"""Monte Carlo tests: the rank of what was observed among what was drawn under H0."""
+"""Monte Carlo tests: the rank of the observation among draws under H0."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from headroles.inference._columns import (
 def p_of_draws(
     reached: NDArray[np.integer], n_draws: int | NDArray[np.integer], *, complete: bool = False
 ) -> FloatArray:
-    """p-values from the number of draws under H0 that are at least as extreme as the observation.
+    """Return p-values from the number of draws under H0 at least as extreme as the observation.
 
     The observation counts as one more draw, so that no p-value is 0 and the test keeps its level at
-    any number of draws (Phipson and Smyth 2010). ``complete`` draws are all that there are, the
-    observation among them.
+    any number of draws (Phipson and Smyth 2010). ``complete`` draws are all possible ones and
+    include the observation.
     """
     extra = 0 if complete else 1
     return np.asarray((np.asarray(reached) + extra) / (np.asarray(n_draws) + extra))
@@ -45,7 +45,7 @@ def rank_test(
         alternative: H1: the observation is ``"greater"`` or ``"less"`` than draws under H0.
 
     Returns:
-        p-values (tests,), NaN without a single draw.
+        p-values (tests,), NaN without draws.
 
     Raises:
         StatisticsError: arrays that do not fit, or an unknown alternative.

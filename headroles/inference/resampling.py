@@ -1,9 +1,9 @@
-"""Sign-flip tests: one test at a time, and all together by step-down max-T.
+"""Sign-flip tests: each test separately, and all together by step-down max-T.
 
 If the values of a column scatter symmetrically about the threshold under H0, and clusters are
-independent, then turning over the signs of all (value - threshold) of a cluster gives data that
-were just as likely. Where the scatter is not symmetric the level still holds for many clusters,
-because the statistic that is compared is studentised (Janssen 1999; Konietschke and Pauly 2014).
+independent, then data with the signs of all (value - threshold) of a cluster flipped are just as
+likely. For asymmetric values the level still holds with many clusters, because the statistic is
+studentised (Janssen 1999; Konietschke and Pauly 2014).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.sample import Sample
 
 _TIE = 1e-12
-"""Two r that differ by no more are the same: products sum in an order of their own."""
+"""Difference up to which two r tie, since matrix products sum in varying order."""
 
 
 def sign_flip_test(
@@ -40,16 +40,16 @@ def sign_flip_test(
     clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
-    """p-values (tests,) of the mean of every column by random sign flips of clusters.
+    """Return p-values (tests,) of the mean of every column by random sign flips of clusters.
 
-    The statistic is the t of `t_test`. With B random flips p = (1 + number of flips whose
-    statistic is at least the observed one) / (1 + B); if there are no more than ``n_resamples``
-    ways to choose the signs, all are gone through and p is exact. ``"two-sided"`` compares |t|.
-    The same seed gives the same flips, whatever the columns.
+    The statistic is the t of `t_test`. With B random flips p = (1 + number of flips whose statistic
+    is at least the observed one) / (1 + B); if there are at most ``n_resamples`` ways to choose the
+    signs, all are used and p is exact. ``"two-sided"`` compares |t|. The same seed gives the same
+    flips, whatever the columns.
 
     Args:
-        values: a sample, or what `Sample.of` makes one of, with ``clusters``. Missing values are
-            left out column by column.
+        values: a sample, or values for `Sample.of`, with ``clusters``. Missing values are ignored
+            column by column.
         threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         n_resamples: number of random flips.
         seed: an integer, or a generator, which is advanced.
@@ -60,7 +60,7 @@ def sign_flip_test(
         p-values, NaN for columns that are untestable or degenerate in `Sample`.
 
     Raises:
-        StatisticsError: what `t_test` refuses, or fewer than one resample.
+        StatisticsError: as `t_test`, or fewer than one resample.
 
     >>> float(sign_flip_test([[1.0], [2.0], [3.0]], threshold=0, seed=0)[0])  # 1 of 8 flips
     0.125
@@ -82,18 +82,18 @@ def step_down_max_t(
     clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
-    """Adjusted p-values (tests,) that control the family-wise error rate under dependence.
+    """Return p-values (tests,) that control the family-wise error rate under dependence.
 
-    Step-down max-T of Westfall and Young (1993; as an algorithm in Ge, Dudoit and Speed 2003),
-    with sign flips for permutations: with the tests ordered by their observed t, largest first,
-    the adjusted p-value of a test is the share of flips in which the largest t among it and all
-    tests after it is at least its observed t, and no less than the adjusted p-value of the test
-    before it. All tests share the same flips, so what is correlated counts as less than that
-    many tests; Holm's correction, which must allow for the worst, is never told.
+    Step-down max-T of Westfall and Young (1993; as an algorithm in Ge, Dudoit and Speed 2003), with
+    sign flips for permutations: with the tests ordered by their observed t, largest first, the
+    adjusted p-value of a test is the share of flips in which the largest t among it and all later
+    tests is at least its observed t, and no less than the adjusted p-value of the test before it.
+    All tests share the same flips, so correlated tests count as fewer; Holm's correction cannot use
+    the correlation, since it allows for the worst dependence.
 
     Args, missing values and errors are those of ``sign_flip_test``. All columns are one family.
     Columns that are untestable or degenerate get NaN and do not count. Columns with fewer values
-    have heavier tails of t and so weigh more in the maximum; the family-wise error rate holds.
+    have heavier tails of t and so more influence on the maximum; the family-wise error rate holds.
 
     >>> table = [[1.0, 1.0, 5.0], [2.0, 2.0, 5.0], [3.0, -1.0, 5.0]]
     >>> step_down_max_t(table, threshold=0, seed=0).tolist()
@@ -107,7 +107,7 @@ def step_down_max_t(
     reached = np.zeros(tests.n_tests, dtype=np.int64)
     for signs in flips.chunks(tests.n_tests):
         t = tests.comparable(_fold(tests.correlations(signs), alternative))
-        # From the smallest observed t upwards: the maximum over a test and all weaker ones.
+        # from the smallest observed t upwards: the maximum over a test and all weaker ones
         np.maximum.accumulate(t, axis=1, out=t)
         reached += (t >= least).sum(axis=0)
     p = flips.p_values(reached)
@@ -122,18 +122,18 @@ def simultaneous_intervals(
     seed: Seed,
     clusters: ArrayLike | None = None,
 ) -> Intervals:
-    """Two-sided intervals that hold all means at once with probability ``confidence``.
+    """Compute two-sided intervals that all hold together with probability ``confidence``.
 
-    mean +- c * SE, with the standard error of `Sample` and one c for all columns: the
-    quantile of the largest |t| over sign flips of the data, each column centred at its mean: the
-    multiplier bootstrap of a maximum (Chernozhukov, Chetverikov and Kato 2013), with random signs
-    where they have normal multipliers. The level holds in the limit of many clusters. c is the
-    ceil(confidence * (B + 1))-th smallest of B maxima.
+    The intervals are mean +- c * SE, with the standard error of `Sample` and one c for all columns:
+    the quantile of the largest |t| over sign flips of the data, each column centred at its mean:
+    the multiplier bootstrap of a maximum (Chernozhukov, Chetverikov and Kato 2013), with random
+    signs where they have normal multipliers. The level holds in the limit of many clusters. c is
+    the ceil(confidence * (B + 1))-th smallest of B maxima.
 
     Args:
-        values: a sample, or what `Sample.of` makes one of, with ``clusters``.
+        values: a sample, or values for `Sample.of`, with ``clusters``.
         confidence: probability that all intervals hold together.
-        n_resamples: number of random flips, or more than all there are.
+        n_resamples: number of random flips; all flips are used if they are fewer.
         seed: an integer, or a generator, which is advanced.
         clusters: as in `Sample.of`.
 
@@ -142,7 +142,7 @@ def simultaneous_intervals(
         counts towards c. Limits are infinite if flips of very few clusters have no bounded t.
 
     Raises:
-        StatisticsError: what `t_test` refuses, or too few resamples for the level.
+        StatisticsError: as `t_test`, or too few resamples for the level.
     """
     check_share(confidence, "confidence")
     sample = Sample.of(values, clusters)
@@ -165,7 +165,7 @@ def _prepare(
     clusters: ArrayLike | None,
     alternative: Alternative,
 ) -> tuple[FlippedTests, SignFlips]:
-    """The opening of every test: options checked, columns that can be tested, and flips."""
+    """Check the options, and return the testable columns and the flips of a test."""
     check_alternative(alternative)
     sample = Sample.of(values, clusters)
     tests = FlippedTests.of(sample, check_thresholds(threshold, sample.n_tests))
@@ -173,7 +173,7 @@ def _prepare(
 
 
 def _critical_value(tests: FlippedTests, flips: SignFlips, confidence: float) -> float:
-    """The largest |t| of a flip is above this with probability 1 - ``confidence`` at most."""
+    """Return the |t| that the largest of a flip exceeds with probability 1 - ``confidence``."""
     rank = math.ceil(confidence * (flips.n_flips + (0 if flips.exact else 1)))
     if rank > flips.n_flips:
         raise StatisticsError(
@@ -190,7 +190,7 @@ def _critical_value(tests: FlippedTests, flips: SignFlips, confidence: float) ->
 
 
 def _fold(r: FloatArray, alternative: Alternative) -> FloatArray:
-    """Turn r so that more speaks for H1."""
+    """Orient r so that larger values favour H1."""
     if alternative == "two-sided":
         return np.abs(r)
     return r if alternative == "greater" else -r

@@ -1,4 +1,4 @@
-"""Samples: values of many tests side by side, and what is worked out of them once."""
+"""Samples: values of many tests side by side, with moments that are computed once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Sample:
         clusters: ArrayLike | None = None,
         ddof: int = 1,
     ) -> Sample:
-        """A sample of values, or ``values`` itself if it is one, which has all else already.
+        """Make a sample of values; ``values`` may be a sample already, which is returned.
 
         Args:
             values: (examples, tests); NaN where an example has no value.
@@ -53,12 +53,14 @@ class Sample:
                 of the published method use, which inflates t by sqrt(n / (n - 1)).
 
         Raises:
-            StatisticsError: ``values`` is not two-dimensional, not numeric or holds an infinity;
-                ``clusters`` do not fit, or are given beside a sample.
+            StatisticsError: ``values`` is not two-dimensional, not numeric or has an infinity;
+                ``clusters`` do not fit, or are given with a sample.
         """
         if isinstance(values, Sample):
             if clusters is not None or ddof != 1:
-                raise StatisticsError("a sample has clusters and ddof of its own; leave them out")
+                raise StatisticsError(
+                    "a sample has its own clusters and ddof; omit these arguments"
+                )
             return values
         data = check_values(values)
         return cls(data, check_clusters(clusters, len(data)), ddof)
@@ -79,14 +81,14 @@ class Sample:
         return int(self.values.shape[1])
 
     def take(self, columns: NDArray[np.intp]) -> Sample:
-        """The tests at ``columns``; what was worked out of them stays."""
+        """Return the tests at ``columns``, with moments that were computed already."""
         part = Sample(self.values[:, columns], self.clusters, self.ddof)
         if "moments" in self.__dict__:
             part.__dict__["moments"] = self.moments.take(columns)
         return part
 
     def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
-        """The same sample with its mean in the place of all values of some tests."""
+        """Return the sample with the mean in place of all values of some tests."""
         values = self.values.copy()
         own = values[:, columns]
         values[:, columns] = np.where(np.isnan(own), np.nan, self.moments.mean[columns])
@@ -97,15 +99,15 @@ class Sample:
 
     @cached_property
     def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """(columns, rows that are there) for every pattern of missing values."""
+        """Pairs (columns, rows with values), one for every pattern of missing values."""
         return list(columns_with_the_same_gaps(self.values))
 
     @cached_property
     def moments(self) -> Moments:
         """Moments of all columns.
 
-        With clusters the standard error is the cluster-robust one of a mean with the correction
-        CR2 (Bell and McCaffrey 2002), which is free of bias if values are independent:
+        With clusters the standard error is the cluster-robust one of a mean with the correction CR2
+        (Bell and McCaffrey 2002), which is unbiased if values are independent:
 
             SE^2 = sum over clusters of (sum of the cluster's residuals)^2 / (n^2 (1 - s_g))
 
@@ -116,7 +118,7 @@ class Sample:
             df = 1 / (sum of s_g^2 + (sum of q_g)^2 - sum of q_g^2)
 
         For G clusters of one size these are the usual G / (G - 1) and G - 1. With ``ddof`` 0 the
-        terms 1 - s_g are left out.
+        terms 1 - s_g are omitted.
         """
         moments = Moments.empty(self.n_tests)
         resolution = resolution_of(self.values)
@@ -128,7 +130,7 @@ class Sample:
 
     @cached_property
     def skewness(self) -> FloatArray:
-        """Skewness (tests,) of the values, NaN where nothing varies."""
+        """Skewness (tests,) of the values, NaN if all are equal."""
         moments = self.moments
         centred = np.nan_to_num(self.values - moments.mean.astype(self.values.dtype))
         squares = centred * centred
@@ -138,7 +140,7 @@ class Sample:
             return np.asarray(third / second**1.5)
 
     def about(self, threshold: ArrayLike) -> FloatArray:
-        """Sums (clusters, tests) of value - threshold in each cluster, missing ones left out."""
+        """Sum value - threshold in each cluster (clusters, tests); missing values are ignored."""
         limits = check_thresholds(threshold, self.n_tests)
         return self._once(("about", limits.tobytes()), lambda: self._sums_about(limits))
 

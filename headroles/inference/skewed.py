@@ -1,4 +1,4 @@
-"""Intervals of means of values that are never negative and have a long upper tail."""
+"""Intervals of means of non-negative values with a long upper tail."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.sample import Sample
 
 _LEAST_SKEWNESS = 1e-3
-"""Below it the transformation is the identity, but for rounding."""
+"""Skewness below which the transformation is the identity, up to rounding."""
 
 
 def skewed_interval(sample: Sample, *, confidence: float = 0.95) -> Intervals:
-    """Two-sided intervals of means of skewed values >= 0, each for itself.
+    """Compute two-sided intervals of means of skewed values >= 0, for each column separately.
 
     Hall (1992), "On the removal of skewness by transformation": w = (mean - mu) / sd becomes
     symmetric, up to terms of order 1 / n, as
 
         g(w) = w + c w^2 / 3 + c^2 w^3 / 27 + c / (6 n)
 
-    with the skewness c, and the limits come from the inverse of g at quantiles of t. A sample tells
-    too little of a long tail, so that c is estimated with one value more, twice as far from the
-    mean as the largest.
+    with the skewness c, and the limits come from the inverse of g at quantiles of t. Since samples
+    underestimate long tails, c is estimated with one more value, twice as far from the mean as the
+    largest.
 
-    Columns that are untestable have NaN for limits, degenerate ones their mean.
+    Limits are NaN for untestable columns, the mean for degenerate ones.
 
     Raises:
         StatisticsError: clusters, some values of a column missing, or values below 0.
@@ -37,7 +37,9 @@ def skewed_interval(sample: Sample, *, confidence: float = 0.95) -> Intervals:
     ok = moments.status == OK
     values = sample.values[:, ok].astype(np.float64)
     if sample.n_clusters < sample.n_examples or np.isnan(values).any() or (values < 0).any():
-        raise StatisticsError("these intervals are of independent values >= 0, none missing")
+        raise StatisticsError(
+            "values are clustered, missing or negative; give independent values >= 0"
+        )
     n = len(values)
     farther = 2 * values.max(axis=0, initial=0) - moments.mean[ok]
     skewness = stats.skew(np.concatenate([values, farther[None]]))
@@ -49,6 +51,6 @@ def skewed_interval(sample: Sample, *, confidence: float = 0.95) -> Intervals:
 
 
 def _inverse(place: float, skewness: FloatArray, n: int) -> FloatArray:
-    """The w whose g(w) is ``place``."""
+    """Return the w for which g(w) is ``place``."""
     c = np.maximum(skewness, _LEAST_SKEWNESS)
     return np.asarray(3 * (np.cbrt(1 + c * (place - c / (6 * n))) - 1) / c)

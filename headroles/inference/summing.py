@@ -1,7 +1,7 @@
-"""Moments of values that come in blocks: memory does not grow with the number of examples.
+"""Moments of values that come in blocks, in memory that does not grow with the examples.
 
-Two passes over the same blocks: the first has the means, the second all that is about them.
-Clusters must come whole, each in one block.
+Two passes over the same blocks are needed: the first computes the means, the second the moments
+about them. Each cluster must lie within one block.
 """
 
 from __future__ import annotations
@@ -26,31 +26,30 @@ from headroles.inference.sample import Sample
 
 
 class MeansInBlocks:
-    """The first pass: ``n`` (tests,) counts the values so far, ``mean`` (tests,) is theirs."""
+    """First pass: ``n`` (tests,) counts the values so far, ``mean`` (tests,) is their mean."""
 
     def __init__(self, n_tests: int) -> None:
         self.n: NDArray[np.int64] = np.zeros(n_tests, dtype=np.int64)
         self.mean: FloatArray = np.zeros(n_tests)
 
     def add(self, values: ArrayLike) -> None:
-        """Take in values (examples, tests), NaN for missing ones."""
+        """Add values (examples, tests), NaN for missing ones."""
         centred, there = _centred(check_values(values), self.mean)
         self.n += there.sum(axis=0)
         self.mean += centred.sum(axis=0) / np.maximum(self.n, 1)
 
     def take(self, columns: NDArray[np.intp]) -> MeansInBlocks:
-        """Those of some tests."""
+        """Return the means of some tests."""
         part = MeansInBlocks(len(columns))
         part.n, part.mean = self.n[columns], self.mean[columns]
         return part
 
 
 class MomentsInBlocks:
-    """The second pass, over the values that ``means`` are of.
+    """Second pass, over the values whose ``means`` the first pass computed.
 
-    With ``clustered`` values come with their clusters; else they are independent. What `sample`
-    gives at the end has the moments and the skewness that `Sample` has for all values at once, but
-    not the values.
+    If ``clustered``, values come with their clusters; else they are independent. At the end
+    `sample` returns moments and skewness as `Sample` has for all values at once, but no values.
     """
 
     def __init__(self, means: MeansInBlocks, *, clustered: bool, ddof: int = 1) -> None:
@@ -63,7 +62,7 @@ class MomentsInBlocks:
         self._n_examples = 0
 
     def add(self, values: ArrayLike, clusters: ArrayLike | None = None) -> None:
-        """Take in values (examples, tests), and the clusters (examples,) that they come from."""
+        """Add values (examples, tests), and the clusters (examples,) that they come from."""
         data = check_values(values)
         self._dtype, self._resolution = data.dtype, resolution_of(data)
         centred, there = _centred(data, self._means.mean)
@@ -78,7 +77,7 @@ class MomentsInBlocks:
             )
 
     def sample(self) -> Sample:
-        """A sample of all that was added, without its values."""
+        """Return a sample of all added values, without the values themselves."""
         n = self._means.n
         moments = Moments.empty(len(n))
         moments.n[:] = n
@@ -102,7 +101,7 @@ class MomentsInBlocks:
 
 
 class _ClusterSums:
-    """What errors that are robust to clusters are made of; the formulas are those of `Sample`."""
+    """Sums for cluster-robust errors; `Sample` has the formulas."""
 
     def __init__(self, n: NDArray[np.int64], ddof: int) -> None:
         self._n, self._ddof = np.maximum(n, 1), ddof
@@ -112,7 +111,7 @@ class _ClusterSums:
         self._smallest = np.full(len(n), np.inf)
 
     def add(self, residuals: FloatArray, sizes: FloatArray) -> None:
-        """Sums of residuals (clusters, tests), and numbers of values."""
+        """Add sums of residuals (clusters, tests), and numbers of values."""
         there = sizes > 0
         shares = sizes / self._n
         with np.errstate(divide="ignore", invalid="ignore"):  # one cluster has no error anyway
@@ -141,7 +140,7 @@ class _ClusterSums:
 
 
 class SummedSample(Sample):
-    """A sample whose moments are known, and whose values were not kept."""
+    """A sample with known moments, whose values were not stored."""
 
     def __init__(
         self,
@@ -156,42 +155,42 @@ class SummedSample(Sample):
 
     @classmethod
     def of_moments(cls, moments: Moments) -> Sample:
-        """A sample of which the moments alone are known."""
+        """Make a sample from its moments alone."""
         n_clusters = int(moments.n_clusters.max(initial=0))
         return cls(moments, np.full(len(moments.n), np.nan), n_clusters, np.float64, 1)
 
     @classmethod
     def joined(cls, samples: Sequence[Sample]) -> Sample:
-        """The tests of samples of different examples, side by side."""
+        """Join samples of different examples: their tests side by side."""
         parts = [[getattr(one.moments, name.name) for one in samples] for name in fields(Moments)]
         joined = cls.of_moments(Moments(*(np.concatenate(part) for part in parts)))
         joined.__dict__["skewness"] = np.concatenate([one.skewness for one in samples])
         return joined
 
     def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
-        """The same moments, with no deviation in some tests."""
+        """Return the moments with zero deviation in some tests."""
         dtype = self.values.dtype
         moments = self.moments.flattened(columns, dtype, resolution_of(self.values))
         skewness = np.where(columns, np.nan, self.skewness)
         return SummedSample(moments, skewness, self.n_clusters, dtype, self.ddof)
 
     def about(self, threshold: ArrayLike) -> FloatArray:
-        """Raise StatisticsError: it takes values."""
-        raise StatisticsError("this needs all values, and only their sums were kept")
+        """Raise StatisticsError, since the values were not stored."""
+        raise StatisticsError("only sums of the values were stored; pass a sample with its values")
 
     @cached_property
     def cluster_sizes(self) -> FloatArray:
-        """As `about`."""
+        """Raise StatisticsError, as `about`."""
         return self.about(0)
 
     @cached_property
     def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """As `about`."""
+        """Raise StatisticsError, as `about`."""
         self.about(0)
         return []
 
 
 def _centred(data: NDArray[np.floating], mean: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Values less the mean, 0 where there is none, and which are there, both (examples, tests)."""
+    """Return values less the mean, 0 if missing, and which are present, both (examples, tests)."""
     there = ~np.isnan(data)
     return np.where(there, data.astype(np.float64) - mean, 0), there

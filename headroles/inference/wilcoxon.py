@@ -1,4 +1,4 @@
-"""Wilcoxon's signed-rank test of many columns at once, missing values left out."""
+"""Wilcoxon's signed-rank test of many columns at once; missing values are ignored."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _ENUMERATED_UP_TO = 13
 
 @dataclass(frozen=True)
 class WilcoxonResult:
-    """One entry per test, all arrays (tests,). What is not defined is NaN.
+    """One entry per test, all arrays (tests,); NaN if undefined.
 
-    ``n`` counts the values that were there and ``n_nonzero`` those that differ from the
-    threshold. ``statistic`` is the sum of the ranks of the values above the threshold.
-    ``effect_size`` is the matched-pairs rank-biserial correlation (Kerby 2014): the share of
-    rank sums above the threshold less the share below, -1 to 1. ``status`` is that of
-    `Moments`; a column whose values are all alike has no p-value.
+    ``n`` counts the values present and ``n_nonzero`` those that differ from the threshold.
+    ``statistic`` is the sum of the ranks of the values above the threshold. ``effect_size`` is the
+    matched-pairs rank-biserial correlation (Kerby 2014): the share of rank sums above the threshold
+    less the share below, -1 to 1. ``status`` is that of `Moments`; a column of equal values has no
+    p-value.
     """
 
     n: NDArray[np.int64]
@@ -47,21 +47,21 @@ def wilcoxon_signed_rank(
     """Test whether every column is centred at the threshold, by signed ranks.
 
     H0: the values scatter symmetrically about the threshold. Values equal to the threshold are
-    dropped before ranking (Wilcoxon's own rule), ties share their mean rank. The p-value is exact
-    without ties and zeros up to 50 values, and with them up to 13 values, by going through all
-    signs; otherwise it comes from the normal approximation with the variance corrected for ties
-    and no continuity correction. These are the rules of ``scipy.stats.wilcoxon`` for one column,
-    held for each column by itself: scipy lets one tied column change the method of all.
+    removed before ranking (Wilcoxon's own rule); ties share their mean rank. The p-value is exact
+    without ties and zeros up to 50 values, and with them up to 13 values, by enumerating all signs;
+    otherwise it comes from the normal approximation with the variance corrected for ties and no
+    continuity correction. These are the rules of ``scipy.stats.wilcoxon`` for one column, applied
+    to each column separately: in scipy one tied column changes the method of all.
 
-    Examples count as independent: there is no form for clusters.
+    Examples count as independent; clusters are not supported.
 
     Args:
-        values: a sample, whose clusters are not looked at, or what `Sample.of` makes one of.
+        values: a sample, whose clusters are ignored, or values for `Sample.of`.
         threshold: the centre under H0: a number, or (tests,) one for each test.
         alternative: ``"greater"``, ``"less"`` or ``"two-sided"``.
 
     Raises:
-        StatisticsError: what `Sample.of` refuses, or an unknown alternative.
+        StatisticsError: as `Sample.of`, or an unknown alternative.
 
     >>> float(wilcoxon_signed_rank([[3.4], [2.9], [4.1], [3.8], [3.2]], 3).p_value[0])
     0.0625
@@ -87,7 +87,7 @@ def wilcoxon_signed_rank(
 
 
 def _ranks(differences: FloatArray) -> FloatArray:
-    """Ranks of the distances (examples, tests), 0 for distances of 0, which are not ranked."""
+    """Rank the distances (examples, tests); distances of 0 are not ranked and get 0."""
     from scipy import stats  # half a second to import
 
     distances = np.where(differences == 0, np.nan, np.abs(differences))
@@ -95,7 +95,7 @@ def _ranks(differences: FloatArray) -> FloatArray:
 
 
 def _p_values(differences: FloatArray, ranks: FloatArray, alternative: Alternative) -> FloatArray:
-    """p-values (tests,) of complete columns, the method chosen for each by itself."""
+    """Return p-values (tests,) of complete columns, with a method chosen for each column."""
     n = len(differences)
     ordered = np.sort(np.abs(differences), axis=0)
     tied = (ordered[0] == 0) | (np.diff(ordered, axis=0) == 0).any(axis=0)
@@ -120,7 +120,7 @@ def _by_scipy(differences: FloatArray, exact: bool, alternative: Alternative) ->
 
 
 def _enumerated(differences: FloatArray, ranks: FloatArray, alternative: Alternative) -> FloatArray:
-    """Exact p-values over all signs of the ranks; ranks are halves, so sums are exact."""
+    """Return exact p-values over all signs of the ranks, whose sums are exact multiples of 1/2."""
     fold = {"greater": np.positive, "less": np.negative, "two-sided": np.abs}[alternative]
     observed = fold((np.sign(differences) * ranks).sum(axis=0))
     flips = all_sign_flips(len(ranks))

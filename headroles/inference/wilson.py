@@ -1,4 +1,4 @@
-"""Confidence intervals of mean shares, and of differences of shares, that know their range."""
+"""Confidence intervals, within their range, of mean shares and of differences of shares."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def wilson_interval(
     confidence: float = 0.95,
     clusters: ArrayLike | None = None,
 ) -> Intervals:
-    """Two-sided Wilson intervals of the mean of every column of shares, each for itself.
+    """Compute two-sided Wilson intervals of the mean of every column of shares.
 
-    The interval holds the shares p that the mean m is not farther from than t times their standard
-    error, sqrt(p (1 - p) / n). Here n is the effective sample size: of as many independent hits and
-    misses the mean would have the standard error that it has, robust to clusters,
+    The interval contains the shares p whose distance from the mean m is at most t times their
+    standard error, sqrt(p (1 - p) / n). Here n is the effective sample size: the number of
+    independent hits and misses with the cluster-robust standard error of the mean,
 
         n = m (1 - m) / error^2
 
-    and t has the degrees of freedom of that error (Dean and Pagano 2015). A column whose values are
-    all alike, such as nothing but hits, tells nothing of the error: its n is the number of its
-    clusters. Untestable columns have NaN for limits.
+    and t has the degrees of freedom of that error (Dean and Pagano 2015). If all values of a column
+    are equal, such as only hits, they do not show the error, and n is the number of clusters.
+    Limits are NaN for untestable columns.
 
-    Raises StatisticsError for what `Sample.of` refuses, for values outside 0 to 1, and for a
-    confidence outside (0, 1).
+    Raises StatisticsError as `Sample.of`, for values outside 0 to 1, and for a confidence outside
+    (0, 1).
     """
     check_share(confidence, "confidence")
     sample = Sample.of(values, clusters)
-    _check_range(sample, 0, "Wilson intervals are of shares; values must lie between 0 and 1")
+    _check_range(sample, 0, "a value lies outside 0 to 1; give shares for Wilson intervals")
     moments, result = sample.moments, open_intervals(sample)
     some = moments.status != UNTESTABLE
     m, error, n = (
@@ -58,25 +58,24 @@ def difference_interval(
     confidence: float = 0.95,
     clusters: ArrayLike | None = None,
 ) -> Intervals:
-    """Two-sided intervals of the mean of every column of differences of two shares, -1 to 1.
+    """Compute two-sided intervals of the mean of columns of differences of shares, -1 to 1.
 
-    The mean difference d is what was won, w = mean of max(value, 0), less what was lost,
-    l = mean of max(-value, 0). Both are shares with Wilson limits (`wilson_interval`), and the
-    interval is put together from these by square-and-add (Newcombe 1998, method 10; Zou and
-    Donner 2008):
+    The mean difference d is the gain, w = mean of max(value, 0), less the loss, l = mean of
+    max(-value, 0). Both are shares with Wilson limits (`wilson_interval`), which square-and-add
+    combines (Newcombe 1998, method 10; Zou and Donner 2008):
 
         lower = d - sqrt((w - w_low)^2 - 2 r (w - w_low) (l_high - l) + (l_high - l)^2)
         upper = d + sqrt((w_high - w)^2 - 2 r (w_high - w) (l - l_low) + (l - l_low)^2)
 
-    r being the correlation of w and l, robust to clusters. Where two rules differ in hardly any
-    example, t has nothing to estimate an error from; what was not seen to be won or lost has a
-    Wilson limit all the same. Untestable columns have NaN for limits.
+    where r is the cluster-robust correlation of w and l. If two classifiers differ in hardly any
+    example, t intervals have no data for an error; Wilson limits of gain and loss exist even then.
+    Limits are NaN for untestable columns.
 
-    Raises StatisticsError for what `Sample.of` refuses, for values outside -1 to 1, and for a
-    confidence outside (0, 1).
+    Raises StatisticsError as `Sample.of`, for values outside -1 to 1, and for a confidence outside
+    (0, 1).
     """
     sample = Sample.of(values, clusters)
-    _check_range(sample, -1, "these are no differences of shares; values must lie in -1 to 1")
+    _check_range(sample, -1, "a value lies outside -1 to 1; give differences of shares")
     is_rounding = np.abs(sample.values) < resolution_of(sample.values)
     differences = np.where(is_rounding, 0, sample.values)
     won, lost = (Sample(np.maximum(side * differences, 0), sample.clusters) for side in (1, -1))
@@ -92,7 +91,7 @@ def difference_interval(
 
 
 def _correlation(difference: Sample, first: Sample, second: Sample) -> FloatArray:
-    """Of two means (tests,), from their errors and that of their difference; 0 without any."""
+    """Return the correlation of two means (tests,), from their errors and their difference's."""
     of_both, one, other = (part.moments.standard_error for part in (difference, first, second))
     varies = (first.moments.status == OK) & (second.moments.status == OK)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,4 +1,4 @@
-"""What is stored: files and folders that appear whole or not at all, and what they say."""
+"""Storage: files and folders that appear whole or not at all, and their records."""
 
 from headroles.storage.arrays import decode_arrays, encode_arrays
 from headroles.storage.files import (

@@ -1,4 +1,4 @@
-"""Arrays by their names <-> bytes, never by pickle. NumPy is imported when there are arrays."""
+"""Encoding of named arrays as bytes, without pickle; NumPy is imported only when needed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 def encode_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Arrays of any layout as bytes."""
+    """Encode arrays of any layout as bytes."""
     import numpy as np
     from safetensors.numpy import save
 
-    # What does not lie in order would be written as if it did.
+    # save() writes the memory of an array as it is, so strides must be removed first
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
 
 def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of `encode_arrays`. Raises SafetensorError for other bytes."""
+    """Decode the arrays of `encode_arrays`. Raises SafetensorError for other bytes."""
     from safetensors.numpy import load
 
     return load(content)

@@ -1,4 +1,4 @@
-"""Result folders that belong to one process, which fills them as a whole or not at all."""
+"""Claims: result folders that belong to one process, which fills them whole or not at all."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _LOCK = "lock"
 
 @dataclass
 class Claim:
-    """A result folder that belongs to this process."""
+    """Claim of this process to a result folder."""
 
     folder: Path
     had_results: bool = False
 
     @property
     def hidden(self) -> Path:
-        """Where all stands that is no result."""
+        """Hidden folder for files that are not results."""
         return self.folder / HIDDEN
 
     @property
     def parts(self) -> Parts:
-        """What is done of an unfinished run."""
+        """Parts of an unfinished run."""
         return Parts(self.hidden / PARTS)
 
     @cached_property
     def swap(self) -> Swap:
-        """The renames that put results into their place."""
+        """Renames that put results into place."""
         return Swap(self.folder, self.hidden)
 
     def finish(self) -> None:
-        """Go on with renames that were cut short, if there are any."""
+        """Finish renames that were interrupted, if any."""
         if self.swap.is_begun:
             self._end(self.swap.go_on())
 
@@ -56,12 +56,12 @@ class Claim:
         self.swap.end()
 
     def clear(self) -> None:
-        """Remove what is no result, nor part of one, unless its renames are still to be made."""
+        """Remove files that are neither results nor parts of a run; renames to be finished stay."""
         if self.swap.is_begun:
             return
         if not self.parts.count:
             self.parts.remove()
-        with contextlib.suppress(OSError):  # it does no harm where it is
+        with contextlib.suppress(OSError):  # an empty folder that stays does no harm
             for entry in self.hidden.iterdir():
                 if entry.name == PARTS:
                     continue
@@ -71,28 +71,28 @@ class Claim:
                     entry.unlink()
 
     def holds_anything(self) -> bool:
-        """Whether there is anything in the folder but what belongs to the claim."""
+        """Tell whether the folder holds anything that does not belong to the claim."""
         return any(entry.name != HIDDEN for entry in self.folder.iterdir())
 
     def take_up(self, resume: bool | None) -> None:
-        """Leave parts of an unfinished run where they are, or remove them, as ``resume`` says."""
+        """Keep or remove the parts of an unfinished run, as ``resume`` says."""
         if resume is False:
             self.parts.remove()
         elif resume is None and self.parts.count:
             raise StorageError(
-                f"{self.folder} holds {self.parts.describe()} of an unfinished run; to go on with "
-                "it run the same command with --resume, to start anew with --no-resume"
+                f"{self.folder} holds {self.parts.describe()} of an unfinished run; to continue "
+                "it, run the same command with --resume, to start anew with --no-resume"
             )
 
     def fill(self, replaced: tuple[str, ...] | None) -> Iterator[Path]:
-        """Yield the folder to write into, then put what stands there into its place."""
+        """Yield the folder to write into, then move its files into place."""
         self.had_results = (self.folder / RUN_FILE).exists()
         self.swap.new.mkdir()
         try:
             with told_when_interrupted(self.as_it_is):
                 yield self.swap.new
                 with signals_wait():
-                    is_whole = replaced is None  # results, and not some files of theirs
+                    is_whole = replaced is None  # all results are replaced, not only some files
                     old = self._results() if is_whole else replaced
                     self._end(self.swap.put(old or (), ends_parts=is_whole))
             completed(self.as_it_is())
@@ -101,42 +101,42 @@ class Claim:
             raise
 
     def as_it_is(self) -> str:
-        """What the folder holds if the run ends here, for people."""
+        """Describe the state of the folder if the run ended now."""
         if self.swap.is_done:
-            return f"the results in {self.folder} are the new ones, and whole"
+            return f"the results in {self.folder} are the new ones, and complete"
         if self.swap.is_begun:
             return f"the results in {self.folder} are being replaced; the next command finishes it"
-        told = f"the results in {self.folder} are as they were" if self.had_results else ""
+        told = f"the results in {self.folder} are unchanged" if self.had_results else ""
         if self.parts.count:
             kept = f"{self.parts.describe()} of the new ones" if told else self.parts.describe()
             return (
                 f"{told + ', and ' if told else ''}{kept} of the work "
-                f"{'is' if self.parts.count == 1 else 'are'} kept in {self.folder}; "
-                "to go on, run the same command with --resume"
+                f"{'is' if self.parts.count == 1 else 'are'} saved in {self.folder}; "
+                "to continue, run the same command with --resume"
             )
         return told or f"nothing was written to {self.folder}"
 
     def noted(self, error: HeadRolesError) -> HeadRolesError:
-        """The error with a note that says which parts are kept, if any are."""
+        """Add a note to the error that says which parts are saved, if any."""
         if self.parts.count:
             error.add_note(self.as_it_is())
         return error
 
     def _results(self) -> list[str]:
-        """Paths of the files of the results that the new ones replace."""
+        """List paths of result files that the new ones replace."""
         new = self.swap.new
         within = [place.relative_to(new) for place in new.rglob("*") if place.is_dir()]
         return [
             (place / name).as_posix()
             for place in (*within, Path())
-            if place == Path() or not (self.folder / place).is_symlink()  # `Swap` refuses those
+            if place == Path() or not (self.folder / place).is_symlink()  # `Swap` rejects links
             for name in result_files(self.folder / place)
         ]
 
 
 @contextmanager
 def claimed(folder: str | Path, patience: float = 0.0) -> Iterator[Claim]:
-    """The folder, made if there is none, for this process alone."""
+    """Claim the folder for this process alone; create it if necessary."""
     claim = Claim(Path(folder).absolute())
     try:
         made = _make_folders(claim.folder)
@@ -144,13 +144,13 @@ def claimed(folder: str | Path, patience: float = 0.0) -> Iterator[Claim]:
             refuse_foreign(claim.hidden)
             with _locked(claim, patience):
                 claim.finish()
-                claim.clear()  # what a run left that was killed
+                claim.clear()  # remove the remains of a killed run
                 try:
                     yield claim
                 finally:
                     claim.clear()
         finally:
-            for place in made:  # those that are still empty
+            for place in made:  # remove new folders that are still empty
                 with contextlib.suppress(OSError):
                     place.rmdir()
     except OSError as error:
@@ -158,7 +158,7 @@ def claimed(folder: str | Path, patience: float = 0.0) -> Iterator[Claim]:
 
 
 def _make_folders(folder: Path) -> list[Path]:
-    """Make ``folder`` and its parents; those that were not there, the innermost first."""
+    """Make ``folder`` and its parents; return those that were missing, the innermost first."""
     missing = []
     for place in (folder, *folder.parents):
         if place.exists():
@@ -167,7 +167,7 @@ def _make_folders(folder: Path) -> list[Path]:
             break
         if place.is_symlink():
             raise StorageError(
-                f"{place} is a symbolic link to {place.readlink()}, where there is nothing; make "
+                f"{place} is a symbolic link to {place.readlink()}, which does not exist; make "
                 "that folder, or name another one for the results"
             )
         missing.append(place)
@@ -190,7 +190,7 @@ def _locked(claim: Claim, patience: float) -> Iterator[None]:
     try:
         yield
     finally:
-        # While the lock is held: who comes now finds it gone, and makes a new one.
+        # remove it while the lock is held: the next process makes a new one
         with contextlib.suppress(OSError):
             (claim.hidden / _LOCK).unlink()
             claim.hidden.rmdir()

@@ -17,12 +17,12 @@ from headroles.interrupts import completed
 
 
 def cannot_be_written(place: Path, error: OSError) -> StorageError:
-    """The error for a file or folder that the system does not let be written."""
+    """Make the error for a file or folder that the system does not allow to be written."""
     return StorageError(f"{place} cannot be written: {error.strerror or error}")
 
 
 def missing(file: Path) -> StorageError:
-    """The error for a file that a result folder should have."""
+    """Make the error for a file that a result folder should have."""
     return StorageError(
         f"there is no {file.name} in {file.parent}; name a folder that headroles wrote"
     )
@@ -30,10 +30,10 @@ def missing(file: Path) -> StorageError:
 
 @contextmanager
 def whole_file(file: Path) -> Iterator[Path]:
-    """A path to write to, which becomes ``file`` only when the block succeeds.
+    """Yield a path to write to, which becomes ``file`` only if the block succeeds.
 
-    A link stays a link: what it leads to is replaced. An earlier file passes its permissions on;
-    a new one has those that the system gives to new files.
+    A link stays a link, and its target is replaced. The new file gets the permissions of the
+    earlier one, if any, else those that the system gives to new files.
     """
     try:
         file = file.resolve() if file.is_symlink() else file
@@ -53,13 +53,13 @@ def whole_file(file: Path) -> Iterator[Path]:
 
 
 def keep_permissions(old: Path, new: Path) -> None:
-    """Give a file the permissions of the one that it is going to replace, if there is one."""
+    """Give a file the permissions of the file that it will replace, if any."""
     if old.is_file() and not old.is_symlink():
         new.chmod(stat.S_IMODE(old.stat().st_mode))
 
 
 def write_bytes(file: Path, content: bytes) -> None:
-    """Write a file of ``content``; what is no file, such as a device or a pipe, is written to."""
+    """Write a file with ``content``; a device or a pipe is written to directly."""
     if is_special(file):
         try:
             file.write_bytes(content)
@@ -72,7 +72,7 @@ def write_bytes(file: Path, content: bytes) -> None:
 
 
 def is_special(file: Path) -> bool:
-    """Whether there is something at ``file`` that is neither a file nor a folder."""
+    """Tell whether ``file`` exists and is neither a regular file nor a folder."""
     try:
         mode = file.stat().st_mode
     except OSError:
@@ -81,10 +81,10 @@ def is_special(file: Path) -> bool:
 
 
 def sync(place: Path) -> None:
-    """Have the system put a file, or the names in a folder, where they outlive a crash."""
+    """Flush a file, or the names in a folder, to the disk, so that they outlive a crash."""
     try:
         handle = os.open(place, os.O_RDONLY)
-    except PermissionError:  # Windows opens no folders
+    except PermissionError:  # Windows cannot open folders
         return
     try:
         os.fsync(handle)
@@ -98,12 +98,12 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def encode_json(content: Any) -> bytes:
-    """``content`` as indented JSON in UTF-8, whatever bytes the file names in it were made of.
+    """Encode ``content`` as indented JSON in UTF-8, whatever bytes the file names in it have.
 
-    NaN and infinity, which JSON does not have, become null.
+    NaN and infinity, which JSON lacks, become null.
     """
     text = json.dumps(_finite(content), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    return text.encode("utf-8", "backslashreplace")  # what UTF-8 lacks, JSON escapes like this
+    return text.encode("utf-8", "backslashreplace")  # JSON reads such escapes of lone surrogates
 
 
 def _finite(content: Any) -> Any:
@@ -115,7 +115,7 @@ def _finite(content: Any) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What JSON says. Raises ValueError for what is none, NaN and infinity among it."""
+    """Parse JSON. Raises ValueError for other text, including NaN and infinity."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 
@@ -132,5 +132,5 @@ def read_json(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise StorageError(f"{file} cannot be read: {error}; score again") from error
     if not isinstance(content, dict):
-        raise StorageError(f"{file} holds no JSON object; name a folder that headroles wrote")
+        raise StorageError(f"{file} is not a JSON object; name a folder that headroles wrote")
     return content

@@ -1,6 +1,6 @@
-"""What stands in a hidden folder and was not put there by headroles: refused, and never followed.
+"""Checks of hidden folders for entries that headroles did not make, which it never follows.
 
-A folder that was sent may hold links there, which lead to files of whoever opens it.
+A folder from someone else may contain links to files of the person who opens it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _FILES, _FOLDERS = ("lock", "swap.json"), ("new", "old", "parts")
 
 
 def refuse_foreign(hidden: Path) -> None:
-    """Raise StorageError for links, devices and the like in the folder ``hidden``, or in its place.
+    """Raise StorageError for links, devices and the like in the folder ``hidden`` or instead of it.
 
-    Also for a folder where headroles has a file, and a file where it has a folder.
+    The same holds for a folder in place of a file of headroles, and a file in place of a folder.
     """
     for place, is_folder in _entries(hidden):
         mode = _mode(place)
@@ -31,7 +31,7 @@ def refuse_foreign(hidden: Path) -> None:
 
 
 def _entries(hidden: Path) -> Iterator[tuple[Path, bool]]:
-    """The hidden folder and all that is in it, with whether it has to be a folder."""
+    """Yield the hidden folder and all its entries, each with whether it has to be a folder."""
     yield hidden, True
     for folder, folders, files in os.walk(hidden):
         is_top = Path(folder) == hidden
@@ -43,7 +43,7 @@ def _entries(hidden: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _mode(place: Path) -> int | None:
-    """What is at a place, itself and not what it leads to; None for nothing."""
+    """Return the mode of a path itself, not of a link's target; None if it does not exist."""
     try:
         return place.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -1,7 +1,7 @@
-"""Names that files of results can have.
+"""Allowed names of result files.
 
-A folder that was sent may name any file, in its run file as in its list of renames. Only files of
-these names, in the folder itself or in a sub-folder of it, are ever moved, replaced or removed.
+A folder from someone else may name any file, in its run file or its list of renames. Only files
+with these names, in the folder itself or in a sub-folder, are ever moved, replaced or removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OTHERS = frozenset(
 
 
 def is_result_name(name: object) -> bool:
-    """Whether a result can have a file of this name: a table, a run file, a file of a model."""
+    """Tell whether a result can have a file of this name: table, run file or file of a model."""
     return isinstance(name, str) and (
         name in _OTHERS
         or any(pattern.fullmatch(name) is not None for pattern in (_TABLE, _WEIGHTS, _CODE))
@@ -33,13 +33,13 @@ def is_result_name(name: object) -> bool:
 
 
 def is_result_path(path: str) -> bool:
-    """Whether a result can have a file at this path, in its folder or in a sub-folder of that."""
+    """Tell whether a result can have a file at this path, in its folder or a sub-folder."""
     folder, _, name = path.rpartition("/")
     return is_result_name(name) and (path == name or is_plain_name(folder))
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name is that of something in a folder, on every system, and not hidden by us."""
+    """Tell whether a name is one path component on every system, and not the hidden folder's."""
     return (
         name not in ("", ".", "..", HIDDEN)
         and "\0" not in name

@@ -1,7 +1,8 @@
-"""Parts of long work: kept where a run is cut short, and taken up by the next one of the same plan.
+"""Parts of long work: saved if a run is interrupted, and resumed by the next run of the same plan.
 
-They stand in a folder named by the digest of the plan. Each begins with a digest over the plan, its
-own name and its content: a part that was damaged, renamed or made under another plan is refused.
+They are in a folder named by the digest of the plan. Each begins with a digest over the plan, its
+own name and its content, so that a part that was damaged, renamed or made under another plan is
+rejected.
 """
 
 from __future__ import annotations
@@ -32,28 +33,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parts:
-    """Where a run keeps what is done of its work, and under which plan."""
+    """Place where a run saves its finished parts and its plan."""
 
     place: Path
 
     @property
     def count(self) -> int:
-        """How many parts are done, of whatever plan."""
+        """Number of saved parts, under any plan."""
         return sum(1 for _ in self._files())
 
     def describe(self) -> str:
-        """The same for people."""
+        """Describe the number of saved parts."""
         count = self.count
         return f"{count} part{'' if count == 1 else 's'}"
 
     def within(self, name: str) -> Parts:
-        """Those of a piece of the work that has a plan of its own; they are counted here too."""
+        """Return the parts of a piece of the work with its own plan; they are counted here too."""
         return Parts(self.place / name)
 
     def open(self, plan: Mapping[str, Any]) -> OpenParts:
-        """The parts of ``plan``, which is written down if there is none yet.
+        """Open the parts of ``plan``, which is saved if there is none yet.
 
-        Raises StorageError, naming what differs, if there are parts of another plan.
+        Raises StorageError, naming the differences, if there are parts of another plan.
         """
         plain = _plain(plan)
         if self.count:
@@ -61,14 +62,14 @@ class Parts:
                 known = read_json(self.place / _PLAN)
             except StorageError as error:
                 raise StorageError(
-                    f"the plan of the unfinished run kept in {self.place} cannot be read; pass "
+                    f"the plan of the unfinished run saved in {self.place} cannot be read; pass "
                     "--no-resume to start anew"
                 ) from error
             if known != plain:
                 raise StorageError(
-                    f"the unfinished run kept in {self.place} is of another plan: "
-                    f"{differences(known, plain)}; run it as it was begun, or pass --no-resume "
-                    "to start anew"
+                    f"the unfinished run saved in {self.place} has another plan: "
+                    f"{differences(known, plain)}; run it with its first options, or pass "
+                    "--no-resume to start anew"
                 )
         opened = self._opened(plain)
         try:
@@ -80,9 +81,9 @@ class Parts:
         return opened
 
     def join(self, plan: Mapping[str, Any]) -> OpenParts:
-        """The parts of a plan that another process wrote down.
+        """Open the parts of a plan that another process saved.
 
-        Raises StorageError, naming what differs, if this process has another one.
+        Raises StorageError, naming the differences, if this process has another plan.
         """
         plain, known = _plain(plan), read_json(self.place / _PLAN)
         if known != plain:
@@ -97,20 +98,20 @@ class Parts:
         return OpenParts(self.place / seal.hex()[:_NAME_LENGTH], seal)
 
     def remove(self) -> None:
-        """Remove all parts, and the plan after them."""
+        """Remove all parts, then the plan."""
         entries = list(self.place.iterdir()) if self.place.is_dir() else []
         for folder in (entry for entry in entries if entry.is_dir()):
             Parts(folder).remove()
         shutil.rmtree(self.place, ignore_errors=True)
 
     def _files(self) -> Iterator[Path]:
-        for pattern in (f"*/{_PREFIX}*", f"*/*/{_PREFIX}*"):  # of this plan, and of those within
+        for pattern in (f"*/{_PREFIX}*", f"*/*/{_PREFIX}*"):  # of this plan, and of nested ones
             yield from self.place.glob(pattern)
 
 
 @dataclass(frozen=True)
 class OpenParts:
-    """Parts of one plan by their names, or numbers from 0; each is there whole or not at all.
+    """Parts of one plan by their names, or numbers from 0; each is saved whole or not at all.
 
     ``seal`` is the digest of the plan.
     """
@@ -122,12 +123,12 @@ class OpenParts:
         return self._file(name).exists()
 
     def numbers(self) -> set[int]:
-        """Those of the parts that are there, where all have numbers."""
+        """Return the numbers of saved parts, if all have numbers."""
         names = (file.name.removeprefix(_PREFIX) for file in self.folder.glob(f"{_PREFIX}*"))
         return {int(name) for name in names if name.isdecimal()}
 
     def read(self, name: int | str) -> bytes:
-        """What was written. Raises StorageError if it cannot be read, or is not what was."""
+        """Read a part. Raises StorageError if it cannot be read or was changed."""
         file = self._file(name)
         try:
             content = file.read_bytes()
@@ -136,13 +137,13 @@ class OpenParts:
         digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
         if digest != self._sealed(name, content):
             raise StorageError(
-                f"{file} is damaged, or is a part of another run, of other work or of another "
-                "version; remove it and go on with --resume, or start anew with --no-resume"
+                f"{file} is damaged, or belongs to another run, other work or another version; "
+                "remove it and pass --resume to continue, or pass --no-resume to start anew"
             )
         return content
 
     def decode(self, name: int | str, decoder: Callable[[bytes], T]) -> T:
-        """What ``decoder`` makes of a part. Raises StorageError as `read`, and if it fails."""
+        """Decode a part with ``decoder``. Raises StorageError as `read`, and if decoding fails."""
         content = self.read(name)
         try:
             return decoder(content)
@@ -153,11 +154,11 @@ class OpenParts:
             ) from error
 
     def write(self, name: int | str, content: bytes) -> None:
-        """Keep a part, in the place of an earlier one. Raises StorageError if that cannot be."""
+        """Save a part, replacing an earlier one. Raises StorageError if it cannot be written."""
         write_bytes(self._file(name), self._sealed(name, content) + content)
 
     def claim(self, number: int) -> bool:
-        """Whether a part is this process's to make: it is asked for the first time."""
+        """Claim a part for this process; False if it was claimed before."""
         try:
             (self.folder / _CLAIMS).mkdir(exist_ok=True)
             (self.folder / _CLAIMS / str(number)).open("x").close()
@@ -168,7 +169,7 @@ class OpenParts:
         return True
 
     def clear(self) -> None:
-        """Forget what was claimed by processes that are gone, and what they left half written."""
+        """Remove claims of processes that have ended, and their half-written files."""
         shutil.rmtree(self.folder / _CLAIMS, ignore_errors=True)
         for draft in self.folder.glob(".*"):
             with contextlib.suppress(OSError):
@@ -182,7 +183,7 @@ class OpenParts:
 
 
 def _plain(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan as it is read back: tuples are lists then."""
+    """Return a plan as it is read back from JSON: tuples become lists."""
     plain: dict[str, Any] = json.loads(encode_json(plan))
     return plain
 
@@ -192,7 +193,7 @@ def _digest(content: bytes, key: bytes = b"") -> bytes:
 
 
 def differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """What differs between two plans, by name, for people; nothing if they are the same."""
+    """Describe the differences between two plans by name; empty if they are equal."""
     before, after = (dict(_flat(plan)) for plan in (known, asked))
     names = [name for name in {**before, **after} if before.get(name, ...) != after.get(name, ...)]
     told = [

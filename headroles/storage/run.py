@@ -1,4 +1,4 @@
-"""``run.json``: what a result folder says of itself, and whether its files are what was written."""
+"""The file ``run.json`` of a result folder, and checks that its files were not changed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headroles.storage.files import encode_json, missing, read_json, write_json
 from headroles.storage.names import is_result_name
 
 FORMAT = 2
-"""Of result folders. A folder of another format is refused, and never converted."""
+"""Format of result folders. A folder of another format is rejected, never converted."""
 RUN_FILE = "run.json"
 REPORT_FILE = "report.html"
-"""What the page about results is called in their folder, if nobody says otherwise."""
+"""Default name of the report page in a result folder."""
 _FILES_OF_FORMAT_1 = (
     "scores.parquet",
     "examples.parquet",
@@ -31,12 +31,12 @@ _FILES_OF_FORMAT_1 = (
 
 S = TypeVar("S", bound=msgspec.Struct)
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-"""A number of things, as a run file can say it."""
+"""Number of items, as a run file can store it."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a result folder says of itself: where it came from, and what it holds.
+    """Record of a result folder: its provenance, and the files that it holds.
 
     ``files`` are the names of the files of each kind of result, with their SHA-256.
     """
@@ -48,16 +48,16 @@ class Run:
 def write_run(
     folder: Path, provenance: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Write what a result folder says of itself; ``files`` are those of `Run`.
+    """Write the record of a result folder; ``files`` are those of `Run`.
 
-    The digest in it is that of all else: a run file that was changed is not believed.
+    The record includes a digest of its other content, which shows if the file was changed.
     """
     content = {"format": FORMAT, "holds": files, **provenance}
     write_json(folder / RUN_FILE, {**content, "digest": _digest_of_content(content)})
 
 
 def read_run(folder: Path) -> Run:
-    """What ``folder`` says of itself. Raises StorageError if that cannot be had."""
+    """Read the record of ``folder``. Raises StorageError if missing, changed or unreadable."""
     file = folder / RUN_FILE
     content = read_json(file)
     found = content.get("format", content.get("schema"))
@@ -67,24 +67,24 @@ def read_run(folder: Path) -> Run:
             "score again, or use the version of headroles that wrote it"
         )
     if content.pop("digest", None) != _digest_of_content(content):
-        raise StorageError(f"{file} is not what headroles wrote: it was changed; score again")
+        raise StorageError(f"{file} was changed after headroles wrote it; score again")
     del content["format"]
     files = content.pop("holds", None)
     if not _are_files(files):
-        raise StorageError(f"{file} does not say what the folder holds; score again")
+        raise StorageError(f"{file} does not list the files of the folder; score again")
     return Run(content, files)
 
 
 def check_record(folder: Path, provenance: Mapping[str, Any], form: type[S]) -> S:
-    """What ``folder`` says of itself in the form that it must have.
+    """Return the record of ``folder`` in the ``form`` that it must have.
 
-    Raises StorageError, naming what differs, where it has not.
+    Raises StorageError, naming the difference, if it does not have it.
     """
     try:
         return msgspec.convert(provenance, form)
     except (msgspec.ValidationError, UnicodeError) as error:
         raise StorageError(
-            f"{folder / RUN_FILE} is not of the form that this version writes ({error}); "
+            f"{folder / RUN_FILE} does not have the form that this version writes ({error}); "
             "score again"
         ) from error
 
@@ -98,15 +98,15 @@ def _are_files(files: Any) -> bool:
 
 
 def kinds_in(folder: Path) -> tuple[str, ...]:
-    """The kinds of results that ``folder`` says it holds; none if it says nothing."""
+    """Return the kinds of results that ``folder`` holds by its record; empty without one."""
     content = _content_at_least(folder)
     if content.get("format") == FORMAT:
         return tuple(content["holds"]) if _are_files(content.get("holds")) else ()
-    return ("scores",) if "scores" in content else ()  # as format 1 counted them
+    return ("scores",) if "scores" in content else ()  # a count of scores in format 1
 
 
 def result_files(folder: Path) -> list[str]:
-    """Names of the files that the results in ``folder`` consist of; none that it did not write."""
+    """List the files of the results in ``folder``, without files that headroles did not write."""
     content = _content_at_least(folder)
     if not content:
         return [RUN_FILE] if (folder / RUN_FILE).exists() else []
@@ -120,7 +120,7 @@ def result_files(folder: Path) -> list[str]:
 
 
 def _content_at_least(folder: Path) -> dict[str, Any]:
-    """What stands in the run file, whatever it is worth; nothing if it cannot be read."""
+    """Read the run file without checks; empty if it cannot be read."""
     try:
         return read_json(folder / RUN_FILE)
     except StorageError:
@@ -128,12 +128,12 @@ def _content_at_least(folder: Path) -> dict[str, Any]:
 
 
 def digests_of(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of each of these files."""
+    """Return the SHA-256 of each of these files."""
     return {name: _digest(folder / name) for name in names}
 
 
 def check_files(folder: Path, digests: Mapping[str, str]) -> None:
-    """Raise StorageError if any of these files is missing, or is not what was written."""
+    """Raise StorageError if any of these files is missing or was changed."""
     for name, digest in digests.items():
         file = folder / name
         try:
@@ -144,7 +144,7 @@ def check_files(folder: Path, digests: Mapping[str, str]) -> None:
             raise StorageError(f"{file} cannot be read: {error}; score again") from error
         if found != digest:
             raise StorageError(
-                f"{file} is not what headroles wrote: it was changed, or is of another run than "
+                f"{file} was changed after headroles wrote it, or belongs to another run than "
                 f"{RUN_FILE} beside it; make the results again"
             )
 
@@ -155,12 +155,12 @@ def _digest(file: Path) -> str:
 
 
 def _digest_of_content(content: Mapping[str, Any]) -> str:
-    # As it is read back: tuples are lists there, and numbers as keys are text.
+    # in the form that is read back: tuples become lists, and numbers as keys become text
     plain = json.loads(encode_json(content))
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def has_old_report(folder: Path) -> bool:
-    """Whether the page about results in ``folder`` was made before these were written."""
+    """Tell whether the report in ``folder`` is older than its results."""
     report, run = folder / REPORT_FILE, folder / RUN_FILE
     return report.is_file() and run.is_file() and report.stat().st_mtime < run.stat().st_mtime

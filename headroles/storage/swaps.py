@@ -1,7 +1,7 @@
-"""New files take the place of old ones by renames: all of them, or none.
+"""Replacement of old files by new ones through renames: all of them, or none.
 
-A journal lists the renames: if one fails, all are undone; if the machine stops between them,
-whoever opens the folder next goes on.
+A journal lists the renames. If one fails, all are undone; if the machine stops between them, the
+next process that opens the folder continues.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _KEPT = "new-results"
 
 
 class _Journal(msgspec.Struct):
-    """Paths of the files that go, and of those that take their place, the run file last.
+    """Paths of the files to remove, and of the files that replace them, the run file last.
 
-    With ``ends_parts`` the new files are what the parts of an unfinished run were for.
+    ``ends_parts`` means that the new files complete an unfinished run, whose parts can go.
     """
 
     old: list[str]
@@ -41,7 +41,7 @@ class _Journal(msgspec.Struct):
 
 @dataclass
 class Swap:
-    """Files of ``folder`` that change together, by way of its folder ``hidden``."""
+    """Files of ``folder`` that change together, by way of its sub-folder ``hidden``."""
 
     folder: Path
     hidden: Path
@@ -49,17 +49,17 @@ class Swap:
 
     @property
     def new(self) -> Path:
-        """Where the new files stand until then."""
+        """Place of the new files before the renames."""
         return self.hidden / _NEW
 
     @property
     def old(self) -> Path:
-        """Where the old files stand from then on."""
+        """Place of the old files after the renames."""
         return self.hidden / _OLD
 
     @property
     def is_begun(self) -> bool:
-        """Whether there are renames that are not made yet, or not known to be."""
+        """Whether some renames are still to be made, or are not known to be made."""
         return os.path.lexists(self._journal)
 
     @property
@@ -67,9 +67,9 @@ class Swap:
         return self.hidden / _JOURNAL
 
     def put(self, replaced: Iterable[str], ends_parts: bool) -> bool:
-        """Put the new files into the place of those ``replaced``, all or none; see `go_on`.
+        """Replace the files ``replaced`` by the new ones, all or none; see `go_on`.
 
-        Raises StorageError if they cannot be put there, and leaves the old ones as they were.
+        Raises StorageError if that fails, and leaves the old files unchanged.
         """
         files = [file for file in self.new.rglob("*") if not file.is_dir()]
         names = (file.relative_to(self.new).as_posix() for file in files)
@@ -85,47 +85,47 @@ class Swap:
         return self._follow(_Journal(old, new, ends_parts))
 
     def go_on(self) -> bool:
-        """Make the renames that are left. Returns whether they end an unfinished run.
+        """Make the remaining renames. Returns whether they end an unfinished run.
 
-        `end` is to be called when nothing else is left to do.
+        Call `end` when nothing else is left to do.
         """
         try:
             journal = msgspec.json.decode(self._journal.read_bytes(), type=_Journal)
             self._check(journal)
         except (StorageError, msgspec.DecodeError, OSError, ValueError, RecursionError) as error:
             raise StorageError(
-                f"results in {self.folder} were being replaced when a run ended, and its list of "
-                f"the files cannot be followed ({error}); take what you need out of {self.old} "
+                f"a run ended while it replaced results in {self.folder}, and its list of renames "
+                f"cannot be used ({error}); copy the files that you need from {self.old} "
                 f"and {self.new}, remove {self.hidden}, and run the command again"
             ) from error
         return self._follow(journal)
 
     def _check(self, journal: _Journal) -> None:
-        """Raise StorageError for a journal that no run of headroles in this folder left."""
+        """Raise StorageError for a journal that no run of headroles in this folder wrote."""
         for name in (*journal.old, *journal.new):
             if (reason := self._hindrance(name)) is not None:
                 raise StorageError(reason)
         for name in journal.new:
             if not any((place / name).is_file() for place in (self.new, self.folder)):
-                raise StorageError(f"there is no {name} any more")
+                raise StorageError(f"{name} no longer exists")
 
     def _hindrance(self, name: str) -> str | None:
-        """Why a file of results cannot be put at, or taken from, a path in the folder."""
+        """Explain why a result file cannot be put at, or taken from, a path; None if it can."""
         place = self.folder / name
         if not is_result_path(name):
-            return f"{place} has a name that no file of results has"
+            return f"{place} does not have the name of a result file"
         if place.is_dir() and not place.is_symlink():
-            return f"{place} is a folder, and results have such a file"
+            return f"{place} is a folder, but results have a file of that name"
         within = place.parent
         if within != self.folder and within.is_symlink():
             return f"{within} is a symbolic link, which headroles does not follow"
         if within.exists() and not within.is_dir():
-            return f"{within} is a file, and results have such a folder"
+            return f"{within} is a file, but results have a folder of that name"
         return None
 
     def end(self) -> None:
-        """Forget the renames, which are made."""
-        with contextlib.suppress(OSError):  # with nothing left to do, it does no harm
+        """Delete the journal of renames, which are done."""
+        with contextlib.suppress(OSError):  # a journal without work left does no harm
             self._journal.unlink()
 
     def _follow(self, journal: _Journal) -> bool:
@@ -145,7 +145,7 @@ class Swap:
             sync(self.hidden)
         self.old.mkdir(exist_ok=True)
         if all((self.new / name).exists() for name in journal.new):
-            # None of the new files has left: what stands in the folder are old ones.
+            # no new file has been moved yet: the files in the folder are old ones
             for name in journal.old:
                 if os.path.lexists(self.folder / name):
                     _move(self.folder / name, self.old / name)
@@ -157,7 +157,7 @@ class Swap:
         sync(self.folder)
 
     def _undo(self, journal: _Journal) -> None:
-        """Put every file back where it was. What cannot be, the next claim tries again."""
+        """Move every file back. The next claim retries moves that fail."""
         try:
             for name in journal.new:
                 if not (self.new / name).exists():
@@ -166,29 +166,29 @@ class Swap:
                 if os.path.lexists(self.old / name):
                     _move(self.old / name, self.folder / name)
             for name in journal.new:
-                with contextlib.suppress(OSError):  # the folders within that were made for it
+                with contextlib.suppress(OSError):  # remove sub-folders made for the new files
                     (self.folder / name).parent.rmdir()
             self._journal.unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(
-                f"{self.folder} cannot be written any more ({error.strerror or error}), and is "
-                f"half changed: its old results stand in {self.old}, the new ones in {self.new}; "
-                "when it can be written, run any command of headroles on it to go on"
+                f"{self.folder} can no longer be written ({error.strerror or error}), and is half "
+                f"changed: its old results are in {self.old}, the new ones in {self.new}; "
+                "once it can be written, run any command of headroles on it to continue"
             ) from error
 
     def _keep_new(self, reason: str, error: OSError | None = None) -> None:
-        """Keep the new results beside the old ones, and raise StorageError for the ``reason``."""
+        """Save the new results beside the old ones, and raise StorageError with the ``reason``."""
         kept = self.folder / _KEPT
         number = 2
         while os.path.lexists(kept):
             kept, number = self.folder / f"{_KEPT}-{number}", number + 1
         self.new.rename(kept)
         raise StorageError(
-            f"{reason}; the old results are as they were, and the new ones stand whole in {kept}"
+            f"{reason}; the old results are unchanged, and the new ones are complete in {kept}"
         ) from error
 
 
 def _move(file: Path, to: Path) -> None:
-    """Rename a file, into a folder that is made if there is none."""
+    """Rename a file; make its new folder if necessary."""
     to.parent.mkdir(parents=True, exist_ok=True)
     file.replace(to)

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ROWS = 2**17
-"""Rows that are read at a time."""
+"""Number of rows read at a time."""
 
 
 class TableWriter:
-    """Appends tables of one schema to a Parquet file, each as a row group of its own.
+    """Writer that appends tables of one schema to a Parquet file, each as a row group.
 
-    Columns ``of_measurements`` hold numbers of which hardly two are alike: the first bytes of all
-    of them are stored side by side, then the second, and so on, which compresses what is alike.
+    Columns ``of_measurements`` hold numbers that hardly ever repeat. Their first bytes are stored
+    side by side, then their second bytes, and so on, which compresses well because they are
+    similar.
     """
 
     def __init__(self, file: Path, of_measurements: Sequence[str] = ()) -> None:
@@ -53,7 +54,7 @@ class TableWriter:
 
 
 def read_table(file: Path) -> pa.Table:
-    """Read a Parquet file. Raises StorageError if there is none or it is damaged."""
+    """Read a Parquet file. Raises StorageError if it is missing or damaged."""
     import pyarrow.parquet as pq
 
     with _told_what_is_wrong(file):
@@ -61,9 +62,9 @@ def read_table(file: Path) -> pa.Table:
 
 
 def read_batches(file: Path) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file, some at a time: quicker than all at once, and in less memory.
+    """Yield the rows of a Parquet file in batches: faster and in less memory than all at once.
 
-    Errors as of `read_table`.
+    Raises errors as `read_table`.
     """
     import pyarrow.parquet as pq
 
@@ -72,7 +73,7 @@ def read_batches(file: Path) -> Iterator[pa.RecordBatch]:
 
 
 def read_row_groups(file: Path) -> Iterator[pa.Table]:
-    """The tables that `TableWriter` appended to a file, one by one; errors as of `read_table`."""
+    """Yield the tables that `TableWriter` appended to a file; raises errors as `read_table`."""
     import pyarrow.parquet as pq
 
     with _told_what_is_wrong(file):
@@ -84,7 +85,9 @@ def read_row_groups(file: Path) -> Iterator[pa.Table]:
 
 
 def _checked(table: Any) -> Any:
-    """Return a table or batch. Raises ArrowException for texts that are no UTF-8, and the like."""
+    """Return a table or batch. Raises ArrowException for invalid content, such as text not in
+    UTF-8.
+    """
     table.validate(full=True)
     return table
 

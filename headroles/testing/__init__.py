@@ -1,4 +1,4 @@
-"""From values to answers: hypotheses about means, evidence, notes. Knows no model, no corpus."""
+"""Testing: from hypotheses about means to evidence, answers and notes; no model, no corpus."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Significance and direction -> answers, whatever the words."""
+"""Answers, from significance and direction, in any words."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ YES, NO, UNDECIDED, UNTESTABLE = ANSWERS = ("yes", "no", "undecided", "untestabl
 def answers(
     significant: ArrayLike, direction: ArrayLike, words: tuple[str, str] = (YES, NO)
 ) -> NDArray[np.str_]:
-    """The first of two words for each test (T,) that is significant and above, the second if below.
+    """Return the first word for each significant test (T,) above, the second for those below.
 
-    ``"undecided"`` where it is not significant, or ``direction`` is 0 or NaN.
+    The answer is ``"undecided"`` if a test is not significant, or ``direction`` is 0 or NaN.
 
     >>> answers([True, True, False], [2.0, -1.0, 3.0], ("worse", "better")).tolist()
     ['worse', 'better', 'undecided']
@@ -26,19 +26,19 @@ def answers(
 
 
 def answer(above: PValues, below: PValues, alpha: float) -> NDArray[np.str_]:
-    """Whether each mean is above its threshold, from tests in both directions.
+    """Decide whether each mean is above its threshold, from tests in both directions.
 
-    ``"yes"`` if the mean is shown to be above the threshold, ``"no"`` if it is shown to be below,
-    ``"undecided"`` if the data show neither, ``"untestable"`` if a p-value is missing. Not to
-    reject H0: mean <= threshold is no evidence for it, which is why "no" asks for a test too.
+    The answer is ``"yes"`` if the mean is shown to be above the threshold, ``"no"`` if it is shown
+    to be below, ``"undecided"`` if the data show neither, ``"untestable"`` if a p-value is missing.
+    Not rejecting H0: mean <= threshold is no evidence for H0, so that "no" needs a test too.
 
-    A true mean can only be on one side, so a wrong answer can only come from one of the two
-    directions, and each keeps the level of its own correction: family-wise error or false
-    discovery rate at most alpha among the "yes", and at most alpha among the "no".
+    A true mean is on one side only, so wrong answers come from one of the two directions only, and
+    each direction keeps the level of its own correction: family-wise error or false discovery rate
+    at most alpha among the "yes", and at most alpha among the "no".
 
-    Of m tests Benjamini-Hochberg keeps alpha * m0 / m in a direction of which m0 H0 are true. A
-    mean that is not at the threshold makes one of its two H0 true, so that both directions together
-    keep alpha, as the directional procedure of Benjamini and Yekutieli (2005) does.
+    Of m tests, Benjamini-Hochberg keeps alpha * m0 / m in a direction in which m0 H0 are true. A
+    mean that is not at the threshold makes only one of its two H0 true, so that both directions
+    together keep alpha, as the directional procedure of Benjamini and Yekutieli (2005) does.
 
     Raises StatisticsError for a test that is rejected in both directions.
     """
@@ -46,7 +46,7 @@ def answer(above: PValues, below: PValues, alpha: float) -> NDArray[np.str_]:
     if (yes & no).any():
         first = int(np.flatnonzero(yes & no)[0])
         raise StatisticsError(
-            f"test {first} is rejected in both directions; were p-values of the same data given?"
+            f"test {first} is rejected in both directions; give p-values of the same data"
         )
     missing = np.isnan(above.adjusted) & np.isnan(above.by_bound)
     return np.where(missing, UNTESTABLE, answers(yes | no, yes * 1.0 - no))

@@ -1,4 +1,4 @@
-"""The tests and the intervals that there are, each one entry."""
+"""Catalogue of tests and confidence intervals, one entry for each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BY_T, FCR, SIMULTANEOUS = "t", "fcr", "simultaneous"
 
 
 class Found(NamedTuple):
-    """What a test finds (T,): its statistic, p-values, and the side that the evidence is on."""
+    """Result of a test (T,): its statistic, p-values, and the side that the evidence favours."""
 
     statistic: FloatArray
     p_value: FloatArray
@@ -35,14 +35,13 @@ class Found(NamedTuple):
 class Test:
     """A test of `Hypotheses`.
 
-    ``words`` are what people call it. ``find`` takes hypotheses, the alternative, the number of
-    resamples and the seed. ``takes_values`` says that moments alone will not do,
-    ``takes_independent`` that it has no form for clusters, ``takes_bounds`` that values must be
-    bounded, and then nothing else is asked of their distribution. ``is_resampled``: p-values come
-    in steps.
+    ``words`` name it in output. ``find`` takes hypotheses, the alternative, the number of resamples
+    and the seed. ``takes_values``: moments alone do not suffice. ``takes_independent``: clusters
+    are not supported. ``takes_bounds``: values must be bounded, and their distribution is then
+    arbitrary. ``is_resampled``: p-values come in steps.
     """
 
-    __test__ = False  # not a test case, whatever its name says to pytest
+    __test__ = False  # keeps pytest from collecting the class because of its name
 
     name: str
     words: str
@@ -55,7 +54,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval of means, in words; ``find`` takes a sample and keyword arguments."""
+    """A confidence interval of means; ``find`` takes a sample and keyword arguments."""
 
     name: str
     words: str
@@ -71,7 +70,7 @@ def _t(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -
 
 def _wilcoxon(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
     ranked = inference.wilcoxon_signed_rank(hypotheses.sample, hypotheses.threshold, side)
-    # Of skewed values the pseudo-median may be on another side than the mean.
+    # the pseudo-median of skewed values may be on the other side of the threshold than the mean
     direction = np.sign(np.where(hypotheses.is_tested, ranked.effect_size, hypotheses.direction))
     return Found(ranked.statistic, ranked.p_value, direction)
 
@@ -123,7 +122,7 @@ TESTS = {
         Test(MCNEMAR, "McNemar's tests", _mcnemar, takes_independent=True),
     )
 }
-"""Every test, by name; the first five are offered to users."""
+"""All tests, by name; users can choose the first five."""
 OFFERED = (T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T, BETTING)
 
 INTERVALS = {
@@ -131,19 +130,19 @@ INTERVALS = {
     for one in (
         Interval(
             BY_T,
-            "t, each for one head by itself",
+            "t, for each head separately",
             lambda *args, **options: inference.t_interval(*args, **options),
             takes_values=False,
             is_resampled=False,
         ),
         Interval(
             "bootstrap_t",
-            "bootstrap-t, each for one head by itself",
+            "bootstrap-t, for each head separately",
             lambda *args, **options: inference.bootstrap_t_interval(*args, **options),
         ),
         Interval(
             "bca",
-            "BCa, each for one head by itself",
+            "BCa, for each head separately",
             lambda *args, **options: inference.bca_interval(*args, **options),
         ),
         Interval(
@@ -160,4 +159,4 @@ INTERVALS = {
         ),
     )
 }
-"""Every confidence interval, by name."""
+"""All confidence intervals, by name."""

@@ -1,4 +1,4 @@
-"""Answers that need no assumption beside independent units: by betting, beside those of a test."""
+"""Certified answers: by betting, which assumes only independent units, beside those of a test."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from headroles.testing.hypotheses import FloatArray, Hypotheses
 from headroles.testing.options import TestOptions
 
 CORRECTION = "fdr_bh"
-"""Of 1 / E, that is e-BH (Wang and Ramdas 2022): valid whatever the dependence between tests."""
+"""Correction of 1 / E: e-BH (Wang and Ramdas 2022), valid under any dependence between tests."""
 
 
 @dataclass(frozen=True)
 class Certified:
-    """``answers`` (T,), empty texts where the bounds of values are not known.
+    """Certified ``answers`` (T,), empty texts if the bounds of values are unknown.
 
-    ``mean`` (T,) is the weighted mean that they speak of, NaN where there is no answer.
+    ``mean`` (T,) is the weighted mean that was tested, NaN without an answer.
     """
 
     answers: NDArray[np.str_]
@@ -29,12 +29,12 @@ class Certified:
 
 
 def by_betting(options: TestOptions) -> TestOptions:
-    """The tests behind certified answers, at the level, and over the families, of ``options``."""
+    """Return the options of the tests behind certified answers, at the level of ``options``."""
     return replace(options, test=BETTING, correction=CORRECTION)
 
 
 def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
-    """What betting answers at the level, and over the families, of ``options``."""
+    """Answer by betting, at the level and over the families of ``options``."""
     if not hypotheses.has_bounds:
         nothing = np.full(hypotheses.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
         return Certified(nothing, np.full(hypotheses.n_tests, np.nan))

@@ -1,4 +1,4 @@
-"""Hypotheses -> evidence: p-values, each by itself and corrected."""
+"""Evidence: p-values of hypotheses, uncorrected and corrected."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from headroles.testing.options import MAX_T, CorrectionOptions, ResamplingOption
 
 @dataclass(frozen=True)
 class PValues:
-    """Of tests in one direction, all (T,), NaN where a test was not made.
+    """p-values of tests in one direction, all (T,), NaN where a test was not made.
 
-    ``statistic`` is that of the test asked for: t, Wilcoxon's sum of ranks, or the logarithm of
-    what betting gives. ``adjusted`` are corrected within families. ``direction`` is the side that
-    the evidence is on: 1 above the threshold, -1 below, 0 at it. ``by_bound`` are corrected
-    p-values of columns where nothing varies, by a bound on what other units may have.
+    ``statistic`` is that of the chosen test: t, Wilcoxon's sum of ranks, or the logarithm of the
+    gain of bets. ``adjusted`` are corrected within families. ``direction`` is the side that the
+    evidence favours: 1 above the threshold, -1 below, 0 at it. ``by_bound`` are corrected p-values
+    of columns without variance, from a bound on the values of other units.
     """
 
     statistic: FloatArray
@@ -32,7 +32,7 @@ class PValues:
     by_bound: FloatArray
 
     def shows(self, alpha: float) -> NDArray[np.bool_]:
-        """Which H1 (T,) are shown, by a test or by a bound."""
+        """Tell which H1 (T,) are shown, by a test or by a bound."""
         return np.asarray((self.adjusted <= alpha) | (self.by_bound <= alpha))
 
 
@@ -42,10 +42,10 @@ def find_p_values(
     alternative: Alternative,
     test: str | None = None,
 ) -> PValues:
-    """p-values of H1: the mean is greater or less than the threshold, or differs from it.
+    """Compute p-values of H1: the mean is greater or less than the threshold, or differs from it.
 
-    By ``test``, or else by the one that ``options`` name. Resampling starts from the same seed
-    whatever the direction.
+    The test is ``test``, by default that of ``options``. Resampling starts from the same seed in
+    both directions.
     """
     found = _single(hypotheses, options, alternative, test)
     if options.correction == MAX_T:
@@ -53,16 +53,17 @@ def find_p_values(
     else:
         adjusted = _adjust(found.p_value, hypotheses.families, options)
     by_bound = _by_bound(hypotheses, options, alternative)
-    by_bound[~np.isnan(found.p_value)] = np.nan  # betting and draws ask for no variance
+    by_bound[~np.isnan(found.p_value)] = np.nan  # betting and draws need no variance
     return PValues(found.statistic, found.p_value, adjusted, found.direction, by_bound)
 
 
 def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float) -> PValues:
-    """p-values of H1: the mean is less than ``margin`` away from 0, in either direction.
+    """Compute p-values of H1: the mean is less than ``margin`` away from 0, in either direction.
 
-    Two one-sided tests (Schuirmann 1987): p is the larger of both, and needs no correction for
-    there being two. That a mean is not shown to differ from 0 does not show it to be near: this
-    does. The thresholds of ``hypotheses`` play no part; statistics are those of the lower end.
+    By two one-sided tests (Schuirmann 1987), p is the larger of both, and needs no correction for
+    their number. A mean that is not shown to differ from 0 is not thereby shown to be near 0; this
+    test shows it. The thresholds of ``hypotheses`` are ignored; statistics are those of the lower
+    end.
     """
     ends: tuple[tuple[float, Alternative], ...] = ((-margin, "greater"), (margin, "less"))
     sides = [(hypotheses.against(limit), side) for limit, side in ends]
@@ -79,10 +80,10 @@ def find_equivalence(hypotheses: Hypotheses, options: TestOptions, margin: float
 def find_replicated(
     parts: Sequence[Hypotheses], at_least: int, independent: bool, options: CorrectionOptions
 ) -> PValues:
-    """p-values of H1: the mean is above the threshold in ``at_least`` of several sets of values.
+    """Compute p-values of H1: the mean is above the threshold in ``at_least`` of several sets.
 
-    By the evidence of betting in each (`partial_conjunction`), of which ``statistic`` is the
-    logarithm; ``independent`` says whether the sets share no example.
+    The evidence is that of betting in each set (`partial_conjunction`), with its logarithm as the
+    ``statistic``; ``independent`` says whether the sets share no example.
     """
     log_e = np.array([one.betting.test("greater").log_e for one in parts])
     combined = inference.partial_conjunction(log_e, at_least, independent)
@@ -119,7 +120,7 @@ def corrected_together(parts: Sequence[PValues], options: CorrectionOptions) -> 
 
 
 def of_bets(log_e: FloatArray, families: IntArray, options: CorrectionOptions) -> PValues:
-    """p-values from the logarithm of the evidence (T,) of bets, of which more may follow."""
+    """Compute p-values from the logarithm of the evidence (T,) of bets, which may continue."""
     single = np.exp(-np.maximum(log_e, 0))
     adjusted = _adjust(single, families, options)
     return PValues(log_e, single, adjusted, np.sign(log_e), np.full(len(log_e), np.nan))
@@ -131,7 +132,7 @@ def _single(
     alternative: Alternative,
     test: str | None = None,
 ) -> Found:
-    """Each test by itself."""
+    """Run each test, uncorrected."""
     resampling = options if isinstance(options, ResamplingOptions) else ResamplingOptions()
     name = test or (options.test if isinstance(options, TestOptions) else T)
     return TESTS[name].find(hypotheses, alternative, resampling.resamples, resampling.seed)
@@ -140,12 +141,13 @@ def _single(
 def _by_bound(
     hypotheses: Hypotheses, options: CorrectionOptions, alternative: Alternative
 ) -> FloatArray:
-    """p-values (T,) of columns where nothing varies, NaN for all others.
+    """Compute p-values (T,) of columns without variance, NaN for all others.
 
-    t has no error there. Where values are bounded, betting decides, corrected over all tests of the
-    family. Else no unit is taken to be farther on the other side of the threshold m than the size
-    of what was summed or subtracted: if the mean were m, at most the share size / (size + |c - m|)
-    of units could have the value c, and all n units have it with the n-th power of that.
+    The t-test has no error for them. If values are bounded, betting decides, corrected over all
+    tests of the family. Else assume that no unit is farther on the other side of the threshold m
+    than the size of the summed or subtracted numbers: if the mean were m, at most the share size /
+    (size + |c - m|) of units could have the value c, and all n units have it with the n-th power of
+    that probability.
     """
     alike = hypotheses.is_alike
     if not alike.any():
@@ -175,7 +177,7 @@ def _adjust(
     options: CorrectionOptions,
     correction: str | None = None,
 ) -> FloatArray:
-    """p-values (T,) corrected within families."""
+    """Correct p-values (T,) within families."""
     return inference.adjust_p_values(
         single, correction or options.correction, families, options.alpha
     )
@@ -184,7 +186,7 @@ def _adjust(
 def _max_t(
     hypotheses: Hypotheses, options: CorrectionOptions, alternative: Alternative
 ) -> FloatArray:
-    assert isinstance(options, TestOptions)  # the only ones with this correction
+    assert isinstance(options, TestOptions)  # only these have the correction max_t
     adjusted = np.full(hypotheses.n_tests, np.nan)
     for columns in hypotheses.columns_by_family:
         adjusted[columns] = inference.step_down_max_t(
@@ -200,10 +202,10 @@ def _max_t(
 def _max_t_of_equivalence(
     hypotheses: Hypotheses, options: TestOptions, margin: float
 ) -> FloatArray:
-    """The larger p-value of both one-sided tests of each mean, all of a family flipped together.
+    """Return the larger max-T p-value of both one-sided tests of each mean.
 
-    A mean that is wrongly found equivalent lies beyond one end of the margin only, but another may
-    lie beyond the other end.
+    All tests of a family, at both ends, are flipped together: a mean wrongly found equivalent lies
+    beyond one end of the margin only, but another mean may lie beyond the other end.
     """
     adjusted = np.full(hypotheses.n_tests, np.nan)
     values = np.where(hypotheses.is_tested, hypotheses.sample.values, np.nan)

@@ -1,4 +1,4 @@
-"""Hypotheses: whatever is tested is a matrix of values, with a threshold for each column."""
+"""Hypotheses: a matrix of values, with a threshold for each column."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Hypotheses:
-    """For each of T tests, H0: the mean of a column of values is ``threshold``, at its limit.
+    """For each of T tests, H0: the mean of a column of values is at most ``threshold``.
 
     ``sample`` has the values (examples, T), NaN where an example has none, and the clusters of the
-    examples. ``threshold`` (T,) is in units of the values. ``size`` (T,) is how large the numbers
-    are, added up, that the values are sums or differences of: it decides what is rounding.
-    ``labels`` (T,) number what the tests are of, and ``names`` are what messages call these.
-    ``families`` (T,) label what is corrected together. ``bounds`` are those of the values, None
-    where they are not known. ``n_population`` is the number of units (clusters, or examples) of
-    which those of the sample were drawn in random order, if the means are those over all of them;
-    None for means over all units there could be. ``called`` is what messages call all values
-    together, if they are not the scores of roles. ``bets`` are those that were made on values that
-    came in blocks, and were not kept. ``n_draws`` is the number of random draws that examples were
-    crossed with, None if nothing was drawn.
+    examples. ``threshold`` (T,) is in units of the values. ``size`` (T,) is the summed size of the
+    numbers that the values are sums or differences of; it decides what counts as rounding.
+    ``labels`` (T,) number the subjects of tests, and ``names`` are their names in messages.
+    ``families`` (T,) label tests that are corrected together. ``bounds`` are those of the values,
+    None if unknown. ``n_population`` is the number of units (clusters, or examples) from which the
+    sample was drawn in random order, if means are over such a population; None for means over all
+    possible units. ``called`` names the values in messages, if they are not the scores of roles.
+    ``bets`` were made on values that came in blocks and were not stored. ``n_draws`` is the number
+    of random draws that examples were crossed with, None without draws.
     """
 
     sample: Sample
@@ -67,31 +66,31 @@ class Hypotheses:
         bets: RunningBets | None = None,
         n_draws: int | None = None,
     ) -> Hypotheses:
-        """Hypotheses of values; columns that vary by rounding alone get their mean for all values.
+        """Make hypotheses of values; set columns that vary only by rounding to their mean.
 
         Args:
             values: (examples, T), or a sample, which has its clusters.
             threshold: a number, or one for each test.
-            size: a number, or one for each test: `size_of` what was subtracted, for example.
+            size: a number, or one for each test: for example `size_of` the subtracted values.
             labels: (T,); None for tests of one kind.
             names: of the kinds.
             family: that of `LevelOptions`.
-            clusters: (examples,) of values that are no sample.
+            clusters: (examples,), unless ``values`` are a sample.
             is_clustered: whether a sample is clustered.
-            bounds: of the values, if they are known.
-            n_population: of which the units were drawn, if it is finite.
-            called: what messages call the values.
+            bounds: of the values, if known.
+            n_population: number of units that the sample was drawn from, if finite.
+            called: the name of the values in messages.
             bets: made on values that came in blocks.
-            n_draws: that examples were crossed with.
+            n_draws: number of draws that examples were crossed with.
 
         Raises:
-            StatisticsError: what `Sample.of` refuses, and a size that is negative or not finite.
+            StatisticsError: as `Sample.of`, or a size that is negative or not finite.
         """
         sample = Sample.of(values, clusters)
         sizes = np.broadcast_to(np.asarray(size, dtype=np.float64), (sample.n_tests,))
         if not (np.isfinite(sizes) & (sizes >= 0)).all():
             raise StatisticsError(
-                "a size of what was summed or subtracted is below 0 or not finite"
+                "a size of summed or subtracted values is negative or not finite; give sizes >= 0"
             )
         kinds = np.zeros(sample.n_tests, dtype=np.intp) if labels is None else labels
         return cls(
@@ -111,7 +110,7 @@ class Hypotheses:
 
     @classmethod
     def joined(cls, parts: Sequence[Hypotheses]) -> Hypotheses:
-        """Tests of different examples, all corrected together, of which t alone can be made."""
+        """Join tests of different examples, to be corrected together; only t-tests of them work."""
         return cls.of(
             inference.SummedSample.joined([one.sample for one in parts]),
             np.concatenate([one.threshold for one in parts]),
@@ -124,7 +123,7 @@ class Hypotheses:
     def of_crossed(
         cls, values: NDArray[np.floating], *, size: ArrayLike, called: str = ""
     ) -> Hypotheses:
-        """H0: the mean of values (examples, draws, T), over other examples and draws, is 0."""
+        """Make H0: the mean of values (examples, draws, T), over other examples and draws, is 0."""
         crossed = inference.crossed_sample(values)
         return cls.of(crossed, 0.0, size=size, called=called, n_draws=values.shape[1])
 
@@ -132,16 +131,16 @@ class Hypotheses:
     def of_draws(
         cls, observed: ArrayLike, drawn: NDArray[np.floating], *, size: ArrayLike
     ) -> Hypotheses:
-        """H0: each of T observations is like draws (B, T), for the test `RANK`.
+        """Make H0: each of T observations is like draws (B, T), for the test `RANK`.
 
         The draws are the values and the observations the thresholds: H1 ``"greater"`` is that an
-        observation is larger than draws are. Draws of one column may serve all observations.
+        observation is larger than the draws. Draws of one column may serve all observations.
         """
         limits = np.atleast_1d(np.asarray(observed, dtype=np.float64))
         return cls.of(np.broadcast_to(drawn, (len(drawn), len(limits))), limits, size=size)
 
     def against(self, threshold: ArrayLike) -> Hypotheses:
-        """The same tests against another threshold."""
+        """Return the same tests against another threshold."""
         limits = np.asarray(threshold, dtype=np.float64)
         return replace(self, threshold=np.broadcast_to(limits, self.labels.shape), bets=None)
 
@@ -152,7 +151,7 @@ class Hypotheses:
 
     @property
     def n_clusters(self) -> int:
-        """Number of independent units: of clusters, or of examples if they are independent."""
+        """Number of independent units: clusters, or examples if they are independent."""
         return self.sample.n_clusters
 
     @property
@@ -162,22 +161,22 @@ class Hypotheses:
 
     @property
     def effect_size(self) -> FloatArray:
-        """(mean - threshold) / sd of each test, NaN where nothing varies."""
+        """(mean - threshold) / sd of each test, NaN without variance."""
         return inference.t_test(self.sample, self.threshold).effect_size
 
     @property
     def has_bounds(self) -> bool:
-        """Whether the bounds of the values are known, or bets were made by them already."""
+        """Whether the bounds of the values are known, or were used in bets already."""
         return self.bounds is not None or self.bets is not None
 
     @cached_property
     def betting(self) -> RunningBets:
-        """The bets on all values. Raises UsageError where the bounds of values are not known."""
+        """Bets on all values. Raises UsageError if the bounds of the values are unknown."""
         if self.bets is not None:
             return self.bets
         if self.bounds is None:
             raise UsageError(
-                "betting needs the bounds of scores, which are not kept with these; score again, "
+                "betting needs the bounds of scores, which are not stored with these; score again, "
                 "or pass another test (--test)"
             )
         bets = RunningBets(self.threshold, self.n_population)
@@ -186,12 +185,12 @@ class Hypotheses:
 
     @property
     def is_tested(self) -> NDArray[np.bool_]:
-        """Which tests can be made."""
+        """Whether each test can be made."""
         return np.asarray(self.moments.status == OK)
 
     @property
     def is_alike(self) -> NDArray[np.bool_]:
-        """Which tests (T,) are of values that do not vary, but for rounding."""
+        """Whether the values of each test (T,) do not vary, except for rounding."""
         return np.asarray(self.moments.status == DEGENERATE)
 
     @cached_property
@@ -201,12 +200,12 @@ class Hypotheses:
 
     @property
     def rounding(self) -> FloatArray:
-        """How far (T,) a mean may be off by rounding alone."""
+        """Largest rounding error (T,) of each mean."""
         return rounding_bound(self.size, MODEL_TERMS)
 
     @property
     def direction(self) -> FloatArray:
-        """On which side (T,) of its threshold each mean lies: 1, -1, or 0 within rounding."""
+        """Side (T,) of its threshold on which each mean lies: 1, -1, or 0 within rounding."""
         distance = self.moments.mean - self.threshold
         resolution = inference.resolution_of(self.sample.values)
         tolerance = self.rounding + resolution * np.abs(self.threshold)
@@ -214,19 +213,19 @@ class Hypotheses:
 
     @property
     def units(self) -> str:
-        """What is independent, for people."""
+        """Word for the independent units."""
         return "documents" if self.is_clustered else "examples"
 
 
 def families_of(labels: IntArray, family: str) -> IntArray:
-    """What is corrected together (T,), for the ``family`` of `LevelOptions`."""
+    """Label the tests (T,) that are corrected together, for the ``family`` of `LevelOptions`."""
     return labels if family == "role" else np.zeros_like(labels)
 
 
 def size_of(*values: NDArray[np.floating]) -> FloatArray:
-    """How large (T,) matrices (..., T) are together: the sum of their root mean squares.
+    """Return the joint size (T,) of matrices (..., T): the sum of their root mean squares.
 
-    Missing values have no part; a column without any has size 0.
+    Missing values are ignored; a column without any value has size 0.
     """
     total = np.zeros(values[0].shape[-1])
     for one in values:
@@ -237,16 +236,16 @@ def size_of(*values: NDArray[np.floating]) -> FloatArray:
 
 
 def size_of_scores(sample: Sample) -> FloatArray:
-    """How large (T,) scores are of: uniform attention is 1, however small a score is."""
+    """Return the size (T,) of the terms of scores: at least 1, the score of uniform attention."""
     return np.asarray(np.fmax(1.0, np.abs(sample.moments.mean)))
 
 
 def _without_rounding(sample: Sample, rounding: FloatArray) -> Sample:
-    """The same sample with the mean for all values of columns that vary by rounding alone.
+    """Set columns that vary only by rounding to their mean.
 
-    The procedures of `headroles.inference` know no unit and take rounding relative to the mean.
-    Scores less uniform attention, contrasts, and differences of scores are rounding around 0 where
-    there is nothing else, which relatively is much.
+    The procedures of `headroles.inference` know no units and take rounding relative to the mean.
+    Scores less uniform attention, contrasts, and differences of scores may be rounding errors
+    around 0, which are large relative to their mean.
     """
-    alike = sample.moments.sd < rounding  # false for NaN: single examples
+    alike = sample.moments.sd < rounding  # false for NaN, the deviation of single examples
     return sample.with_means_alone(alike) if alike.any() else sample

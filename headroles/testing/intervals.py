@@ -1,4 +1,4 @@
-"""Hypotheses -> confidence intervals of their means."""
+"""Confidence intervals of the means of hypotheses."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from headroles.testing.options import TestOptions
 def find_intervals(
     hypotheses: Hypotheses, options: TestOptions, answers: NDArray[np.str_] | None = None
 ) -> Intervals:
-    """Confidence intervals of the means, at level 1 - alpha.
+    """Compute confidence intervals of the means, at level 1 - alpha.
 
-    Those adjusted for selection need the ``answers`` (T,) that tests are selected by.
+    Intervals adjusted for selection need the ``answers`` (T,) by which tests were selected.
     """
     if options.interval == FCR:
         if answers is None:
-            raise UsageError(f"intervals {FCR} are of tests with answers; pass another interval")
+            raise UsageError(
+                f"interval {FCR!r} needs tests with answers; pass another interval (--interval)"
+            )
         return _intervals_of_selected(hypotheses, options.alpha, answers)
     asked = INTERVALS[options.interval]
     resampling = {"n_resamples": options.resamples, "seed": options.seed}
@@ -44,10 +46,10 @@ def find_intervals(
 def _intervals_of_selected(
     hypotheses: Hypotheses, alpha: float, answers: NDArray[np.str_]
 ) -> Intervals:
-    """Intervals by t of the tests with an answer, at most ``alpha`` of which miss, on average.
+    """Compute t intervals of tests with an answer; on average at most ``alpha`` of them miss.
 
-    Of m tests of a family R are selected by having got one answer, and have intervals of level
-    1 - R * alpha / m: the false coverage rate of Benjamini and Yekutieli (2005).
+    If R of m tests of a family are selected by having one answer, their intervals have level 1 - R
+    * alpha / m: the false coverage rate of Benjamini and Yekutieli (2005).
     """
     low, high = np.full((2, hypotheses.n_tests), np.nan)
     for columns in hypotheses.columns_by_family:

@@ -1,4 +1,4 @@
-"""What to know before relying on tests: notes on single tests, and warnings about all of them."""
+"""Notes on single tests, and warnings about all of them, to read before relying on tests."""
 
 from __future__ import annotations
 
@@ -16,23 +16,27 @@ from headroles.testing.options import MAX_T, CorrectionOptions, TestOptions
 from headroles.wording import listed
 
 FEW = 20
-"""With fewer clusters, or examples if they are independent, tests are told to be unreliable.
-Clusters of different sizes count as many as clusters of one size with the same "df"."""
+"""Number of clusters (or of independent examples) below which a warning calls tests unreliable.
+Clusters of different sizes count as the number of equal clusters with the same "df".
+"""
 FEWEST_TO_FLIP = 6
-"""Below, sign flips have so few outcomes that hardly any hypothesis can be rejected."""
+"""Number of clusters below which sign flips can hardly reject any hypothesis."""
 ENOUGH_FOR_SKEWNESS = 25
-"""Times the squared skewness: with fewer examples t is not near its distribution (Cochran's rule;
-what real scores make of it is in docs/calibration.md)."""
+"""Factor of the squared skewness: with fewer examples t is not near its distribution (Cochran's
+rule; docs/calibration.md has the results for real scores).
+"""
 FAMILY_WISE = ("bonferroni", "holm", "hochberg", MAX_T)
 """Corrections that promise no error at all in a family."""
 SKEWED_FOR_FAMILIES = 1
-"""Beyond, claims about families are warned of. Of real scores most are (docs/calibration.md), and
-without those the others, from below, do not keep the claim either with a thousand examples."""
+"""Skewness beyond which claims about families get a warning. Most real scores are that skewed
+(docs/calibration.md); the others, with lower skewness, do not keep the claim with a thousand
+examples either.
+"""
 SKEWED = f"skewed: fewer than {ENOUGH_FOR_SKEWNESS} times skewness squared examples"
 
 
 def is_skewed(hypotheses: Hypotheses) -> NDArray[np.bool_]:
-    """Which tests (T,) have too few examples for the skewness of their values."""
+    """Tell which tests (T,) have too few examples for the skewness of their values."""
     enough = ENOUGH_FOR_SKEWNESS * hypotheses.sample.skewness**2
     return np.asarray(hypotheses.is_tested & (hypotheses.moments.n < enough))
 
@@ -40,10 +44,10 @@ def is_skewed(hypotheses: Hypotheses) -> NDArray[np.bool_]:
 def find_notes(
     hypotheses: Hypotheses, own: NDArray[np.object_] | None = None, test: str = T
 ) -> NDArray[np.object_]:
-    """A note on each test (T,), empty where there is nothing to note.
+    """Return a note on each test (T,), empty if there is nothing to note.
 
-    Why it was not made comes first, then the study's ``own`` notes, then skewness. Tests by
-    betting ask neither for variance nor for a distribution.
+    The reason why a test was not made comes first, then the study's ``own`` notes, then skewness.
+    Tests by betting need neither variance nor a distribution.
     """
     by_betting = TESTS[test].takes_bounds
     moments = hypotheses.moments
@@ -70,13 +74,13 @@ def find_notes(
 
 
 def warn_of_differences(hypotheses: Hypotheses, options: CorrectionOptions) -> list[str]:
-    """`find_warnings` for two-sided t-tests of independent examples."""
+    """Return `find_warnings` for two-sided t-tests of independent examples."""
     asked = TestOptions(alpha=options.alpha, correction=options.correction, clusters="none")
     return find_warnings(hypotheses, asked, sides=2)
 
 
 def warn_of_shared(samples: Mapping[str, str]) -> list[str]:
-    """Warn of samples that are tested against one another and are of the same examples.
+    """Warn of samples that are tested against each other but share their examples.
 
     ``samples`` has a digest of the examples of each, by name.
     """
@@ -84,7 +88,7 @@ def warn_of_shared(samples: Mapping[str, str]) -> list[str]:
     for name, digest in samples.items():
         names.setdefault(digest, []).append(name)
     return [
-        f"{', '.join(own)} are of the same examples, which tests between tasks take as independent"
+        f"{', '.join(own)} share their examples, but tests between tasks assume independent ones"
         for own in names.values()
         if len(own) > 1
     ]
@@ -96,7 +100,7 @@ def find_warnings(
     tested: PValues | None = None,
     sides: int = 1,
 ) -> list[str]:
-    """What to know before relying on the tests: sentences for people.
+    """List warnings about the tests, in sentences.
 
     ``tested`` are those of one direction, or two-sided ones if ``sides`` is 2; only resampled tests
     need them.
@@ -114,7 +118,7 @@ def find_warnings(
 
 
 def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> list[str]:
-    """Claims about whole families ask for the far tail, where skewed means are not near t.
+    """Warn of claims about whole families, which need the far tail, where skewed means are not t.
 
     Two-sided tests are of differences, and give no answers that intervals could be selected by.
     """
@@ -137,17 +141,17 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> li
 
 
 def _few_draws(hypotheses: Hypotheses) -> str:
-    """Of one draw nothing is known about others, and of two to four little."""
+    """Warn of few draws: one draw says nothing about others, two to four say little."""
     if hypotheses.n_draws is None or hypotheses.n_draws >= ENOUGH_DRAWS:
         return ""
     if hypotheses.n_draws == 1:
         return (
-            "with one draw, answers are about what this very draw found, not about the ways to "
-            f"find it; for those take {ENOUGH_DRAWS} draws or more (--draws)"
+            "with one draw, answers hold for this draw only, not for the method that drew it; "
+            f"to generalise, make at least {ENOUGH_DRAWS} draws (--draws)"
         )
     return (
-        f"with {hypotheses.n_draws} draws intervals are wide and little can be shown; take "
-        f"{ENOUGH_DRAWS} or more (--draws)"
+        f"with {hypotheses.n_draws} draws intervals are wide and tests weak; make at least "
+        f"{ENOUGH_DRAWS} (--draws)"
     )
 
 
@@ -155,13 +159,13 @@ def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
     moments = hypotheses.moments
     n_units = _most_by_label(hypotheses, moments.n_clusters)
     worth = n_units
-    if hypotheses.n_draws is None:  # else draws are what is few, and have a warning of their own
+    if hypotheses.n_draws is None:  # few draws have a warning of their own
         worth = _most_by_label(hypotheses, np.nan_to_num(moments.effective_clusters))
     few = np.flatnonzero(worth < FEW)
     if not len(few):
         return ""
     units = f"fewer than {FEW} {hypotheses.units}"
-    if (n_units[few] >= FEW).any():  # their number would do, but their sizes differ
+    if (n_units[few] >= FEW).any():  # the number suffices, but sizes differ
         units = f"few {hypotheses.units} (effective number {worth[few].min():.0f}, below {FEW})"
     return (
         f"{hypotheses.called or f'the scores of {_named(hypotheses.names, few)}'} come from "
@@ -171,7 +175,7 @@ def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
 
 
 def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[Any]:
-    """The largest of ``of_tests`` (T,) among the tests of each label."""
+    """Return the largest of ``of_tests`` (T,) among the tests of each label."""
     labels = range(len(hypotheses.names))
     return np.array([of_tests[hypotheses.labels == label].max() for label in labels])
 
@@ -205,22 +209,22 @@ def _skewed(hypotheses: Hypotheses) -> str:
 
 
 def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: PValues, sides: int) -> str:
-    """Resampled p-values come in steps: the smallest may be too large for any rejection."""
+    """Warn if the smallest possible p-value of a resampled test is too large for any rejection."""
     made = ~np.isnan(tested.single)
     sizes = [int(made[columns].sum()) for columns in hypotheses.columns_by_family]
     if not any(sizes):
         return ""
     flips = 2 ** int(hypotheses.moments.n_clusters.max())
-    # Of few clusters all flips are gone through, the one that changes nothing among them.
+    # with few clusters all flips are used, including the one that changes nothing
     exhausted = options.test == SIGN_FLIP and flips <= options.resamples
-    # Turned round, a flip is as extreme on the other side.
+    # the opposite of a flip is as extreme on the other side
     smallest = sides / flips if exhausted else 1 / (options.resamples + 1)
     counts_all = options.correction in ("bonferroni", "holm")
     n_tests = min(size for size in sizes if size) if counts_all else 1
     if smallest * n_tests <= options.alpha:
         return ""
     cures = [f"more {hypotheses.units}"] if exhausted else ["more --resamples"]
-    if smallest <= options.alpha:  # it is the correction that puts it out of reach
+    if smallest <= options.alpha:  # the correction puts rejection out of reach
         cures.append(f"--correction {MAX_T if options.test == SIGN_FLIP else 'fdr_bh'}")
     return (
         f"no hypothesis can be rejected: the smallest p-value that {options.test} can give here "

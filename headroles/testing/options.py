@@ -1,4 +1,4 @@
-"""How means are tested: the options, and which of them go together."""
+"""Options of tests, and checks that they fit together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEVER_BELOW = "Adjusted p-values are never below those of the single tests."
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaOptions(Options):
-    """At which level."""
+    """Option that sets the level of tests."""
 
     title: ClassVar[str] = "Tests"
 
@@ -45,15 +45,15 @@ class AlphaOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOptions(AlphaOptions):
-    """At which level, over which units."""
+    """Options that set the level and the units of tests."""
 
     title: ClassVar[str] = "Tests"
 
     clusters: Annotated[
         str,
         Option(
-            "What examples are clustered by; auto: by document if there are several.",
-            more="none takes examples as independent.",
+            "Clusters of examples; auto: documents if there are several.",
+            more="none treats examples as independent.",
             choices=CLUSTERS,
         ),
     ] = "auto"
@@ -61,7 +61,7 @@ class UnitOptions(AlphaOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CorrectionOptions(AlphaOptions):
-    """At which level, and how it is kept over many tests, from their p-values alone."""
+    """Options that set the level and the correction for many tests, from p-values alone."""
 
     title: ClassVar[str] = "Tests"
 
@@ -78,7 +78,7 @@ class CorrectionOptions(AlphaOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class FlippedOptions(CorrectionOptions):
-    """The same where tests may be by sign flips, which have a correction of their own."""
+    """Options as in `CorrectionOptions`, with the correction of sign-flip tests."""
 
     title: ClassVar[str] = "Tests"
 
@@ -95,14 +95,14 @@ class FlippedOptions(CorrectionOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LevelOptions(CorrectionOptions, UnitOptions):
-    """What is decided, at which level, over which units."""
+    """Options that set the level, the units and the families of tests."""
 
     title: ClassVar[str] = "Tests"
 
     family: Annotated[
         str,
         Option(
-            "Which tests are corrected together: all, or those of each role.",
+            "Tests that are corrected together: all, or those of each role.",
             words="the family",
             choices=TEST_FAMILIES,
         ),
@@ -111,7 +111,7 @@ class LevelOptions(CorrectionOptions, UnitOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ResamplingOptions(Options):
-    """How often is resampled."""
+    """Options of resampling."""
 
     title: ClassVar[str] = "Tests"
 
@@ -129,9 +129,9 @@ class ResamplingOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
-    """How means are tested and estimated."""
+    """Options of testing and estimating means."""
 
-    __test__ = False  # not a test case, whatever its name says to pytest
+    __test__ = False  # keeps pytest from collecting the class because of its name
     title: ClassVar[str] = "Tests"
 
     test: Annotated[
@@ -139,12 +139,12 @@ class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
         Option(
             "Test of each mean.",
             more="t: one-sample t-test, cluster-robust with clusters. sign_flip: by flipping signs "
-            "of clusters, which takes scores to be symmetric instead of normal. bootstrap_t: by "
+            "of clusters, which assumes symmetric scores instead of normal ones. bootstrap_t: by "
             "resampling clusters. wilcoxon: signed ranks, for clusters='none' only; a test of the "
             "pseudo-median, the center of symmetric scores, not of the mean: a head with skewed "
             "scores and a mean above the threshold can get 'no'. betting: from the bounds of "
             "scores alone, valid for any number of examples and any distribution; it tests a "
-            "weighted mean: clusters count the same each, examples of wide bounds less.",
+            "weighted mean: clusters count equally, examples with wide bounds less.",
             words="the test",
             choices=OFFERED,
         ),
@@ -153,38 +153,38 @@ class TestOptions(ResamplingOptions, FlippedOptions, LevelOptions):
         str,
         Option(
             "Confidence interval of each mean.",
-            more="simultaneous holds for all means of a family at once; fcr is for those with one "
-            "answer, adjusted for having been selected by it (false coverage rate), and missing "
-            "for the undecided; the others hold for each mean by itself.",
+            more="simultaneous holds for all means of a family at once; fcr is for means with one "
+            "answer, adjusted for their selection by it (false coverage rate), and missing for "
+            "the undecided; the others hold for each mean separately.",
             words="the interval",
             choices=tuple(INTERVALS),
         ),
     ] = BY_T
 
     def check(self) -> None:
-        """Refuse tests, corrections, clusters and intervals that do not go together."""
+        """Reject tests, corrections, clusters and intervals that do not fit together."""
         super().check()
         check_max_t(self.test, self.correction)
         if TESTS[self.test].takes_independent and self.clusters != "none":
             raise UsageError(
-                f"{TESTS[self.test].words} take examples as independent; pass clusters='none' "
-                "(--clusters none) to have it so, or test='sign_flip' (--test sign_flip)"
+                f"{TESTS[self.test].words} need independent examples; pass clusters='none' "
+                "(--clusters none) to treat them so, or test='sign_flip' (--test sign_flip)"
             )
         check_resamples(self.interval, self.alpha, self.resamples)
 
 
 def check_max_t(test: str, correction: str) -> None:
-    """Raise UsageError for a correction that does not come from this test."""
+    """Raise UsageError for a correction that this test does not provide."""
     if correction == MAX_T and test != SIGN_FLIP:
         raise UsageError(
-            "the correction max_t comes from sign flips; "
-            "pass test='sign_flip' (--test sign_flip), or another correction"
+            "the correction max_t needs sign flips; "
+            "pass test='sign_flip' (--test sign_flip), or another correction (--correction)"
         )
 
 
 def check_resamples(interval: str, alpha: float, resamples: int) -> None:
     """Raise UsageError for too few resamples for simultaneous intervals of level 1 - alpha."""
-    # Which of the resampled maxima, counted from the smallest, the level asks for.
+    # rank of the resampled maximum, from the smallest, that the level needs
     largest_rank = math.ceil((1 - alpha) * (resamples + 1))
     if interval == SIMULTANEOUS and largest_rank > resamples:
         raise UsageError(
@@ -194,12 +194,12 @@ def check_resamples(interval: str, alpha: float, resamples: int) -> None:
 
 
 def describe_interval(interval: str, alpha: float) -> str:
-    """What confidence intervals hold for, for people."""
+    """Describe the coverage of confidence intervals."""
     return f"intervals of {100 * (1 - alpha):g} %: {INTERVALS[interval].words}"
 
 
 def describe_correction(correction: str, family: str) -> str:
-    """The correction and its families, for people."""
+    """Describe the correction and its families."""
     if correction == "none":
         return "no correction"
     return f"{correction} {'over all tests' if family == 'all' else 'within each role'}"

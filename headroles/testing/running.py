@@ -1,4 +1,4 @@
-"""Answers by betting while values come: after any part of them, for the price of that part."""
+"""Answers by betting while values come: after any part of them, at the cost of that part."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from headroles.testing.options import LevelOptions
 
 
 class RunningAnswers:
-    """The answers that `find_p_values` by betting, and `answer`, give to all values so far.
+    """Running answers: those of `find_p_values` by betting, and `answer`, for all values so far.
 
-    They may be looked at after every part: betting keeps its level however often one looks. Columns
-    that vary by rounding alone are bet on as they are: such bets win and lose nothing.
+    They may be read after every part: betting keeps its level however often one looks. Columns that
+    vary only by rounding are bet on too; such bets win and lose nothing.
 
     Args:
         threshold: (T,), as in `Hypotheses`.
-        labels: (T,), as there.
+        labels: (T,), as in `Hypotheses`.
         options: level, correction and family.
         n_population: as in `Hypotheses`; parts then come in the order of drawing.
     """
@@ -39,11 +39,11 @@ class RunningAnswers:
     def add(
         self, values: NDArray[np.floating], bounds: Bounds, clusters: IntArray | None = None
     ) -> None:
-        """Values (examples, T) of units that are new, their bounds, and their clusters if any."""
+        """Add values (examples, T) of new units, their bounds, and their clusters if any."""
         self._bets.add(Sample.of(values, clusters), bounds)
 
     def look(self) -> NDArray[np.str_]:
-        """The answers (T,) so far."""
+        """Return the answers (T,) so far."""
         above, below = (
             of_bets(self._bets.test(side).log_e, self._families, self._options)
             for side in ("greater", "less")

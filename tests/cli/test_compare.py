@@ -216,7 +216,7 @@ class TestFailure:
             stopped = run(*large, "--out", out)
         assert stopped.exit_code == 143
         assert stopped.stderr == (
-            f"interrupted: {first} parts of the work are kept in {out}; to go on, run the same "
+            f"interrupted: {first} parts of the work are saved in {out}; to continue, run the same "
             "command with --resume\n"
         )
         assert names(out) == {HIDDEN}
@@ -226,7 +226,7 @@ class TestFailure:
             failed = run(*large, "--out", out, "--resume")
         error, told = failed.stderr.splitlines()
         assert error == "error: no luck"
-        assert told.startswith(f"warning: {first + second} parts of the work are kept in {out}")
+        assert told.startswith(f"warning: {first + second} parts of the work are saved in {out}")
         with stopped_after(10 - first - second, AssertionError()):
             run_well(*large, "--out", out, "--resume")
         self.check_equal(out, tmp_path / "whole")
@@ -242,11 +242,11 @@ class TestFailure:
         ):
             other = run(*large, *change, "--out", out, "--resume")
             assert other.exit_code == 1
-            assert f"kept in {out / HIDDEN / 'parts' / 'before'} is of another plan" in other.stderr
+            assert f"saved in {out / HIDDEN / 'parts' / 'before'} has another plan" in other.stderr
             assert told in other.stderr
         models = ("compare", "--models", bert_folder, bert_folder, "--corpus", sample)
         other = run(*models, "--out", out, "--resume")
-        assert f"{out / HIDDEN / 'parts' / 'after'} is of another plan: model w" in other.stderr
+        assert f"{out / HIDDEN / 'parts' / 'after'} has another plan: model w" in other.stderr
         assert parts_in(out).count == 7
         run_well(*models, "--out", out, "--no-resume")
         assert names(out) == SHIFTS | {"before", "after"}
@@ -273,7 +273,7 @@ class TestFailure:
         held = contents(out)
         with stopped_after(7):
             stopped = run(*large, "--out", out, "--overwrite")
-        assert f"the results in {out} are as they were, and 7 parts" in stopped.stderr
+        assert f"the results in {out} are unchanged, and 7 parts" in stopped.stderr
         assert {file: kept for file, kept in contents(out).items() if HIDDEN not in file} == held
         run_well(*large, "--out", out, "--overwrite", "--resume")
         (out / "before" / "notes.txt").unlink()
@@ -318,7 +318,7 @@ class TestFailure:
         options = ("--threshold", 1.2, "--overwrite")
         result = run("compare", before, after, "--out", out, *options)
         assert result.exit_code == 130
-        assert result.stderr.startswith(f"interrupted: the results in {out} are as they were")
+        assert result.stderr.startswith(f"interrupted: the results in {out} are unchanged")
         assert contents(out) == held
         assert names(out.parent) == {"out"}
 

@@ -32,14 +32,14 @@ def test_an_interrupted_run_is_gone_on_with(
         stopped = run(*asked)
     assert stopped.exit_code == 130
     assert stopped.stderr == (
-        f"interrupted: 2 parts of the work are kept in {tmp_path / 'out'}; to go on, run the same "
+        f"interrupted: 2 parts of the work are saved in {tmp_path / 'out'}; to continue, run the same "
         "command with --resume\n"
     )
     refused = run(*asked)
     assert refused.exit_code == 1
     assert "holds 2 parts of an unfinished run" in refused.stderr
     other = run(*asked, "--resume", "--window", 1)
-    assert "is of another plan: options window was 2 and is 1" in other.stderr
+    assert "has another plan: options window was 2 and is 1" in other.stderr
     with stopped_after(1, ModelError("no luck")):
         failed = run(*asked, "--resume")
     error, told = failed.stderr.splitlines()

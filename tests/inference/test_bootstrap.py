@@ -146,7 +146,7 @@ class TestEveryInterval:
 
     @pytest.mark.parametrize(
         ("options", "message"),
-        [({"n_resamples": 0}, "at least one"), ({"confidence": 95}, "confidence is 95")],
+        [({"n_resamples": 0}, "give at least 1"), ({"confidence": 95}, "confidence is 95")],
     )
     def test_bad_input(
         self, function: Callable[..., Intervals], options: dict[str, int], message: str

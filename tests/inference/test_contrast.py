@@ -52,7 +52,7 @@ def test_without_errors_there_is_no_test() -> None:
 
 
 def test_samples_that_do_not_fit() -> None:
-    with pytest.raises(StatisticsError, match="do not fit"):
+    with pytest.raises(StatisticsError, match="weights have shape"):
         contrast_sample([Sample.of(ONE)], [[1, -1]])
-    with pytest.raises(StatisticsError, match="do not fit"):
+    with pytest.raises(StatisticsError, match="weights have shape"):
         contrast_sample([Sample.of(ONE), Sample.of(OTHER[:, :2])], [[1, -1]])

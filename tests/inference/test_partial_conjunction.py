@@ -42,7 +42,7 @@ def test_expectation_under_the_null() -> None:
 
 @pytest.mark.parametrize("at_least", [0, 3])
 def test_more_than_there_are(at_least: int) -> None:
-    with pytest.raises(StatisticsError, match=f"at_least is {at_least}; it must be from 1 to 2"):
+    with pytest.raises(StatisticsError, match=f"at_least is {at_least}; give a number from 1 to 2"):
         partial_conjunction(np.zeros((2, 3)), at_least, independent=True)
 
 

@@ -61,7 +61,7 @@ def test_strata_that_tell_nothing() -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(StatisticsError, match="one length"):
+    with pytest.raises(StatisticsError, match="different lengths"):
         permute_within([1, 2], [True], [0, 0])
     with pytest.raises(StatisticsError, match="finite"):
         permute_within([1, np.nan], [True, False], [0, 0])

@@ -247,7 +247,7 @@ class TestEveryTest:
         np.testing.assert_array_equal(less, function(-gappy, -3, seed=0))
 
     def test_bad_input(self, function: Callable[..., Array]) -> None:
-        with pytest.raises(StatisticsError, match="at least one"):
+        with pytest.raises(StatisticsError, match="give at least 1"):
             function([[1.0], [2.0]], 0, n_resamples=0, seed=0)
         with pytest.raises(StatisticsError, match="unknown alternative"):
             function([[1.0], [2.0]], 0, seed=0, alternative="more")

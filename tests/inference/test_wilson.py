@@ -93,7 +93,7 @@ def test_untestable_columns(hopeless: NDArray[np.float64]) -> None:
 @pytest.mark.parametrize("bad", [1.2, -0.1])
 def test_other_values_are_refused(bad: float) -> None:
     values: Any = [[0.5], [bad]]
-    with pytest.raises(StatisticsError, match="values must lie between 0 and 1"):
+    with pytest.raises(StatisticsError, match="a value lies outside 0 to 1"):
         wilson_interval(values)
 
 
@@ -140,7 +140,7 @@ def test_differences_never_leave_their_range_and_need_two_clusters() -> None:
     assert found.ci_low[2] < 0.3 < found.ci_high[2]
     assert np.isnan(found.ci_low[3])
     assert np.isnan(difference_interval(ends, clusters=[0] * 4).ci_low).all()
-    with pytest.raises(StatisticsError, match="values must lie in -1 to 1"):
+    with pytest.raises(StatisticsError, match="a value lies outside -1 to 1"):
         difference_interval(np.array([[0.5], [1.2]]))
 
 

@@ -134,7 +134,7 @@ def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victi
             (staging / "before" / "roles.csv").write_text("new")
             write_run(staging, {"run": "new"}, {})
 
-    with pytest.raises(StorageError, match=r"before is a symbolic link, .* as they were"):
+    with pytest.raises(StorageError, match=r"before is a symbolic link, .* unchanged"):
         write()
     assert everything(victim) == before
     assert read_run(results).provenance == {"run": "old"}
@@ -175,7 +175,7 @@ class TestJournal:
         (results / HIDDEN).mkdir()
         (results / HIDDEN / "swap.json").write_text(content)
         before = everything(victim.parent)
-        told = rf"cannot be followed \(.*\); take .* out of .*, remove {results / HIDDEN}, and run"
+        told = rf"cannot be used \(.*\); copy .* from .*, remove {results / HIDDEN}, and run"
         for change in (finish_swap, replace, add):
             with pytest.raises(StorageError, match=told):
                 change(results)
@@ -249,7 +249,7 @@ def test_names_that_no_result_has(tmp_path: Path, name: Any) -> None:
     assert not is_result_name(name)
     if isinstance(name, str):
         write_run(tmp_path, {}, {"role table": {name: ""}})
-        with pytest.raises(StorageError, match="does not say what the folder holds"):
+        with pytest.raises(StorageError, match="does not list the files of the folder"):
             read_run(tmp_path)
 
 

@@ -72,14 +72,16 @@ class TestParts:
         kept = first.read_bytes()
         for foreign in (second, other.folder / "part-0"):
             first.write_bytes(foreign.read_bytes())
-            with pytest.raises(StorageError, match="part-0 is damaged, or is a part of another"):
+            with pytest.raises(StorageError, match="part-0 is damaged, or belongs to another"):
                 opened.read(0)
         first.write_bytes(kept)
         assert opened.read(0) == b"content of 0"
 
     def test_another_plan_is_refused_by_name(self, parts: Parts) -> None:
         parts.open(PLAN).write(0, b"zero")
-        with pytest.raises(StorageError, match="of another plan: window was 3 and is 4; run it as"):
+        with pytest.raises(
+            StorageError, match="has another plan: window was 3 and is 4; run it with"
+        ):
             parts.open({**PLAN, "window": 4})
         parts.remove()
         assert parts.count == 0
@@ -126,7 +128,7 @@ class TestFolder:
     def test_tells_what_is_kept_and_how_to_go_on(self, tmp_path: Path) -> None:
         told = interrupted(tmp_path)
         assert told == (
-            f"1 part of the work is kept in {tmp_path}; to go on, run the same command with "
+            f"1 part of the work is saved in {tmp_path}; to continue, run the same command with "
             "--resume"
         )
 
@@ -134,7 +136,7 @@ class TestFolder:
         with result_folder(tmp_path) as staging:
             write_run(staging, {"run": "old"}, {})
         told = interrupted(tmp_path, overwrite=True)
-        assert told.startswith(f"the results in {tmp_path} are as they were, and 1 part of the new")
+        assert told.startswith(f"the results in {tmp_path} are unchanged, and 1 part of the new")
         with changed_folder(tmp_path, []) as staging:
             write_run(staging, {"run": "changed"}, {})
         with result_folder(tmp_path, overwrite=True, resume=True) as staging:

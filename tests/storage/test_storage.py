@@ -115,7 +115,7 @@ class TestJson:
             (b"", r"run\.json cannot be read"),
             (b"{", r"run\.json cannot be read"),
             (b"\xff\xfe", r"run\.json cannot be read"),
-            (b"[1]", r"run\.json holds no JSON object"),
+            (b"[1]", r"run\.json is not a JSON object"),
         ],
     )
     def test_defects(self, tmp_path: Path, content: bytes | None, message: str) -> None:
@@ -152,8 +152,8 @@ class TestRun:
             (b"{}", "has format None, this version reads 2; score again"),
             (b'{"format": 99, "holds": {}}', "has format 99, this version reads 2"),
             (b'{"schema": 1, "scores": 7}', "has format 1, this version reads 2; score again"),
-            (b'{"format": 2}', "is not what headroles wrote: it was changed"),
-            (b'{"format": 2, "digest": "0"}', "is not what headroles wrote: it was changed"),
+            (b'{"format": 2}', "was changed after headroles wrote it"),
+            (b'{"format": 2, "digest": "0"}', "was changed after headroles wrote it"),
         ],
     )
     def test_defects(self, tmp_path: Path, content: bytes, message: str) -> None:
@@ -167,7 +167,7 @@ class TestRun:
     )
     def test_what_a_folder_cannot_hold(self, tmp_path: Path, held: Any) -> None:
         write_run(tmp_path, {}, held)
-        with pytest.raises(StorageError, match="does not say what the folder holds"):
+        with pytest.raises(StorageError, match="does not list the files of the folder"):
             read_run(tmp_path)
 
     def test_every_change_of_the_run_file_is_found(self, folder: Path) -> None:
@@ -386,7 +386,7 @@ class TestResultFolder:
                 (staging / "roles.csv").write_text("new")
                 write_run(staging, {"run": "new"}, {})
 
-        told = r"roles\.csv is a folder, .*; the old results are as they were, "
+        told = r"roles\.csv is a folder, .*; the old results are unchanged, "
         with pytest.raises(StorageError, match=told + r"and the new ones .* in .*new-results$"):
             write()
         assert names(tmp_path) == {"run.json", "roles.csv", "new-results"}
@@ -394,7 +394,7 @@ class TestResultFolder:
         assert read_run(tmp_path / "new-results").provenance == {"run": "new"}
 
     def test_an_interruption_says_what_is_there(self, tmp_path: Path) -> None:
-        for said in ("nothing was written to", "the results in .* are as they were"):
+        for said in ("nothing was written to", "the results in .* are unchanged"):
             with pytest.raises(KeyboardInterrupt, match=said), result_folder(tmp_path, True):
                 raise KeyboardInterrupt
             with result_folder(tmp_path, overwrite=True) as staging:
@@ -523,12 +523,12 @@ class TestEveryFault:
                 break
             new = copy / "new-results"
             if new.exists():
-                assert "the new ones stand whole in" in said
+                assert "the new ones are complete in" in said
                 assert read_run(new).provenance["run"] == "new"
                 shutil.rmtree(new)
             check_within(copy, change)
             found = whole_result(copy)
-            claims = {"old": "as they were", "new": "are the new ones"}
+            claims = {"old": "unchanged", "new": "are the new ones"}
             assert claims["old" if found == "new" else "new"] not in said
             assert found == "old" or not said.endswith("error")
             seen[found] += 1

@@ -577,7 +577,7 @@ def test_few_examples_for_their_skewness() -> None:
     found = outcome_of(asked)
     assert found.is_skewed.tolist() == [False, True]
     told = find_warnings(asked.hypotheses, asked.options, found.tested)
-    assert any("1 of 2 tests have few examples" in text for text in told)
+    assert any("1 of 2 tests have too few examples" in text for text in told)
     scores = make_scores(values[:, None, None, :], ("local", "delimiter"))
     notes_of = dict(zip(*assign_roles(scores).frame[["role", "note"]].to_numpy().T, strict=True))
     assert notes_of["local"] == ""
@@ -741,7 +741,7 @@ class TestSelection:
 
     def test_they_need_answers(self) -> None:
         asked = question(values_of(), interval="fcr")
-        with pytest.raises(UsageError, match="intervals fcr are of tests with answers"):
+        with pytest.raises(UsageError, match="interval 'fcr' needs tests with answers"):
             find_intervals(asked.hypotheses, asked.options)
 
 

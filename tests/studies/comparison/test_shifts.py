@@ -361,7 +361,7 @@ class TestMargin:
             "the test is 'wilcoxon'; it must be one of t, sign_flip",
         ),
         ({"test": "sign_flips"}, "the test is 'sign_flips'"),
-        ({"correction": "max_t"}, "max_t comes from sign flips"),
+        ({"correction": "max_t"}, "max_t needs sign flips"),
         ({"alpha": 0.5}, "alpha is 0.5"),
         ({"family": "layer"}, "family is 'layer'"),
         ({"clusters": "document"}, "one document"),

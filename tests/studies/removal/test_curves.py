@@ -68,7 +68,7 @@ def test_one_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -
         expected = choose_heads(order.partition(":")[0], 3, heads, options, run)
         assert removed[order] == expected
     assert "found and measured in one file" in found.warnings[0]
-    assert any("about what this very draw found" in one for one in found.warnings)
+    assert any("answers hold for this draw only" in one for one in found.warnings)
 
 
 def test_every_draw_finds_orders_with_examples_of_its_own(

@@ -132,7 +132,7 @@ def test_older_results_stay_until_then(
     older = written(out)
     with counted(9):
         stopped = run(*command, "--overwrite")
-    assert "to go on, run the same command with --resume" in said(stopped)
+    assert "to continue, run the same command with --resume" in said(stopped)
     kept = written(out)
     assert older == {file: kept[file] for file in kept if not file.startswith(HIDDEN)}
     assert run(*command, "--overwrite", "--resume").exit_code == 0
@@ -234,7 +234,7 @@ def test_another_plan_is_refused(
     for change, differs in changes.items():
         result = run(*command, *change.split(), "--resume")
         assert result.exit_code == 1
-        assert f"is of another plan: options {differs}" in said(result)
+        assert f"has another plan: options {differs}" in said(result)
         assert written(tmp_path / "out") == kept
     assert run(*command, "--no-resume").exit_code == 0
     assert not parts_in(tmp_path / "out").count
@@ -266,7 +266,7 @@ def test_another_use_of_the_same_weights_is_refused(
     file.write_text(json.dumps(settings), "utf-8")
     result = run(*command, "--resume")
     assert result.exit_code == 1
-    assert f"is of another plan: {differs}" in said(result)
+    assert f"has another plan: {differs}" in said(result)
 
 
 def test_progress_is_told_by_every_pass_of_every_round(
