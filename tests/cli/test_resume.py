@@ -32,8 +32,8 @@ def test_an_interrupted_run_is_gone_on_with(
         stopped = run(*asked)
     assert stopped.exit_code == 130
     assert stopped.stderr == (
-        f"interrupted: 2 parts of the work are saved in {tmp_path / 'out'}; to continue, run the same "
-        "command with --resume\n"
+        f"interrupted: 2 parts of the work are saved in {tmp_path / 'out'}; to continue, run "
+        "the same command with --resume\n"
     )
     refused = run(*asked)
     assert refused.exit_code == 1
