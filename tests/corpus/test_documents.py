@@ -128,12 +128,12 @@ def test_a_comment_that_is_nowhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("genre", "documents is 'genre'; it must be newdoc, sent_id, sent_id:PATTERN or comment:"),
-        ("comment:", "it must be newdoc"),
-        ("sent_id:", "it must be newdoc"),
-        ("newdoc:x", "it must be newdoc"),
+        ("genre", "documents is 'genre'; pass newdoc, sent_id, sent_id:PATTERN or comment:"),
+        ("comment:", "pass newdoc"),
+        ("sent_id:", "pass newdoc"),
+        ("newdoc:x", "pass newdoc"),
         ("sent_id:(", r"the pattern '\(', which is not a regular expression"),
-        (3, "it must be a text"),
+        (3, "pass a text"),
     ],
 )
 def test_rules_that_there_are_not(tmp_path: Path, rule: str, message: str) -> None:

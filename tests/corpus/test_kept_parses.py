@@ -87,7 +87,7 @@ def test_a_scheme_is_that_of_all_files_or_guessed(tmp_path: Path) -> None:
     for chosen, scheme in (([files[0]], "clear"), ([files[0], files[2]], "ud")):
         with prepared(read_conllu(chosen)) as ready:
             assert ready.scheme == scheme
-    with pytest.raises(CorpusError, match=r"two .* that of .*clear.conllu \(clear\) and .* \(ud"):
+    with pytest.raises(CorpusError, match=r"two .*: .*clear.conllu \(clear\) and .* \(ud"):
         list(read_conllu(files[:2]))
 
 

@@ -87,7 +87,7 @@ def test_texts_that_are_sentences(nlp: Any) -> None:
 @pytest.mark.parametrize("lines", [True, False])
 def test_what_is_no_text_is_named_when_it_is_read(lines: bool, nlp: Any) -> None:
     corpus = make_corpus(["Dogs sleep.", None], parser=nlp, lines=lines)
-    with pytest.raises(CorpusError, match="text 2 holds a NoneType in the place of a text"):
+    with pytest.raises(CorpusError, match="text 2 is a NoneType; give a text"):
         list(corpus)
 
 
@@ -154,13 +154,13 @@ def test_columns_that_are_not_there() -> None:
         make_corpus(pd.DataFrame(ROWS), parser=PIPELINE, text_columns=["oen"])
     with pytest.raises(UsageError, match=r"text_columns need a table, but .* list of str"):
         make_corpus(TEXTS, parser=PIPELINE, text_columns=["one"])
-    with pytest.raises(UsageError, match=r"text_columns is \[\]; .* it has one, other, k"):
+    with pytest.raises(UsageError, match=r"text_columns is \[\]; .* out of one, other, k"):
         make_corpus(pd.DataFrame(ROWS), parser=PIPELINE)
 
 
 def test_a_row_without_text(nlp: Any) -> None:
     corpus = make_corpus(pd.DataFrame({"t": ["a", 3]}), parser=nlp, text_columns=["t"])
-    with pytest.raises(CorpusError, match="row 2 holds a int"):
+    with pytest.raises(CorpusError, match="row 2 is a int"):
         list(corpus)
 
 
@@ -292,8 +292,8 @@ def test_a_pipeline_that_does_not_parse() -> None:
     ("given", "documents", "message"),
     [
         (["A cat.", "A \ud800."], None, r"text 2 has halves of characters"),
-        ([(["a\udcff"], [-1], ["root"])], None, r"the word at place 0 is 'a\\udcff'; it must be"),
-        ([(["a"], [-1], ["root"])], ["\ud800"], r"place 0 is '\\ud800'; it must be a name"),
+        ([(["a\udcff"], [-1], ["root"])], None, r"the word at place 0 is 'a\\udcff'; give"),
+        ([(["a"], [-1], ["root"])], ["\ud800"], r"place 0 is '\\ud800'; give a name"),
         ([Sentence("\ud800", "d", 0, ("a",), (-1,), ("root",))], None, "sentence 1 has halves of"),
     ],
 )

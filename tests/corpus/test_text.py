@@ -229,7 +229,12 @@ def test_empty_cells_are_counted_and_the_other_stays_alone(
 @pytest.mark.parametrize(
     ("columns", "header", "error", "message"),
     [
-        (["third"], True, CorpusError, r"p\.tsv has no column 'third'; it has: id, first, second"),
+        (
+            ["third"],
+            True,
+            CorpusError,
+            r"p\.tsv has no column 'third'; name one of: id, first, second",
+        ),
         ([3], True, CorpusError, "no column 3; it has 3, counted from 0: id, first, second"),
         ([-1], True, CorpusError, "no column -1; it has 3"),
         ([3], False, CorpusError, "no column 3; it has 3, counted from 0$"),
@@ -260,7 +265,7 @@ def test_rows_of_another_width(tmp_path: Path, parser: str, row: str, found: int
 
 @pytest.mark.parametrize("columns", [[], [0, 1, 2]])
 def test_neither_one_nor_two_columns(tmp_path: Path, columns: list[int]) -> None:
-    with pytest.raises(UsageError, match=f"{len(columns)} text columns were named; name one, or"):
+    with pytest.raises(UsageError, match=f"{len(columns)} text columns were given; give one, or"):
         read_pairs(write(tmp_path, PAIRS, "p.tsv"), PIPELINE, columns)
 
 
@@ -299,7 +304,7 @@ def test_headers_that_look_like_data_are_asked_about(
 ) -> None:
     file = write(tmp_path, text, "p.tsv")
     with pytest.raises(
-        UsageError, match=r"p\.tsv, line 1: .* looks like data .*\(--no-header\).*\(--header\)"
+        UsageError, match=r"p\.tsv, line 1: .* looks like data.*\(--no-header\).*\(--header\)"
     ):
         list(read_pairs(file, parser, columns))
     n_rows = text.count("\n")
