@@ -1,10 +1,10 @@
-"""``python -m headroles``, and what the command ``headroles`` begins with."""
+"""Entry point of ``python -m headroles`` and of the command ``headroles``."""
 
 from headroles import interrupts, memory
 
 
 def main() -> None:
-    """Run the command line; a signal that ends it may come while it is still being imported."""
+    """Run the command line; signals are handled even while it is being imported."""
     try:
         interrupts.heed()
         from headroles.cli import main as run

@@ -1,4 +1,4 @@
-"""One tree of errors. Every message says what was found, where, and what to do about it."""
+"""Errors, in one hierarchy. Every message says what was found, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST = 1500
 class HeadRolesError(Exception):
     """Base of all errors that a user can cause and cure; never raised itself.
 
-    Its message is one line of readable length, whatever names and values it tells of.
+    Its message is one line of limited length, whatever names and values it includes.
     """
 
     exit_code = 1
@@ -20,7 +20,7 @@ class HeadRolesError(Exception):
 
 
 class UsageError(HeadRolesError, ValueError):
-    """An option or argument that cannot be meant as given."""
+    """An option or argument with an invalid value."""
 
     exit_code = 2
 

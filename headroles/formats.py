@@ -1,4 +1,4 @@
-"""Result tables in the formats that people and programs read."""
+"""Export of result tables to the formats that people and programs read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENDINGS = {
     ".tex": "latex",
     ".html": "html",
 }
-"""Formats by how files of them end."""
+"""Formats by file extension."""
 FORMATS = tuple(ENDINGS.values())
 _NOTE = b"headroles"  # where a Parquet file keeps the provenance
 _MARK = "x"  # stands for True where people read
@@ -81,9 +81,9 @@ def _to_parquet(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
 
 
 def _without_circumstances(record: Any) -> Any:
-    """Provenance without when and how it was asked for: the same table is the same file.
+    """Return provenance without dates and commands, so that the same table gives the same file.
 
-    Also in the records of what the table was made from.
+    This includes the records of the results that the table was made from.
     """
     if isinstance(record, Mapping):
         kept = ((name, value) for name, value in record.items() if name not in _CIRCUMSTANCES)
@@ -99,23 +99,23 @@ def _to_json(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
 
 
 def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table as JSON can have them, None for NaN and infinity."""
+    """Return the rows of a table as JSON values, None for NaN and infinity."""
     finite = table.astype(object).where(~table.isin([np.inf, -np.inf]) & table.notna(), None)
     return [{str(name): value for name, value in row.items()} for row in finite.to_dict("records")]
 
 
 def _to_markdown(text: str) -> str:
-    """Text that Markdown shows as it is; ``_`` within words is no markup and stays readable."""
+    """Escape text for Markdown; ``_`` within words is no markup and stays readable."""
     escaped = _MARKDOWN.sub(r"\\\g<0>", printable(text))
     return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
-# Emphasis, code, links, formulas, borders; underscores where they could begin or end emphasis.
+# emphasis, code, links, formulas, borders; underscores only where they could delimit emphasis
 _MARKDOWN = re.compile(r"[\\`*\[\]|~$]|(?<!\w)_|_(?!\w)")
 
 
 def _of_texts(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    """``frame`` with its texts changed, those of its header too."""
+    """Return ``frame`` with all texts changed, including its header."""
 
     def changed(value: Any) -> Any:
         return change(value) if isinstance(value, str) else value
@@ -151,7 +151,7 @@ tbody tr:hover { background: #f7f7f7; }
 
 
 def _no_formula(text: str) -> str:
-    """Text that no spreadsheet takes for a formula: quoted if it looks like one."""
+    """Quote text that a spreadsheet would take for a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
@@ -163,7 +163,7 @@ def _four_digits(value: float) -> str:
 
 
 def _digits_of_p(value: float) -> str:
-    """A p-value as papers have it: of one below .001 no more is told."""
+    """Format a p-value as papers do, without digits below .001."""
     return "<.001" if value < _SMALLEST_P else f"{value:.3f}".removeprefix("0")
 
 

@@ -1,8 +1,8 @@
-"""Signals that end a run: heeded within a second, and answered by a line that says what is kept.
+"""Signals that end a run: handled within a second, with a line that says which results are saved.
 
-A signal raises KeyboardInterrupt in the main thread, which cleans up and tells. Where that takes
-too long - inside a library that does not return, or that swallows the exception - a second thread
-ends the process: whatever is stored survives this as it survives SIGKILL.
+A signal raises KeyboardInterrupt in the main thread, which cleans up and prints. If that takes too
+long - inside a library that does not return, or that swallows the exception - a second thread ends
+the process: stored data survive this as they survive SIGKILL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import FrameType
 from typing import NoReturn
 
 INTERRUPTED, TERMINATED = 130, 143
-"""Exit codes of a command that was stopped from the keyboard, and by the system."""
+"""Exit codes of a command that was stopped from the keyboard, or by the system."""
 NOTHING = "nothing was written"
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 _GRACE = 0.6
@@ -26,21 +26,22 @@ _GRACE = 0.6
 
 
 class Terminated(KeyboardInterrupt):
-    """The system asked the command to end: it is interrupted like any other."""
+    """Interruption by the system, handled like one from the keyboard."""
 
 
 _tellers: list[Callable[[], str]] = []
 _heeded: list[int] = []
-"""The signal that ends this process, once it has come."""
+"""Signal that ends this process, once it has come."""
 _telling = threading.Lock()
 _completed: list[str] = []
 
 
 @contextmanager
 def told_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
-    """While the block runs, ``tell`` says what is kept if the process has to end at once.
+    """While the block runs, let ``tell`` say which results are saved if the process has to end.
 
-    An interrupted block is told of until the end: cleaning up after it may take too long as well.
+    The message of an interrupted block stays until the end, since cleaning up may take too long
+    too.
     """
     _tellers.append(tell)
     try:
@@ -55,22 +56,22 @@ def told_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
 
 
 def completed(told: str) -> None:
-    """From now on a command that is interrupted says ``told``, not that nothing was written.
+    """Let an interrupted command print ``told`` from now on, instead of "nothing was written".
 
-    Within `told_when_interrupted` it changes nothing: the whole is not complete there.
+    Within `told_when_interrupted` this has no effect: the whole is not complete there.
     """
     if not _tellers:
         _completed[:] = [told]
 
 
 def written_so_far() -> str:
-    """What a command has written that is interrupted outside of `told_when_interrupted`."""
+    """Return what a command has written if it is interrupted outside of `told_when_interrupted`."""
     return _completed[0] if _completed else NOTHING
 
 
 @contextmanager
 def signals_wait() -> Iterator[None]:
-    """Signals that end a run are heeded when the block is over."""
+    """Delay signals that end a run until the block is over."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -89,9 +90,9 @@ def signals_wait() -> Iterator[None]:
 
 
 def heed() -> None:
-    """Have signals end this process as said above; for commands only."""
+    """Let signals end this process as described above; for commands only."""
     wanted = [kind for kind in _kinds() if signal.getsignal(kind) is not signal.SIG_IGN]
-    for kind in wanted:  # those that are ignored stay so: nohup means it
+    for kind in wanted:  # ignored signals stay ignored, as nohup asks
         signal.signal(kind, _stop)
     if not hasattr(os, "set_blocking") or os.name == "nt":
         return  # Windows wakes sockets only
@@ -102,15 +103,15 @@ def heed() -> None:
 
 
 def end(told: str) -> NoReturn:
-    """End the process, with a line that says what is kept unless there was one."""
+    """End the process, with a line that says which results are saved, unless one was printed."""
     tell(told)
     _leave()
 
 
 def tell(told: str) -> None:
-    """Say in one line on standard error that the run ends and what is kept.
+    """Print in one line on standard error that the run ends and which results are saved.
 
-    After a signal it is said once, by whichever thread comes first.
+    After a signal, only the first thread prints it.
     """
     from headroles.wording import printable
 
@@ -122,7 +123,7 @@ def tell(told: str) -> None:
 
 
 def was_heeded() -> bool:
-    """Whether a signal has come that ends this process."""
+    """Tell whether a signal has come that ends this process."""
     return bool(_heeded)
 
 

@@ -138,7 +138,7 @@ def _aligned(text: str) -> str:
 
 
 def to_latex(text: str) -> str:
-    """Text that LaTeX sets as it is."""
+    """Escape text so that LaTeX prints it unchanged."""
     return "".join(_ESCAPES.get(one, one) for one in printable(text))
 
 

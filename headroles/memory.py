@@ -1,4 +1,4 @@
-"""What a run takes from memory: large pages, no more than it needs, and little time to clean up."""
+"""Memory of a run: large pages, release of freed memory, and a quick end."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _NO_MEMORY = (
     *("out of memory", "allocate memory", "not enough memory", "alloc_failed"),
     "could not create a primitive",  # of oneDNN, which says no more
 )
-"""What PyTorch and its libraries say where they have no error of their own for it."""
+"""Parts of messages by which PyTorch and its libraries report a lack of memory."""
 
 
 def ask_for_large_pages() -> None:
-    """Let PyTorch ask for its tensors in large pages (Linux); to be called before it is imported.
+    """Let PyTorch ask for large pages for its tensors (Linux); call before importing it.
 
-    Large tensors come and go with every batch. In small pages the system spends a twentieth of
-    the time of a small model on handing them out; a user's own setting is left alone.
+    Large tensors come and go with every batch, and with small pages the system spends a twentieth
+    of the time of a small model on allocating them. A user's own setting is not changed.
     """
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 
 def collect_rarely() -> None:
-    """Look for cyclic garbage rarely; for commands only.
+    """Collect cyclic garbage rarely; for commands only.
 
-    A command imports hundreds of thousands of objects that live as long as it does. Looking
-    through them again and again takes a fifth of the time of importing.
+    A command imports hundreds of thousands of objects that live as long as it does. Scanning them
+    repeatedly takes a fifth of the time of importing.
     """
     gc.set_threshold(100_000, 50, 50)
 
 
 def leave(code: int) -> None:
-    """End the process of a command without taking its objects apart, which takes a second.
+    """End the process of a command without freeing its objects, which takes a second.
 
-    Threads, functions registered with `atexit` and output come to their end first. Return only if
-    output cannot be written: Python tells that itself when it ends.
+    Threads, functions registered with `atexit` and output are finished first. Return only if output
+    cannot be written: Python reports that when it ends.
     """
     for thread in threading.enumerate():
         if not thread.daemon and thread is not threading.current_thread():
@@ -56,12 +56,12 @@ def leave(code: int) -> None:
 
 
 class HeldMemory:
-    """Keeps freed memory from piling up in a long run.
+    """Keeps freed memory from accumulating in a long run.
 
-    Batches differ in shape, so each leaves holes in the heap that the next does not quite fit:
-    left alone, resident memory creeps up to a multiple of what any batch needs. `release` gives
-    the holes back whenever memory has grown by ``slack`` bytes since the last time. It does
-    nothing where the system does not tell, or the C library (glibc) cannot.
+    Batches differ in shape, so each leaves holes in the heap that the next does not quite fit, and
+    resident memory would grow to a multiple of the need of any batch. `release` returns the holes
+    to the system whenever memory has grown by ``slack`` bytes since the last time. It does nothing
+    if the system does not report memory, or the C library (not glibc) cannot return it.
     """
 
     def __init__(self, slack: int) -> None:
@@ -70,14 +70,14 @@ class HeldMemory:
         self._base = resident_memory()
 
     def release(self) -> None:
-        """Give freed memory back if there is much of it."""
+        """Return freed memory to the system if there is much of it."""
         if self._trim is not None and resident_memory() > self._base + self._slack:
             self._trim(0)
             self._base = resident_memory()
 
 
 def resident_memory() -> int:
-    """Bytes of this process in physical memory; 0 where the system does not tell."""
+    """Return the bytes of this process in physical memory; 0 if the system does not report them."""
     try:
         pages = int(_STATM.read_text().split()[1])
     except OSError:
@@ -86,7 +86,7 @@ def resident_memory() -> int:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether memory ran out: of a device or, as far as the system tells, of this machine."""
+    """Tell whether an error means that memory ran out, of a device or of this machine."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     said = str(error).lower()

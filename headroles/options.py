@@ -7,7 +7,7 @@ A group of options is a frozen dataclass whose fields are annotated with `Option
         title = "Roles"
         window: Annotated[int, Option("Reach of the local sieve, in tokens.", least=0)] = 2
 
-Making one checks it. Groups are put together by inheritance. A function takes the options of a
+An instance checks its values. Groups are combined by inheritance. A function takes the options of a
 group as keyword arguments by `takes`, and the command line makes its flags from the same fields.
 """
 
@@ -59,21 +59,21 @@ TITLES = (
     "Model",
     "Output",
 )
-"""What options are shown under, in this order; each group of options has one as its title."""
+"""Titles under which options are shown, in this order; each group of options has one."""
 OPTIONS_FOLLOW = "Options, as keyword arguments:"
-"""The line of a docstring after which the options of a function are listed."""
+"""Line of a docstring after which the options of a function are listed."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of an option beside its name, type and default.
+    """Properties of an option beside its name, type and default.
 
-    ``help`` is a line for the command line, ``more`` what a longer description adds to it.
-    ``words`` is what messages call it, its name unless given. A text must be one of ``choices``; a
+    ``help`` is a line for the command line, to which a longer description adds ``more``. ``words``
+    is its name in messages, by default the option's name. A text must be one of ``choices``; a
     number at least ``least``, above ``above`` and below ``below``. ``convert`` makes the value from
-    what a user gives, which may be the text of a flag. On the command line it has a ``flag`` made
-    from its name unless given, or none at all if ``has_flag`` is not set. An option that is not
-    ``recorded`` changes no number, and so leaves no trace in provenance.
+    the user's input, which may be the text of a flag. On the command line its ``flag`` is made from
+    its name by default, and missing if ``has_flag`` is not set. An option that is not ``recorded``
+    changes no number, and is not part of provenance.
     """
 
     help: str
@@ -91,7 +91,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Field:
-    """One option; ``type`` is without None, ``title`` that of the group that it comes from."""
+    """One option; ``type`` is without None, ``title`` that of its group."""
 
     name: str
     option: Option
@@ -101,16 +101,16 @@ class Field:
 
     @property
     def flag(self) -> str:
-        """What the command line calls it."""
+        """Flag on the command line."""
         return self.option.flag or f"--{self.name.replace('_', '-')}"
 
     @property
     def words(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return self.option.words or self.name
 
     def accept(self, value: Any) -> Any:
-        """The value to work with. Raises UsageError for one that cannot be meant."""
+        """Return the checked value. Raises UsageError for an invalid one."""
         if value is None and self.default is None:
             return None
         if self.option.convert is not None:
@@ -120,7 +120,7 @@ class Field:
         return value
 
     def _cure(self, value: Any) -> str:
-        """What ``value`` must do to be accepted; nothing if it is."""
+        """Return what ``value`` must do to be accepted; empty if it is accepted."""
         kind, called = _KINDS.get(self.type, (object, ""))
         if not isinstance(value, kind) or (isinstance(value, bool) and self.type is not bool):
             return f"be {called}"
@@ -164,22 +164,22 @@ class Options:
         self.check()
 
     def check(self) -> None:
-        """Raise UsageError for options that do not go together; to be extended by groups."""
+        """Raise UsageError for options that contradict each other; groups extend this."""
 
     def part(self, group: type[G], **settled: Any) -> G:
-        """The options of another group: ``settled``, or as this one has them, or defaults."""
+        """Return the options of another group: ``settled``, or those of this group, or defaults."""
         own = {one.name for one in fields_of(type(self))}
         shared = [one.name for one in fields_of(group) if one.name in own]
         return group(**{**{name: getattr(self, name) for name in shared}, **settled})
 
     def record(self) -> dict[str, Any]:
-        """The options as provenance keeps them."""
+        """Return the options as provenance stores them."""
         kept = (one.name for one in fields_of(type(self)) if one.option.recorded)
         return {name: getattr(self, name) for name in kept}
 
 
 def fields_of(group: type[Options]) -> tuple[Field, ...]:
-    """The options of a group, in the order of their titles."""
+    """Return the options of a group, in the order of their titles."""
     if "_fields" not in group.__dict__:
         group._fields = _find_fields(group)
     return group._fields
@@ -203,15 +203,15 @@ def _field(group: type[Options], name: str, hint: Any, default: Any) -> Field:
 
 
 def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
-    """Names from a text in which commas separate them, or from a sequence of names."""
+    """Split a text at commas, or a sequence, into names."""
     parts = given.split(",") if isinstance(given, str) else given
     if not isinstance(parts, Iterable):
-        raise UsageError(f"{given!r} names nothing; give names, or a text with commas between them")
+        raise UsageError(f"{given!r} is no list of names; give names, with commas between them")
     return tuple(name for part in parts if (name := str(part).strip()))
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text of at most 18 digits says, None for any other text."""
+    """Return the number in a text of at most 18 digits, None for any other text."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
@@ -219,12 +219,12 @@ _MOST_DIGITS = 18  # of what fits 64 bits
 
 
 def seed_option(what: str, words: str = "the seed", more: str = "") -> Option:
-    """An option that is a seed of random numbers, as NumPy and PyTorch take them."""
+    """Make an option for a seed of random numbers, as NumPy and PyTorch accept them."""
     return Option(what, more=more, words=words, least=0, below=2**32)
 
 
 class Takes(Protocol[P, G_co]):
-    """Makes a function of options, the last argument, one of keyword arguments."""
+    """Decorator that turns a function of options, its last argument, into one of keywords."""
 
     @overload
     def __call__(self, function: Callable[[A, G_co], R], /) -> Callable[Concatenate[A, P], R]: ...
@@ -243,8 +243,8 @@ class Takes(Protocol[P, G_co]):
 def takes(group: Callable[P, G]) -> Takes[P, G]:
     """Decorate a function whose last argument is a group of options.
 
-    It is then called with keyword arguments in the place of the group, or with the group as its
-    last argument; its signature and its documentation show every option, with type and default.
+    Callers pass keyword arguments instead of the group, or the group as the last argument;
+    signature and documentation of the function show every option, with type and default.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,7 +271,7 @@ def takes(group: Callable[P, G]) -> Takes[P, G]:
 def _bind(
     function: str, signature: inspect.Signature, args: Any, given: dict[str, Any]
 ) -> inspect.BoundArguments:
-    """Arguments by name. Raises TypeError, as Python does, for those that do not fit."""
+    """Bind arguments to names. Raises TypeError, as Python does, for invalid ones."""
     for name in given:
         near = get_close_matches(name, signature.parameters, n=1)
         if name not in signature.parameters and near:
@@ -300,7 +300,7 @@ def _signature(
 
 
 def describe(group: type[Options]) -> str:
-    """The options of a group for people, under their titles."""
+    """Describe the options of a group under their titles."""
     lines, title = [OPTIONS_FOLLOW], ""
     for one in fields_of(group):
         if one.title != title:

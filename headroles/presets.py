@@ -1,4 +1,4 @@
-"""Presets: options that go together, to be asked for by one name."""
+"""Presets: names for combinations of options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PRESETS = DEFAULT, PUBLISHED = ("default", "published")
 
 @dataclass(frozen=True, kw_only=True)
 class PresetOptions(Options):
-    """Which preset."""
+    """Option that chooses a preset."""
 
     title: ClassVar[str] = "Tests"
 
@@ -29,5 +29,5 @@ class PresetOptions(Options):
 
     @property
     def is_published(self) -> bool:
-        """Whether scores and tests are to be those of the released notebooks."""
+        """Whether scores and tests are those of the released notebooks."""
         return self.preset == PUBLISHED

@@ -1,4 +1,4 @@
-"""What a result was computed from: kept beside every result."""
+"""Provenance: the record of a result's origin, stored with every result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACKAGES = ("headroles", "torch", "transformers", "tokenizers", "numpy", "scipy
 def new_provenance(
     *, model: dict[str, Any], corpus: dict[str, Any], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """A record that a run starts with; counts are added when it is over."""
+    """Start the record of a run; counts are added when it ends."""
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": [printable(word) for word in sys.argv],
@@ -28,5 +28,5 @@ def new_provenance(
 
 
 def versions() -> dict[str, str]:
-    """Those of Python and of the packages that numbers depend on."""
+    """Return the versions of Python and of the packages that numbers depend on."""
     return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}

@@ -1,7 +1,7 @@
-"""How far computed sums may be from exact ones: the one bound for all that is called rounding.
+"""Bound for the rounding error of computed sums, used wherever numbers count as rounding.
 
 Processors add the terms of a sum in different orders, so two machines agree up to this bound and
-not to the bit. What is smaller than the bound is not told from 0.
+not to the bit. Smaller differences are treated as 0.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 EPSILON = float(np.finfo(np.float32).eps)
-"""The distance from 1 to the next larger float32 number, 1.2e-7."""
+"""Distance from 1 to the next larger float32 number, 1.2e-7."""
 
 MODEL_TERMS = 1024
-"""Numbers that a model adds up for each number it returns, an attention weight or a loss: as many
-as its layers are wide, of which those of large encoders have 1024."""
+"""Number of terms that a model adds up for each number it returns, an attention weight or a loss:
+the width of its layers, which is 1024 in large encoders.
+"""
 
 _DEVIATIONS = 6.0
-"""Errors beyond so many deviations have a probability of at most 2 exp(-6^2 / 2) = 3e-8."""
+"""Number of deviations beyond which errors have a probability of at most 2 exp(-6^2 / 2) = 3e-8."""
 
 
 def rounding_bound(

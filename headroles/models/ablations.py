@@ -1,4 +1,4 @@
-"""What can take the place of a head's output; names only, which cost nothing to import."""
+"""Names of ablations, the replacements for a head's output; cheap to import."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """CP decomposition of the tensor of all heads' products by alternating least squares.
 
 The tensor T (query input, head, key input) = sum_c query[h, c] x key[h, c] has D * H * D entries
-and is never built: everything that least squares need of it are products of its own maps with the
-factors, and Gram matrices (R, R). One round takes five products of (H * d, D) with (D, R).
+and is never built: least squares need only products of its maps with the factors, and Gram matrices
+(R, R). One round takes five products of (H * d, D) with (D, R).
 
-The scores have a term without a query, bias_h' key_h (H, D). It has no mode in common with the
-queries: it is fitted along by coefficients of its own in the shared key dimensions.
+The scores have a term without a query, bias_h' key_h (H, D). It is fitted together with the rest,
+by separate coefficients in the shared key dimensions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 
 MOST_ROUNDS = 200
 TOLERANCE = 3e-4
-"""Rounds end when one lowers the error by less than this share of it."""
+"""Share of the error by which a round must lower it for rounds to continue."""
 _NOISE = 0.1
 _RIDGE = 1e-10
 
@@ -28,8 +28,8 @@ _RIDGE = 1e-10
 class SharedFit:
     """Factors of rank R: query and key (R, D), mixing and bias (H, R).
 
-    ``error`` is the root of the share of squares that is left. ``errors`` are those after each
-    round; they never rise but by rounding.
+    ``error`` is the root of the share of squares that remains. ``errors`` are the errors after each
+    round; they never rise, except by rounding.
     """
 
     query: FloatArray
@@ -41,7 +41,7 @@ class SharedFit:
 
     @property
     def error(self) -> float:
-        """After the last round."""
+        """Error after the last round."""
         return self.errors[-1]
 
     @property
@@ -61,11 +61,11 @@ def fit_shared(
     most_rounds: int = MOST_ROUNDS,
     tolerance: float = TOLERANCE,
 ) -> SharedFit:
-    """Factors of ``rank`` that heads share, the best of ``restarts`` starts.
+    """Find factors of ``rank`` that heads share, the best of ``restarts`` starts.
 
-    Every start takes the ``rank`` strongest singular dimensions of single heads, each mixed by
-    its head alone, and adds noise to the mixing: from there least squares find a lower error than
-    from random factors, and in fewer rounds.
+    Every start takes the ``rank`` strongest singular dimensions of single heads, each mixed by its
+    own head alone, and adds noise to the mixing: from there least squares reach a lower error than
+    from random factors, in fewer rounds.
 
     Args:
         query: (H, d, D), and ``key`` alike: the maps of each head.
@@ -74,7 +74,7 @@ def fit_shared(
         rank: R, at least 1.
         seed: of the noise.
         restarts: number of starts.
-        most_rounds: after which a start is given up as it is.
+        most_rounds: number of rounds after which a start ends unconverged.
         tolerance: see ``TOLERANCE``.
     """
     problem = _Problem(query, key, bias)
@@ -88,7 +88,7 @@ def fit_shared(
 
 
 def head_singular(query: FloatArray, key: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Singular value decomposition of every query_h' key_h, from two small ones.
+    """Compute the singular value decomposition of every query_h' key_h, from two small ones.
 
     ``query`` (H, d, Q) and ``key`` (H, d, K) give (H, Q, d), (H, d) and (H, K, d).
     """
@@ -100,13 +100,13 @@ def head_singular(query: FloatArray, key: FloatArray) -> tuple[FloatArray, Float
 
 @dataclass(frozen=True)
 class _Problem:
-    """The maps of all heads, and what of them does not change."""
+    """Maps of all heads, and quantities that stay constant in all rounds."""
 
     query: FloatArray
     key: FloatArray
     bias: FloatArray
     content: FloatArray = field(init=False)
-    """(H, D): what is left of the scores where there is no query."""
+    """(H, D): part of the scores that does not depend on the query."""
     total: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +116,9 @@ class _Problem:
         object.__setattr__(self, "total", float(grams.sum() + (content**2).sum()))
 
     def along(self, maps: FloatArray, mixing: FloatArray, other: FloatArray) -> FloatArray:
-        """(D, R): the tensor times two of its factors; ``other`` (H, d, R) is one in the maps."""
+        """Return the tensor times two of its factors (D, R); ``other`` (H, d, R) is given in the
+        maps.
+        """
         mixed = other * mixing[:, None]
         flat = maps.reshape(-1, maps.shape[2]).T @ mixed.reshape(-1, mixed.shape[2])
         return np.asarray(flat)
@@ -133,7 +135,7 @@ class _State:
 
 
 def _strongest(problem: _Problem, rank: int) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
-    """Query and key (D, R) of the strongest singular dimensions, and the head (R,) of each."""
+    """Return query and key (D, R) of the strongest singular dimensions, and their heads (R,)."""
     left, strength, right = head_singular(problem.query, problem.key)
     heads, places = np.unravel_index(np.argsort(-strength, axis=None)[:rank], strength.shape)
     scale = np.sqrt(strength[heads, places])
@@ -165,7 +167,7 @@ def _descend(problem: _Problem, state: _State, most_rounds: int, tolerance: floa
 
 
 def _round(problem: _Problem, state: _State) -> float:
-    """One least-squares step for each factor, in place; the error after it."""
+    """Make one least-squares step for each factor, in place; return the error after it."""
     mixed, keys, in_key = state.mixing.T @ state.mixing, state.keys, state.in_key
     state.query = _solve(mixed * keys, problem.along(problem.query, state.mixing, in_key))
     queries, in_query = state.query.T @ state.query, problem.query @ state.query
@@ -183,6 +185,6 @@ def _round(problem: _Problem, state: _State) -> float:
 
 
 def _solve(gram: FloatArray, target: FloatArray) -> FloatArray:
-    """The X with X gram = target, for a Gram matrix (R, R) that may be all but singular."""
+    """Solve X gram = target, for a Gram matrix (R, R) that may be almost singular."""
     ridge = _RIDGE * (float(np.trace(gram)) / len(gram) or 1.0)
     return np.asarray(np.linalg.solve(gram + ridge * np.eye(len(gram)), target.T).T)

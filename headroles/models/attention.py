@@ -1,7 +1,7 @@
-"""Attention weights, layer by layer, while they exist: nothing is kept, nothing is computed after.
+"""Attention weights, layer by layer, while they exist: nothing is stored, and no more is computed.
 
 A forward pass stops as soon as the weights of the last layer have been read: the rest of that
-layer, the pooler and a task head take no part in any attention weight.
+layer, the pooler and a task head do not affect any attention weight.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from headroles.wording import in_one_line
 
 @dataclass(frozen=True)
 class AttentionReader:
-    """Runs an encoder and hands the attention weights of each layer to a function.
+    """Reader that runs an encoder and passes the attention weights of each layer to a function.
 
-    Made by `open_reader`; usable until that context ends.
+    `open_reader` makes it; it is usable until that context ends.
     """
 
     model: PreTrainedModel | OwnAttention
@@ -57,23 +57,23 @@ class AttentionReader:
     n_layers: int
     n_heads: int
     reaches: tuple[int | None, ...]
-    """Per layer, how far attention reaches to either side; None where it has no bounds."""
+    """For each layer, how far attention reaches to either side; None if unlimited."""
     kept: tuple[tuple[int, ...], ...]
-    """Per layer, the heads that are there; others were removed from the model."""
+    """For each layer, the heads that are present; others were removed from the model."""
     run: Callable[[Mapping[str, Tensor], Pass], None]
-    """Run the encoder on a batch; its weights are reported to a pass."""
+    """Function that runs the encoder on a batch; its weights are reported to a pass."""
     read_through: str
-    """How the weights are reached, in a word."""
+    """Short description of how the weights are reached."""
     norms: NormReader | None = None
-    """Where norms are read instead of weights."""
+    """Reader of norms, if norms are read instead of weights."""
 
     def read(
         self, inputs: Mapping[str, Tensor], on_layer: OnLayer, names: Sequence[str] = ()
     ) -> None:
-        """Run the encoder on one batch. ``on_layer`` must not keep the weights it is given.
+        """Run the encoder on one batch. ``on_layer`` must not store the weights it is given.
 
         Weights of heads that were removed from the model are 0. ``names`` are those of the
-        examples: attention of the user's own is found, and errors in it are told, by them.
+        examples, by which a user's own attention is found, and which messages name.
         """
 
         def put(layer: int, weights: Tensor) -> None:
@@ -83,7 +83,7 @@ class AttentionReader:
         self.run(inputs, Pass(put, self.n_layers, names=names))
 
     def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
-        """Weights of all heads that there were, from those of the heads that are left."""
+        """Return weights of all original heads, from those of the remaining heads."""
         if len(self.kept[layer]) == self.n_heads:
             return weights
         batch, _, queries, keys = weights.shape
@@ -93,12 +93,12 @@ class AttentionReader:
 
     @property
     def description(self) -> dict[str, str]:
-        """The family of the model and how its weights are reached, for records."""
+        """Description of the model's family and of how its weights are reached."""
         return {"family": self.family.name, "read_through": self.read_through}
 
     @property
     def removed(self) -> tuple[Head, ...]:
-        """The heads that were removed from the model, as (layer, head)."""
+        """Heads that were removed from the model, as (layer, head)."""
         return tuple(
             (layer, head)
             for layer, heads in enumerate(self.kept)
@@ -111,16 +111,16 @@ class AttentionReader:
 def open_reader(
     model: PreTrainedModel | OwnAttention, measure: str = WEIGHTS
 ) -> Iterator[AttentionReader]:
-    """Make the attention of ``model`` readable; leaves the model as it was found.
+    """Make the attention of ``model`` readable; restore the model afterwards.
 
-    With the ``measure`` ``"norms"`` what is handed over is that of `headroles.models.norms`.
+    With the ``measure`` ``"norms"``, the reader passes norms (`headroles.models.norms`).
 
-    Only the encoder below any task head is run. The layers and heads are counted in a trial run,
-    in which the weights of interface families are also compared with the family's own code. An
-    encoder that cannot be read through the interface is read by the attentions that it returns.
+    Only the encoder below any task head runs. A trial run counts the layers and heads, and compares
+    the weights of interface families with the family's own code. An encoder that cannot be read
+    through the interface is read through the attentions that it returns.
 
     Raises:
-        ModelError: the model is in training mode, where dropout falsifies attention.
+        ModelError: the model is in training mode, where dropout changes attention.
         ModelSupportError: the model is not an encoder, or its attention cannot be reached.
     """
     if isinstance(model, OwnAttention):
@@ -144,7 +144,7 @@ def open_reader(
 
 
 def _open(stack: ExitStack, base: PreTrainedModel, family: Family) -> AttentionReader:
-    """A reader in the first way that works, which ``stack`` ends."""
+    """Return a reader that uses the first way that works, and that ``stack`` closes."""
     if family.dropout is not None:
         stack.enter_context(hooked_dropouts(base, family))
         return _make_reader(base, family, partial(run_pass, base), DROPOUT)
@@ -169,9 +169,9 @@ def _open(stack: ExitStack, base: PreTrainedModel, family: Family) -> AttentionR
 
 @contextmanager
 def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
-    """Norms of the layer that a reader reads; leaves the model as it was found.
+    """Open the norms of the layer that a reader reads; restore the model afterwards.
 
-    Raises ModelSupportError for a family whose projections are not known.
+    Raises ModelSupportError for a family whose projections are unknown.
     """
     if isinstance(reader.model, OwnAttention):
         raise lacks_weights(reader.model.source)
@@ -185,7 +185,7 @@ def _make_reader(
     run: Callable[[Mapping[str, Tensor], Pass], None],
     way: str,
 ) -> AttentionReader:
-    """A reader of a model whose layers and heads are counted in a trial run."""
+    """Make a reader of a model; a trial run counts its layers and heads."""
     heads: list[int] = []
 
     def note(layer: int, weights: Tensor) -> None:

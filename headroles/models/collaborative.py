@@ -1,8 +1,8 @@
-"""Folders of encoders whose queries and keys are of low rank: written, recognised, loaded.
+"""Folders of encoders whose queries and keys are of low rank: writing, recognising and loading.
 
-Such a folder has its weights in a file of its own name: transformers, which would make up the
-projections that it misses, finds no weights there and says so. A model of low rank writes such
-folders by its own ``save_pretrained``, so that what trains or changes it can keep it.
+Such a folder stores its weights in a file of another name, so that transformers finds no weights
+and says so, instead of inventing the missing projections. Models of low rank write such folders by
+their own ``save_pretrained``, so that programs that train or change them can save them.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _DAMAGE = (
 
 
 def is_collaborative(folder: str | Path) -> bool:
-    """Whether a model of low rank wrote ``folder``."""
+    """Tell whether a model of low rank wrote ``folder``."""
     return (Path(folder) / RECORD_FILE).is_file()
 
 
 class _SavedWhole:
-    """What models of low rank have before the class that transformers has."""
+    """Mixin that models of low rank have before their transformers class."""
 
     def save_pretrained(
         self,
@@ -51,7 +51,7 @@ class _SavedWhole:
     ) -> None:
         """Write configuration and weights into a folder that `load_model` of headroles reads.
 
-        Raises ModelError for a state of its own, such as that of a model in parts.
+        Raises ModelError for a given ``state_dict``, such as that of a distributed model.
         """
         if state_dict is not None:
             raise ModelError("a model of low rank is written whole; save it from one process")
@@ -61,7 +61,7 @@ class _SavedWhole:
 
 
 def saved_whole(model: PreTrainedModel) -> PreTrainedModel:
-    """``model``, whose ``save_pretrained`` now writes what was put in."""
+    """Return ``model``, whose ``save_pretrained`` now writes its queries and keys of low rank."""
     if not isinstance(model, _SavedWhole):
         kind: type[Any] = type(model)
         if kind not in _KINDS:
@@ -93,7 +93,7 @@ def _write(model: PreTrainedModel, folder: Path) -> None:
 
 
 class _Scores(msgspec.Struct):
-    """Queries and keys of a module, as `make_scores` takes them."""
+    """Shapes of queries and keys of a module, as `make_scores` takes them."""
 
     method: Literal["shared", "per-head"]
     width: Count
@@ -102,13 +102,13 @@ class _Scores(msgspec.Struct):
 
 
 class _Record(msgspec.Struct):
-    """What ``low_rank.json`` says."""
+    """Content of ``low_rank.json``."""
 
     modules: dict[str, _Scores]
 
 
 def _made(config: PreTrainedConfig, modules: dict[str, _Scores]) -> PreTrainedModel:
-    """A model of these shapes, whose weights are still to come."""
+    """Make a model of these shapes, whose weights are still to be loaded."""
     model = as_published(class_of(config)(copy.deepcopy(config)))
     for path, shape in modules.items():
         replace_scores(model, path, make_scores(**msgspec.structs.asdict(shape)))
@@ -116,7 +116,7 @@ def _made(config: PreTrainedConfig, modules: dict[str, _Scores]) -> PreTrainedMo
 
 
 def _compare_shapes(model: PreTrainedModel, file: Path) -> None:
-    """Raise ValueError for weights that are not of the shapes that a model needs."""
+    """Raise ValueError for weights whose shapes do not fit the model."""
     with safe_open(file, framework="pt") as stored:
         shapes = {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
     needed = {name: tuple(values.shape) for name, values in model.state_dict().items()}
@@ -131,12 +131,12 @@ def _compare_shapes(model: PreTrainedModel, file: Path) -> None:
 def load_collaborative(
     folder: str | Path, config: PreTrainedConfig, dtype: torch.dtype
 ) -> PreTrainedModel:
-    """The model of such a folder, with its task head if it has one, in evaluation mode.
+    """Load the model of such a folder, with its task head if it has one, in evaluation mode.
 
-    Heads that ``config`` names as removed are made without, before queries and keys take the
-    shapes that the folder tells.
+    Heads that ``config`` lists as removed are removed before queries and keys get the shapes that
+    the folder records.
 
-    Raises ModelError for a folder whose files do not belong together.
+    Raises ModelError for a folder whose files do not fit together.
     """
     folder = Path(folder)
     try:

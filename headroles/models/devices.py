@@ -1,4 +1,4 @@
-"""Where a model runs."""
+"""Choice of the device that a model runs on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headroles.errors import UsageError
 
 
 def choose_device(device: str) -> torch.device:
-    """The device called ``device``, ``"auto"`` being the first of cuda, mps and cpu that works.
+    """Return the device called ``device``; ``"auto"`` is the first of cuda, mps and cpu that works.
 
     Raises UsageError for a device that this machine does not have.
     """

@@ -4,17 +4,17 @@ Before its softmax, the attention of a layer is for head h and tokens i, j with 
 
     score_h(i, j) = (Q_h x_i + b_h) . K_h x_j,        Q_h, K_h (head size, D)
 
-up to what does not depend on j, which the softmax does not see: so the bias of the keys is left
-out. Shared factors (collaborative attention, Cordonnier et al. 2020) are a CP decomposition of
-rank R of the tensor of all Q_h' K_h:
+up to terms that do not depend on j and that the softmax cancels, such as the bias of the keys.
+Shared factors (collaborative attention, Cordonnier et al. 2020) are a CP decomposition of rank R of
+the tensor of all Q_h' K_h:
 
     score_h(i, j) = (m_h * (Q x_i) + c_h) . K x_j,    Q, K (R, D) of all heads, m_h, c_h (R,)
 
 Factors of each head are the truncated singular value decompositions of [Q_h, b_h]' K_h.
 
-What is minimised is the mean square error of the scores on real inputs, not of the tensor. With
-query inputs of mean mu and covariance S, and keys of covariance C within their sequences (what
-they have in common moves a whole row of scores), and x = mu + z, that error is
+The factors minimise the mean square error of the scores on real inputs, not of the tensor. With
+query inputs of mean mu and covariance S, and keys of covariance C within their sequences (a common
+shift of all keys only shifts a whole row of scores), and x = mu + z, that error is
 
     sum_h |S^(1/2) (Q_h' K_h - ^) C^(1/2)|^2 + |((Q_h mu + b_h)' K_h - ^) C^(1/2)|^2
 
@@ -36,7 +36,7 @@ METHODS = SHARED, PER_HEAD = ("shared", "per-head")
 
 @dataclass(frozen=True)
 class ScoreMaps:
-    """What the scores of one layer are made of: of H heads of d numbers, inputs of width D.
+    """Maps that make the scores of one layer, of H heads of d numbers, for inputs of width D.
 
     ``query`` and ``key`` (H, d, D) are weights, ``bias`` (H, d) is that of the queries.
     """
@@ -47,17 +47,17 @@ class ScoreMaps:
 
     @property
     def full_rank(self) -> int:
-        """H * d: with as many shared dimensions the factors are the maps themselves."""
+        """Rank H * d: with as many shared dimensions the factors are the maps themselves."""
         return int(np.prod(self.query.shape[:2]))
 
     @cached_property
     def energy(self) -> float:
-        """Sum of squares of the scores' maps, with the term that has no query."""
+        """Sum of squares of the scores' maps, including the term without a query."""
         queries = self.query @ self.query.swapaxes(1, 2) + _outer(self.bias)
         return float((queries * (self.key @ self.key.swapaxes(1, 2))).sum())
 
     def scores(self, inputs: FloatArray) -> FloatArray:
-        """(H, n, n): scores of every head for ``inputs`` (n, D), queries first."""
+        """Return the scores (H, n, n) of every head for ``inputs`` (n, D), queries first."""
         queries = self.query @ inputs.T + self.bias[:, :, None]
         return np.asarray(queries.swapaxes(1, 2) @ (self.key @ inputs.T))
 
@@ -76,7 +76,7 @@ class Moments:
 
     @classmethod
     def none(cls, width: int) -> Moments:
-        """Of inputs that nothing is known of: the error is then that of the tensor itself."""
+        """Return moments of unknown inputs, for which the error is that of the tensor itself."""
         return cls(np.zeros(width), np.eye(width), np.eye(width))
 
 
@@ -84,9 +84,9 @@ class Moments:
 class Factors:
     """Scores of low rank: (mixing_h * (query x_i) + bias_h) . key x_j.
 
-    Of ``SHARED`` factors ``query`` and ``key`` are (R, D), ``mixing`` and ``bias`` (H, R). Factors
-    ``PER_HEAD`` are (H, r, D) and (H, r), and ``mixing`` is all ones. ``iterations`` is 0 where
-    nothing was iterated.
+    ``SHARED`` factors have ``query`` and ``key`` (R, D), ``mixing`` and ``bias`` (H, R). Factors
+    ``PER_HEAD`` are (H, r, D) and (H, r), with ``mixing`` all ones. ``iterations`` is 0 for a
+    direct solution.
     """
 
     query: FloatArray
@@ -98,16 +98,16 @@ class Factors:
 
     @property
     def method(self) -> str:
-        """One of ``METHODS``."""
+        """Method of the factors, one of ``METHODS``."""
         return SHARED if self.query.ndim == 2 else PER_HEAD
 
     @property
     def rank(self) -> int:
-        """Numbers that all queries of a token are made of: R, or H * r."""
+        """Number of dimensions behind all queries of a token: R, or H * r."""
         return int(np.prod(self.query.shape[:-1]))
 
     def as_maps(self) -> ScoreMaps:
-        """The same scores as maps of each head, of width R or r."""
+        """Return the same scores as maps of each head, of width R or r."""
         query = self.mixing[:, :, None] * self.query
         return ScoreMaps(query, np.broadcast_to(self.key, query.shape), self.bias)
 
@@ -121,11 +121,11 @@ def factorise(
     seed: int = 0,
     restarts: int = 1,
 ) -> Factors:
-    """Scores of ``rank`` with the least error on inputs of these moments that was found.
+    """Find scores of ``rank`` with a low error on inputs of these moments.
 
     Shared factors are found by alternating least squares (`als.fit_shared`), the best of
-    ``restarts`` starts; at full rank they are the maps themselves. Of factors per head every one
-    gets rank / H dimensions, and the error is the least there is.
+    ``restarts`` starts; at full rank they are the maps themselves. With factors per head, each head
+    gets rank / H dimensions, and the error is the least possible.
     """
     if method == SHARED and rank >= maps.full_rank:
         return _own_factors(maps)
@@ -140,9 +140,9 @@ def factorise(
 
 
 def score_error(maps: ScoreMaps, factors: Factors, moments: Moments) -> float:
-    """Root mean square error of scores, as a share of the root mean square of the scores.
+    """Return the root mean square error of scores, relative to that of the scores themselves.
 
-    Scores are taken less what a row of them has in common. The inputs are those of ``moments``.
+    The mean of each row of scores is subtracted. The inputs have the given ``moments``.
     """
     basis = _Basis.of(moments)
     exact, close = basis.enter(maps), basis.enter(factors.as_maps())
@@ -155,7 +155,7 @@ def score_error(maps: ScoreMaps, factors: Factors, moments: Moments) -> float:
 
 
 def _own_factors(maps: ScoreMaps) -> Factors:
-    """The factors that are nothing but the maps: every head mixes its own dimensions alone."""
+    """Return the maps as factors: every head mixes only its own dimensions."""
     heads, size, width = maps.query.shape
     own = np.repeat(np.eye(heads), size, axis=1)
     query, key = maps.query.reshape(-1, width), maps.key.reshape(-1, width)
@@ -163,7 +163,7 @@ def _own_factors(maps: ScoreMaps) -> Factors:
 
 
 def _truncated(maps: ScoreMaps, rank: int) -> Factors:
-    """The ``rank`` largest singular dimensions of the map of each head, bias included."""
+    """Return the ``rank`` largest singular dimensions of the map of each head, bias included."""
     query = np.concatenate([maps.query, maps.bias[:, :, None]], axis=2)
     left, strength, right = head_singular(query, maps.key)
     scaled = (left[:, :, :rank] * strength[:, None, :rank]).swapaxes(1, 2)
@@ -194,9 +194,9 @@ class _Basis:
 
 
 def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Square root of a covariance and its inverse; directions without inputs get a little."""
+    """Return the square root of a covariance and its inverse, bounded where inputs do not vary."""
     values, vectors = np.linalg.eigh(matrix)
-    # Factors must not be free where the sample was silent: other text may speak there.
+    # other text may vary in directions in which the sample does not, so factors must fit there too
     values = np.sqrt(np.maximum(values, 1e-6 * values[-1]))
     return (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
 

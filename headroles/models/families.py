@@ -1,10 +1,10 @@
-"""Encoder families: where each keeps its attention. The only place that knows such paths.
+"""Encoder families: the paths at which each stores its attention. No other module knows them.
 
-Most families of transformers hand queries and keys to a function that can be replaced by name
-(its attention interface); those need no entry to be scored, only to be listed. Others are read by
-the attentions that they return. A family that computes attention inside its own module and does
-not return it needs the path of the dropout that its weights go through. The projections of
-queries, keys, values and outputs are read by `models.projections`.
+Most families of transformers pass queries and keys to a function that can be replaced by name (its
+attention interface); they need an entry only to be listed, not to be scored. Others are read
+through the attentions that they return. A family that computes attention inside its own module and
+does not return it needs the path of the dropout that its weights pass. `models.projections` reads
+the projections of queries, keys, values and outputs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class Paths:
-    """Where a family keeps the projections of one layer's attention, below the base model.
+    """Paths of the projections of one layer's attention, below the base model.
 
     ``{}`` stands for the layer and ``{group}`` for the group of layers that share a module.
     """
@@ -37,15 +37,16 @@ class Paths:
     output: str
     fused: Literal["", "thirds", "heads"] = ""
     """Whether query, key and value are one linear: ``thirds`` has all queries, then all keys, then
-    all values; ``heads`` has the query, key and value of one head, then those of the next."""
+    all values; ``heads`` has the query, key and value of one head, then those of the next.
+    """
     query_bias: str = ""
     value_bias: str = ""
     positions: tuple[str, ...] = ()
-    """Linears beside the keys and queries with rows for every head, where a model has them."""
+    """Further linears with rows for every head, for positions, if a model has any."""
 
     @property
     def attention(self) -> str:
-        """The module whose forward computes attention."""
+        """Path of the module whose forward computes attention."""
         return self.query.rpartition(".")[0]
 
 
@@ -71,7 +72,7 @@ _XLM_PATHS = _inside("attentions.{}", "q_lin", "k_lin", "v_lin", "out_lin")
 
 INTERFACE, DROPOUT = "attention interface", "attention dropout"
 RETURNED, RETURNED_AT_ONCE = "returned attentions", "returned attentions, all layers at once"
-"""How attention weights are reached."""
+"""Ways to reach attention weights."""
 
 
 @dataclass(frozen=True)
@@ -80,32 +81,35 @@ class Family:
 
     name: str
     paths: Paths | None = _BERT_PATHS
-    """None where the heads are not reached by them, or where they are not known."""
+    """Paths of its projections; None if unknown, or if they do not reach the heads."""
     why_no_paths: str = ""
-    """Why norms, gates and the removal of heads cannot do with linear maps alone."""
+    """Reason why norms, gates and the removal of heads are not possible with linear maps alone."""
     dropout: str | None = None
-    """Path of the dropout that attention weights go through; None for the attention interface."""
+    """Path of the dropout that attention weights pass; None for the attention interface."""
     position_bias: str = ""
-    """The argument of its attention module that has a bias for every head and pair of positions."""
+    """Argument of its attention module with a bias for every head and pair of positions."""
     note: str = ""
     positions: str = ""
-    """What its scores have of positions, beside the product of queries and keys."""
+    """Description of the position terms of its scores, beside the product of queries and keys."""
     position_embedding: str = ""
-    """The embedding of its attention module that has a bias for every head and distance. Where
-    only the first layer has one, that layer hands its bias on to the others."""
+    """Embedding of its attention module with a bias for every head and distance. If only the first
+    layer has one, it passes its bias to the others.
+    """
     has_own_forward: bool = False
-    """Whether its attention module cannot do without heads, nor with queries of low rank."""
+    """Whether its attention module fails without heads, and with queries of low rank."""
     returns: bool = False
-    """Whether it has no attention interface and is read by the attentions that it returns."""
+    """Whether it lacks an attention interface and is read through the attentions that it returns.
+    """
     returns_scores: bool = False
-    """Whether what it returns as attentions goes into the softmax, and does not come out of it."""
+    """Whether the attentions that it returns are inputs of the softmax instead of its outputs."""
     convolutions: tuple[str, ...] = ()
-    """Modules of a layer that have to be given, or put out, zeros in the place of padding, so
-    that the attention of a sequence does not depend on the batch that it stands in."""
+    """Modules of a layer whose inputs or outputs at padding are set to zero, so that the attention
+    of a sequence does not depend on its batch.
+    """
 
     @property
     def read_through(self) -> str:
-        """How its attention weights are reached, in a word."""
+        """Short description of how its attention weights are reached."""
         if self.dropout is not None:
             return DROPOUT
         return RETURNED if self.returns else INTERFACE
@@ -287,11 +291,11 @@ REFUSED = {
     "funnel": "it pools the sequence, so its queries and keys are not the tokens",
     "perceiver": "its queries are latent vectors, not tokens",
 }
-"""Encoders that cannot be scored, by ``model_type``, and why."""
+"""Reasons why some encoders cannot be scored, by ``model_type``."""
 
 
 def find_family(model: PreTrainedModel) -> Family:
-    """The family of ``model``; one that is not listed is taken to use the attention interface.
+    """Return the family of ``model``; an unlisted one is assumed to use the attention interface.
 
     Raises ModelSupportError for decoders, encoder-decoders and the families of ``REFUSED``.
     """
@@ -326,22 +330,22 @@ def refuse_unsupported(config: PreTrainedConfig) -> None:
 
 
 def _forms_whole_rows(config: Any) -> bool:
-    """Whether a model of ``REFUSED`` is set to attend to all tokens after all."""
+    """Tell whether a model of ``REFUSED`` is configured to attend to all tokens after all."""
     if config.model_type == "nystromformer":
         return bool(config.num_landmarks == config.segment_means_seq_len)
     return getattr(config, "attention_type", "") == "original_full"
 
 
 def is_encoder_decoder(config: PreTrainedConfig) -> bool:
-    """Whether models of this configuration have a decoder beside their encoder.
+    """Tell whether models of this configuration have a decoder beside their encoder.
 
-    Also true of the encoder of such a model, which has been taken out of it.
+    This also holds for the encoder of such a model after it was taken out.
     """
     return bool(getattr(type(config), "is_encoder_decoder", False))
 
 
 def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
-    """The encoder of a model, below any task head and without a decoder beside it."""
+    """Return the encoder of a model, without any task head or decoder."""
     base = cast("PreTrainedModel", model.base_model)
     if not is_encoder_decoder(model.config):
         return base
@@ -368,7 +372,7 @@ def _refuse_inputs_beside_text(config: PreTrainedConfig) -> None:
 
 
 def is_decoder_only(config: PreTrainedConfig) -> bool:
-    """Whether a type has models that generate, and none that fill in masked words."""
+    """Tell whether a model type has models that generate but none that fill in masked words."""
     model_type = config.model_type
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -387,14 +391,14 @@ def is_decoder_only(config: PreTrainedConfig) -> bool:
 
 
 def dropout_sites(base_model: nn.Module, family: Family, n_layers: int) -> list[nn.Module]:
-    """The module that the attention weights of each layer go through, in the order of layers."""
+    """Return the module that the attention weights of each layer pass, in the order of layers."""
     assert family.dropout is not None
     paths = map(family.dropout.format, range(n_layers))
     return [find_at(base_model.get_submodule, path, family) for path in paths]
 
 
 def find_at(find: Callable[[str], _Found], path: str, family: Family) -> _Found:
-    """What ``find`` finds at ``path``; ModelSupportError where the family keeps it elsewhere."""
+    """Return ``find(path)``. Raises ModelSupportError if this model has no such path."""
     try:
         return find(path)
     except AttributeError as error:
@@ -405,7 +409,7 @@ def find_at(find: Callable[[str], _Found], path: str, family: Family) -> _Found:
 
 
 def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, ...]:
-    """How far the attention of each layer reaches to either side; None where it has no bounds."""
+    """Return how far the attention of each layer reaches to either side; None if unlimited."""
     kinds = getattr(config, "layer_types", None) or ["full_attention"] * n_layers
     differ = getattr(config, "is_heterogeneous", False)
     own = config.per_layer_config if differ else [config] * n_layers
@@ -417,7 +421,7 @@ def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, 
 
 
 def longest_input(base_model: nn.Module, config: PreTrainedConfig) -> int | None:
-    """Most tokens that the model's position embeddings can tell apart; None without a limit."""
+    """Return the largest number of tokens for the position embeddings; None if unlimited."""
     from torch import nn
 
     for name, module in base_model.named_modules():

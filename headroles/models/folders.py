@@ -1,4 +1,4 @@
-"""Folders of models as others leave them: what is missing, and what to do about it."""
+"""Checks of other people's model folders: missing or invalid parts, and their cures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKENIZER_FILES = (
     "sentencepiece.bpe.model",
     "tokenizer.model",
 )
-"""Files that a tokenizer can be made from. Without any of them one would be made of nothing."""
+"""Files that a tokenizer can be made from. Without any of them it would be an empty one."""
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 _LARGEST = {
     "layers": 10_000,
@@ -28,11 +28,11 @@ _LARGEST = {
     "embeddings": 100_000_000,
 }
 _MOST_WEIGHTS = 10**11
-"""What no encoder has more of; a configuration that asks for it would fill the memory first."""
+"""Limit of weights; a configuration that asks for more would fill the memory first."""
 
 
 def cure_of_weights(folder: Path) -> str:
-    """What to do about weights that are not there as safetensors, as one line that can be run."""
+    """Return the cure for weights that are not stored as safetensors, in one line."""
     if any(folder.glob("*.safetensors")):
         return "copy or download the model again if its files are not whole"
     if not any((folder / name).is_file() for name in _PICKLED):
@@ -51,7 +51,7 @@ def _casing(folder: Path) -> str:
 
 
 def says_no_casing(folder: Path) -> bool:
-    """Whether a vocabulary has capitals, and nothing beside it says if they are to be kept."""
+    """Tell whether a vocabulary has capitals but no file says whether the tokenizer keeps them."""
     vocabulary = folder / "vocab.txt"
     if (folder / "tokenizer.json").is_file() or not vocabulary.is_file():
         return False
@@ -62,7 +62,7 @@ def says_no_casing(folder: Path) -> bool:
 
 
 def read_settings(file: Path) -> dict[str, Any]:
-    """The JSON object in a file; an empty one where there is none, or none that can be read."""
+    """Read the JSON object in a file; empty if it is missing or invalid."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -71,7 +71,7 @@ def read_settings(file: Path) -> dict[str, Any]:
 
 
 def cure_of_config(folder: Path) -> str:
-    """What to do about a configuration that cannot be read."""
+    """Return the cure for a configuration that cannot be read."""
     settings = read_settings(folder / "config.json")
     if settings and "model_type" not in settings:
         return (
@@ -82,7 +82,7 @@ def cure_of_config(folder: Path) -> str:
 
 
 def refuse_absurd_sizes(name: str, settings: dict[str, Any]) -> None:
-    """Raise ModelError for sizes that no encoder has, before anything of that size is made."""
+    """Raise ModelError for sizes that no encoder has, before memory is allocated for them."""
     for key, value in settings.items():
         if not isinstance(value, int) or isinstance(value, bool):
             continue
@@ -100,7 +100,7 @@ def refuse_absurd_sizes(name: str, settings: dict[str, Any]) -> None:
 
 
 def _count_weights(settings: dict[str, Any]) -> int:
-    """About how many weights BERT would have of these sizes."""
+    """Estimate the number of weights of a BERT of these sizes."""
 
     def size(*names: str) -> int:
         values = [settings.get(name) for name in names]

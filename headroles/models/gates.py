@@ -1,9 +1,9 @@
-"""Gates: a multiplier for the output of every head, where the output projection takes it up.
+"""Gates: a multiplier for the output of every head, at the input of the output projection.
 
-The place is the same in every family, and attention may be computed by any function (sdpa). A gate
-of 1 leaves a head as it is. At 0 something else takes the place of its output: nothing (``zero``,
-as if it were removed), its mean output over reference examples (``mean``), or the mean of its
-values over the tokens that it may attend to (``uniform``: attention without any preference).
+The place is the same in every family, however attention is computed (sdpa). A gate of 1 leaves a
+head unchanged. At 0 the ablation replaces its output: by nothing (``zero``, as if it were removed),
+by its mean output over reference examples (``mean``), or by the mean of its values over the tokens
+that it may attend to (``uniform``: attention without any preference).
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from headroles.models.projections import LayerProjections, find_projections
 from headroles.models.values import ValueReader, open_values
 
 OUTPUTS = "outputs of heads"
-"""How heads are reached whose attention weights are not read."""
+"""Description of how heads are reached if their attention weights are not read."""
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
-"""Given a layer and the outputs (batch, tokens, heads it has, head size) of its heads, what is to
-take their place."""
+"""Function from a layer and the outputs of its heads (batch, tokens, remaining heads, head size) to
+the outputs that replace them.
+"""
 
 
 @dataclass(frozen=True)
 class HeadSites:
-    """Where the outputs of all heads of a model can be read and changed."""
+    """Sites at which the outputs of all heads of a model can be read and changed."""
 
     model: PreTrainedModel
     layers: tuple[LayerProjections, ...]
@@ -40,7 +41,7 @@ class HeadSites:
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> HeadSites:
-        """Of a model of a family whose projections are known.
+        """Find the sites of a model of a family whose projections are known.
 
         Raises ModelSupportError for others.
         """
@@ -60,17 +61,17 @@ class HeadSites:
 
     @property
     def description(self) -> dict[str, str]:
-        """The family of the model and where its heads are reached, for records."""
+        """Description of the model's family and of how its heads are reached."""
         return {"family": find_family(self.model).name, "read_through": OUTPUTS}
 
     @property
     def layers_are_shared(self) -> bool:
-        """Whether layers share modules (ALBERT)."""
+        """Whether layers share modules, as in ALBERT."""
         return len({id(layer.output) for layer in self.layers}) < self.n_layers
 
     @contextmanager
     def changed(self, change: Change) -> Iterator[None]:
-        """Within, every forward pass of the model has ``change`` applied to the heads' outputs."""
+        """Apply ``change`` to the heads' outputs in every forward pass within the block."""
         of_module: dict[int, list[int]] = {}
         for number, layer in enumerate(self.layers):
             of_module.setdefault(id(layer.output), []).append(number)
@@ -81,7 +82,7 @@ class HeadSites:
                 stack.callback(handle.remove)
 
             def start(module: nn.Module, given: Any) -> None:
-                calls.clear()  # of a pass that was broken off
+                calls.clear()  # counts of an interrupted pass
 
             def put(module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
                 served, call = of_module[id(module)], calls.get(id(module), 0)
@@ -100,10 +101,10 @@ class HeadSites:
 
 @contextmanager
 def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> Iterator[None]:
-    """Within, the outputs of heads are multiplied by ``gates`` (layers, heads).
+    """Multiply the outputs of heads by ``gates`` (layers, heads) within the block.
 
-    ``gates`` may also be (batch, layers, heads), for the examples of a batch one by one. What a
-    closed gate leaves out is made up for by ``ablation``, by nothing if it is None.
+    ``gates`` may also be (batch, layers, heads), for each example of a batch. ``ablation`` fills in
+    the closed share of the outputs; None fills in nothing.
     """
     made = ablation or Ablation()
 
@@ -123,11 +124,11 @@ def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> 
 
 @dataclass
 class Ablation:
-    """What takes the place of the output of a head whose gate is closed.
+    """Replacement of the output of a head whose gate is closed.
 
-    ``means``, for ``mean``, are the mean outputs (heads it has, head size) of each layer.
-    ``attention_mask`` (batch, tokens), for ``uniform``, is that of the batch to come, and
-    ``values`` tells what it is made of; `gated` opens one.
+    ``means``, for ``mean``, are the mean outputs (remaining heads, head size) of each layer. For
+    ``uniform``, ``attention_mask`` (batch, tokens) is that of the next batch, and ``values`` reads
+    value vectors; `gated` opens it.
     """
 
     kind: str = ZERO
@@ -142,7 +143,7 @@ class Ablation:
             )
 
     def instead(self, sites: HeadSites, layer: int, outputs: Tensor) -> Tensor | None:
-        """What stands where a head's output stood, None for nothing."""
+        """Return the replacement of the heads' outputs of a layer, None for nothing."""
         if self.kind == MEAN:
             return self.means[layer].to(outputs)
         if self.kind == UNIFORM:
@@ -150,7 +151,7 @@ class Ablation:
         return None
 
     def _uniform(self, sites: HeadSites, layer: int) -> Tensor:
-        """(batch, tokens, heads, head size): the mean of the values that a token may attend to."""
+        """Return means (batch, tokens, heads, head size) of values that a token may attend to."""
         values = cast(ValueReader, self.values).of(layer)
         allowed = cast(Tensor, self.attention_mask)[:, None].to(values)  # (batch, 1, key)
         reach = sites.reaches[layer]
@@ -162,7 +163,7 @@ class Ablation:
 
 
 class MeanOutputs:
-    """Adds up the outputs of all heads over the real tokens of reference examples."""
+    """Sums of the outputs of all heads over the real tokens of reference examples."""
 
     def __init__(self, sites: HeadSites) -> None:
         self._sites = sites
@@ -170,7 +171,7 @@ class MeanOutputs:
         self._tokens = 0
 
     def read(self, inputs: Mapping[str, Tensor]) -> tuple[int, dict[int, Tensor]]:
-        """What a forward pass of a batch with an ``attention_mask`` gives, for `add`."""
+        """Run a batch with an ``attention_mask``; return its numbers of tokens and sums."""
         mask, sums = inputs["attention_mask"], dict[int, Tensor]()
 
         def keep(layer: int, outputs: Tensor) -> Tensor:
@@ -182,24 +183,24 @@ class MeanOutputs:
         return int(mask.sum()), sums
 
     def add(self, n_tokens: int, sums: Mapping[int, Tensor]) -> None:
-        """Add what was read of a batch."""
+        """Add the sums of a batch."""
         self._tokens += n_tokens
         for layer, own in sums.items():
             self._sums[layer] = self._sums.get(layer, torch.zeros_like(own)) + own
 
     @property
     def means(self) -> list[Tensor]:
-        """(heads it has, head size) of each layer; empty for one without heads."""
+        """Return the means (remaining heads, head size) of each layer; empty without heads."""
         nothing = torch.zeros(0, 1)
         layers = range(self._sites.n_layers)
         return [self._sums.get(layer, nothing) / max(self._tokens, 1) for layer in layers]
 
 
 class GateGradients:
-    """The derivative of a loss with respect to a gate for every token of every head.
+    """Derivative of a loss with respect to a gate for every token of every head.
 
-    The derivative with respect to the gate of a head is their sum over the tokens; of examples
-    whose losses are added up, it is had for each of them from one backward pass.
+    The derivative by the gate of a head is the sum over its tokens. If the losses of examples are
+    added up, one backward pass gives the derivatives of each example.
     """
 
     def __init__(self, sites: HeadSites) -> None:
@@ -208,7 +209,7 @@ class GateGradients:
 
     @contextmanager
     def of_pass(self) -> Iterator[None]:
-        """Within, a forward pass has gates of 1 whose derivatives can be had."""
+        """Insert gates of 1 into a forward pass within the block, for their derivatives."""
         self._gates = {}
 
         def open_gates(layer: int, outputs: Tensor) -> Tensor:
@@ -220,7 +221,9 @@ class GateGradients:
             yield
 
     def of_loss(self, loss: Tensor) -> Tensor:
-        """(batch, tokens, layers, heads) of the loss of that pass; 0 for heads that are gone."""
+        """Return derivatives (batch, tokens, layers, heads) of that pass's loss; 0 for removed
+        heads.
+        """
         layers = sorted(self._gates)
         found = torch.autograd.grad(loss, [self._gates[layer] for layer in layers])
         shape = (*found[0].shape[:2], self._sites.n_layers, self._sites.n_heads)
@@ -231,10 +234,10 @@ class GateGradients:
 
 
 class LayerOutputs:
-    """What each layer put out in a pass, so that layers below a change need not be run again."""
+    """Outputs of all layers of a pass, so that layers below a change need not run again."""
 
     def __init__(self, sites: HeadSites) -> None:
-        """Without effect where layers share modules."""
+        """Find the layers; without effect if layers share modules."""
         base, family = encoder_of(sites.model), find_family(sites.model)
         path = cast(Paths, family.paths).output
         shared = sites.layers_are_shared
@@ -247,7 +250,7 @@ class LayerOutputs:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Within, the outputs of all layers of a forward pass are kept."""
+        """Store the outputs of all layers of a forward pass within the block."""
         self._outputs = []
         with ExitStack() as stack:
             for module in self._modules:
@@ -260,7 +263,7 @@ class LayerOutputs:
 
     @contextmanager
     def reused_below(self, layer: int) -> Iterator[None]:
-        """Within, layers below ``layer`` put out what was kept, and compute nothing."""
+        """Let layers below ``layer`` return their stored outputs within the block."""
         below = self._modules[:layer]
         for module, output in zip(below, self._outputs, strict=False):
             module.forward = lambda *_, _output=output, **__: _output

@@ -1,4 +1,4 @@
-"""Encoders that transformers keeps as plain modules of an encoder-decoder, as models."""
+"""Models made of encoders that transformers stores as plain modules of an encoder-decoder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 
 class EncoderHalf(PreTrainedModel):  # type: ignore[no-untyped-call]
-    """The encoder of an encoder-decoder that has no configuration of its own (FSMT)."""
+    """Encoder of an encoder-decoder that has no configuration of its own (FSMT)."""
 
     def __init__(self, config: PreTrainedConfig, encoder: nn.Module) -> None:
         super().__init__(config)
@@ -17,11 +17,11 @@ class EncoderHalf(PreTrainedModel):  # type: ignore[no-untyped-call]
         self.training = encoder.training
 
     def get_encoder(self, modality: str | None = None) -> EncoderHalf:
-        """The model itself, which has no decoder."""
+        """Return the model itself, which has no decoder."""
         return self
 
     def get_input_embeddings(self) -> nn.Module:
-        """The embeddings of the encoder."""
+        """Return the embeddings of the encoder."""
         return self.encoder.get_submodule("embed_tokens")
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, **others: Any) -> Any:

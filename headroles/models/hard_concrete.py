@@ -1,7 +1,7 @@
 """Hard concrete gates: random numbers from 0 to 1 that are often exactly 0 or 1, and learnable.
 
 The distribution is that of Louizos et al. (2018): a number between 0 and 1 with the odds
-``exp(log_alpha)``, stretched to an interval that is larger, and cut off at 0 and 1.
+``exp(log_alpha)``, stretched to a larger interval, and clipped to 0 and 1.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _FAR = 50.0
 
 @dataclass(frozen=True)
 class HardConcrete:
-    """The distribution of gates, given ``log_alpha`` of any shape; the defaults are the paper's.
+    """Distribution of gates, given ``log_alpha`` of any shape; the defaults are the paper's.
 
     ``temperature`` is that of the number before it is stretched to (``low``, ``high``). Raises
-    UsageError unless low < 0 < 1 < high: gates would never be exactly 0, or never 1.
+    UsageError unless low < 0 < 1 < high, without which gates would never be exactly 0 or 1.
     """
 
     temperature: float = 0.33
@@ -40,28 +40,32 @@ class HardConcrete:
             )
 
     def gates(self, log_alpha: Tensor, uniform: Tensor) -> Tensor:
-        """Gates, from numbers that are uniform between 0 and 1, with gradients by ``log_alpha``."""
+        """Compute gates from uniform numbers in (0, 1), with gradients by ``log_alpha``."""
         noise = torch.logit(uniform, eps=_EPSILON)
         return self._stretch(torch.sigmoid((noise + log_alpha) / self.temperature))
 
     def typical(self, log_alpha: Tensor) -> Tensor:
-        """The gate without noise, as the released code of Voita et al. (2019) tests models."""
+        """Return the gate without noise, as the code of Voita et al. (2019) tests models."""
         return self._stretch(torch.sigmoid(log_alpha))
 
     def p_nonzero(self, log_alpha: Tensor) -> Tensor:
-        """The probability that a gate is not 0; their sum is the expected number of open gates."""
+        """Return the probability that a gate is not 0; the sum is the expected number of open
+        gates.
+        """
         return torch.sigmoid(log_alpha + self._edge)
 
     def p_one(self, log_alpha: Tensor) -> Tensor:
-        """The probability that a gate is exactly 1."""
+        """Return the probability that a gate is exactly 1."""
         return torch.sigmoid(log_alpha - self.temperature * log((1 - self.low) / (self.high - 1)))
 
     def is_open(self, log_alpha: Tensor) -> Tensor:
-        """Whether 1 is likelier than 0: how Voita et al. (2019) decide on a head at the end."""
+        """Tell whether 1 is likelier than 0, by which Voita et al. (2019) decide on a head at the
+        end.
+        """
         return self.p_one(log_alpha) > 1 - self.p_nonzero(log_alpha)
 
     def shift_to(self, log_alpha: Tensor, expected: float) -> float:
-        """What is to be added to every ``log_alpha`` for so many open gates to be expected.
+        """Return the shift of every ``log_alpha`` that leads to so many expected open gates.
 
         ``expected`` is above 0 and below the number of gates.
         """

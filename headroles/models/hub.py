@@ -1,4 +1,4 @@
-"""Where models are looked for: whether the hub can be reached is found out in seconds."""
+"""Access to the hub: finds out within seconds whether it can be reached."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _SECONDS = 3.0
 
 
 def where_to_look(source: str | Path, options: ModelOptions) -> dict[str, Any]:
-    """What the libraries are told of where to look; without a connection, only among copies."""
+    """Return loading options of the libraries; without a connection, only local copies are used."""
     is_offline = not Path(source).exists() and not hub_answers()
     return {"revision": options.revision, "local_files_only": is_offline}
 
 
 def hub_answers() -> bool:
-    """Whether the hub can be asked for a model.
+    """Tell whether the hub can be asked for a model.
 
-    The libraries that ask it try again for half a minute, with a message each time. Behind a
-    proxy only they know the way, and are left to try.
+    The libraries themselves retry for half a minute, with a message each time. Behind a proxy only
+    the libraries know the way, so the answer is yes.
     """
     from huggingface_hub import constants
 

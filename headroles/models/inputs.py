@@ -1,4 +1,4 @@
-"""Moments of what goes into the query and key projections, over real tokens."""
+"""Moments of the inputs of the query and key projections, over real tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headroles.models.families import encoder_of
 from headroles.models.sites import Site
 
 ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], "list[tuple[int, Sums]]"]
-"""From a batch, inputs of the model with an ``attention_mask``, to what it adds to which site."""
+"""Function from inputs of the model with an ``attention_mask`` to the sums to add to each site."""
 
 
 def collect_moments(
@@ -24,9 +24,9 @@ def collect_moments(
     sites: Sequence[Site],
     over_batches: Callable[[ReadSums], Iterable[list[tuple[int, Sums]]]],
 ) -> tuple[Moments, ...]:
-    """Moments of the inputs of each site, over the real tokens of all batches.
+    """Compute the moments of the inputs of each site, over the real tokens of all batches.
 
-    ``over_batches`` gives what the function that it is given makes of each batch.
+    ``over_batches`` applies the function that it is given to each batch.
     """
     totals = [Sums.none(site.maps.query.shape[2]) for site in sites]
     n_reads = sum(len(site.layers) for site in sites)
@@ -60,7 +60,7 @@ def collect_moments(
 
 
 class _AllRead(Exception):
-    """Ends a forward pass whose rest puts in nothing more."""
+    """Exception that ends a forward pass once all inputs have been read."""
 
 
 @dataclass
@@ -74,13 +74,13 @@ class Sums:
 
     @classmethod
     def none(cls, width: int) -> Sums:
-        """Those of no tokens."""
+        """Return the sums of no tokens."""
         zeros = torch.zeros(width, width, dtype=torch.float64)
         return cls(0, torch.zeros(width, dtype=torch.float64), zeros, zeros.clone())
 
     @classmethod
     def of(cls, states: Tensor, mask: Tensor) -> Sums:
-        """Those of states (batch, tokens, D), of which ``mask`` tells the real ones."""
+        """Sum states (batch, tokens, D) over the real tokens, which ``mask`` marks."""
         real = (states * mask[..., None]).cpu()
         lengths = mask.sum(dim=1, keepdim=True).cpu()
         tokens, sums = real.flatten(0, 1), real.sum(dim=1).double()
@@ -88,14 +88,14 @@ class Sums:
         return cls(int(lengths.sum()), sums.sum(dim=0), squares, (sums / lengths).T @ sums)
 
     def add(self, other: Sums) -> None:
-        """Add those of other tokens."""
+        """Add the sums of other tokens."""
         self.n += other.n
         self.total += other.total
         self.squares += other.squares
         self.between += other.between
 
     def moments(self) -> Moments:
-        """The moments of all tokens."""
+        """Return the moments of all tokens."""
         mean = self.total / self.n
         covariance = self.squares / self.n - torch.outer(mean, mean)
         within = (self.squares - self.between) / self.n

@@ -1,8 +1,8 @@
-"""Which heads a model still has: those that were removed are named in its configuration.
+"""Heads that a model still has; its configuration lists the removed ones.
 
-``pruned_heads`` is what transformers before version 5 wrote and read: layers as keys (texts, once
-they went through JSON) and the removed heads of each, by their numbers in the model as it was
-trained. Heads keep those numbers in every table.
+``pruned_heads`` is the setting that transformers before version 5 wrote and read: layers as keys
+(text, after JSON) and the removed heads of each, by their numbers in the model as it was trained.
+Heads have those numbers in every table.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MOST_DIGITS = 9
 
 
 def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
-    """The removed heads of each layer that lacks some.
+    """Return the removed heads of each layer that lacks some.
 
-    Raises ModelError for a configuration that names heads which the model cannot have had.
+    Raises ModelError for a configuration that lists heads which the model cannot have had.
     """
     given: Any = getattr(config, "pruned_heads", None) or {}
     try:
@@ -45,7 +45,7 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
 
 
 def _number(layer: Any) -> int:
-    """The number of a layer, which JSON has as text."""
+    """Return the number of a layer, which is text in JSON."""
     if isinstance(layer, str) and layer.isdecimal() and len(layer) <= _MOST_DIGITS:
         return int(layer)
     return operator.index(layer)
@@ -61,7 +61,7 @@ def _numbers(heads: Any) -> tuple[int, ...]:
 def kept_heads(
     config: Any, n_heads: int, n_layers: int | None = None
 ) -> tuple[tuple[int, ...], ...]:
-    """For each layer the numbers of the heads that are left of ``n_heads``."""
+    """Return, for each layer, the numbers of the heads that are left of ``n_heads``."""
     pruned = pruned_heads(config)
     n_layers = config.num_hidden_layers if n_layers is None else n_layers
     return tuple(
@@ -71,7 +71,7 @@ def kept_heads(
 
 
 def by_layer(heads: Iterable[Head]) -> dict[int, list[int]]:
-    """Heads by their layers, in order, each once."""
+    """Group heads by layer, sorted, without repeats."""
     found: dict[int, list[int]] = {}
     for layer, head in sorted(set(heads)):
         found.setdefault(layer, []).append(head)
@@ -89,5 +89,5 @@ def check_heads(heads: Iterable[Head], n_layers: int, n_heads: int) -> None:
 
 
 def to_record(pruned: Mapping[int, Iterable[int]]) -> dict[str, list[int]]:
-    """Removed heads as a configuration keeps them."""
+    """Return removed heads in the form of a configuration."""
     return {str(layer): sorted(heads) for layer, heads in sorted(pruned.items())}

@@ -1,4 +1,4 @@
-"""Linear layers of other sizes than they were made with."""
+"""Linear layers with changed sizes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def unset(in_features: int, out_features: int, bias: bool) -> nn.Linear:
-    """A linear layer of any size, 0 included, whose weights are still to be set."""
+    """Make a linear layer of any size, including 0, whose weights are still to be set."""
     made = nn.Linear(1, 1, bias=bias)
     made.in_features, made.out_features = in_features, out_features
     made.weight = nn.Parameter(torch.empty(out_features, in_features))
@@ -17,7 +17,7 @@ def unset(in_features: int, out_features: int, bias: bool) -> nn.Linear:
 
 
 def take(linear: nn.Linear, numbers: Tensor, dim: int) -> nn.Linear:
-    """``linear`` with the rows (dim 0) or columns (dim 1) of these numbers only."""
+    """Return ``linear`` with only the rows (dim 0) or columns (dim 1) of these numbers."""
     weight = linear.weight.detach().index_select(dim, numbers)
     made = unset(weight.shape[1], weight.shape[0], linear.bias is not None)
     made.weight = nn.Parameter(weight, requires_grad=linear.weight.requires_grad)

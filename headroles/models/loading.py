@@ -47,7 +47,7 @@ _NOT_COMPUTED = (
     "label2id",
     "transformers_version",
 )
-"""What a configuration says beside what is computed: names, and what is known otherwise."""
+"""Settings of a configuration that do not change outputs, or are recorded otherwise."""
 
 Model: TypeAlias = str | Path | PreTrainedModel
 """A folder, a hub id, or a loaded model in evaluation mode."""
@@ -57,7 +57,7 @@ Attending: TypeAlias = Model | OwnFunction | SavedAttention
 
 @dataclass(frozen=True)
 class LoadedEncoder:
-    """An encoder that is ready to be scored. ``max_tokens`` counts special tokens too."""
+    """An encoder that is ready to be scored. ``max_tokens`` includes special tokens."""
 
     network: PreTrainedModel | OwnAttention
     tokenizer: PreTrainedTokenizerBase
@@ -65,31 +65,31 @@ class LoadedEncoder:
     takes_token_types: bool
     description: dict[str, Any]
     alignment: Mapping[str, Alignment] | None = None
-    """Of word pieces that no tokenizer makes."""
+    """Alignment of word pieces that no tokenizer makes."""
 
     @property
     def model(self) -> PreTrainedModel:
-        """The model itself. Raises ModelSupportError where there is attention alone."""
+        """The model itself. Raises ModelSupportError if only attention is known."""
         if isinstance(self.network, OwnAttention):
             raise lacks_weights(self.network.source)
         return self.network
 
     def example_encoder(self) -> ExampleEncoder:
-        """What makes word pieces of examples."""
+        """Return the encoder of examples as word pieces."""
         if self.alignment is not None:
             return AlignedEncoder(self.alignment)
         return ExampleEncoder(self.tokenizer, self.max_tokens, self.takes_token_types)
 
     @property
     def device(self) -> torch.device:
-        """Where the inputs belong."""
+        """Device that the inputs have to be on."""
         return self.network.device
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What outputs for a text depend on, by content: the plans of all runs have it.
+        """Digests of everything that outputs for a text depend on, which all plans of runs contain.
 
-        Names of models and files are no part of it.
+        Names of models and files are not included.
         """
         return {
             "model": {name: self.description[name] for name in _OF_OUTPUTS},
@@ -103,16 +103,15 @@ class LoadedEncoder:
 def load_encoder(
     model: Attending, options: ModelOptions | None = None, head: str = ENCODER
 ) -> LoadedEncoder:
-    """A checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
+    """Load a checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
 
     The path of an ``.npz`` or ``.safetensors`` file stands for the attention that is saved in it.
 
-    A model that heads were removed from is read as it is. With ``head`` of ``HEADS`` the model
-    comes with what was trained on top of its encoder, and the tokenizer as it was trained with. A
-    loaded model is used where it stands, in its own precision; a tokenizer must come with it
-    unless it knows where it was loaded from. Weights are read from safetensors files only, and
-    code from the hub is run only with ``trust_remote_code``. Of a function its attention of two
-    trial sentences is looked at; with it must come a tokenizer.
+    Removed heads of a model stay removed. With ``head`` of ``HEADS`` the model comes with the head
+    trained on top of its encoder, and the tokenizer unchanged. A loaded model is used on its
+    device, in its own precision; a tokenizer must come with it unless it knows where it was loaded
+    from. Weights are read from safetensors files only, and code from the hub runs only with
+    ``trust_remote_code``. A function is tried on two sentences; it needs a tokenizer.
 
     Raises:
         ModelError: no such model, no safetensors weights, or weights missing or not finite.
@@ -163,7 +162,7 @@ def load_encoder(
 
 
 def is_own(model: Any) -> TypeGuard[OwnFunction | SavedAttention]:
-    """Whether this is attention of the user's own, and no model."""
+    """Tell whether this is attention of the user's own instead of a model."""
     return isinstance(model, SavedAttention) or (
         callable(model) and not isinstance(model, PreTrainedModel)
     )
@@ -172,7 +171,7 @@ def is_own(model: Any) -> TypeGuard[OwnFunction | SavedAttention]:
 def _load_own(
     given: OwnFunction | SavedAttention, options: ModelOptions, head: str
 ) -> LoadedEncoder:
-    """Attention of the user's own in the place of an encoder."""
+    """Load attention of the user's own in place of an encoder."""
     is_saved = isinstance(given, SavedAttention)
     name = given.name if isinstance(given, SavedAttention) else name_of(given)
     if head:
@@ -214,9 +213,9 @@ def _load_own(
 def load_whole(
     model: Model, options: ModelOptions
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A model with its task head, if it has one, and its tokenizer as it stands there.
+    """Load a model with its task head, if it has one, and its unchanged tokenizer.
 
-    To be changed and written again; errors are those of `load_encoder`.
+    Callers change and save them. Raises errors as `load_encoder`.
     """
     if is_own(model):
         raise lacks_weights("attention of your own")
@@ -230,21 +229,21 @@ def load_whole(
 
 
 def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTrainedModel:
-    """The model in ``folder``, of the class that wrote it, with the heads that it was left with.
+    """Load the model in ``folder`` in the class that wrote it, without its removed heads.
 
-    For folders that ``headroles prune`` or ``headroles collaborate`` wrote, which
-    ``from_pretrained`` of transformers 5 refuses; others are read as it reads them. The model is
-    in evaluation mode and on the CPU.
+    Use it for folders that ``headroles prune`` or ``headroles collaborate`` wrote, which
+    ``from_pretrained`` of transformers 5 rejects; others are read as it reads them. The model is in
+    evaluation mode and on the CPU.
 
-    Raises ModelError for a folder that holds no model, or whose weights do not fit.
+    Raises ModelError for a folder without a model, or whose weights do not fit.
     """
     return read_model(str(folder), options or ModelOptions())[0]
 
 
 def weight_digest(model: torch.nn.Module) -> str:
-    """SHA-256 over names, shapes and values of the weights that attention depends on.
+    """Return the SHA-256 of names, shapes and values of the weights that affect attention.
 
-    A pooler is left out: where a checkpoint lacks one, every load makes up another.
+    A pooler is excluded: if a checkpoint lacks one, every load initialises another at random.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
@@ -256,7 +255,7 @@ def weight_digest(model: torch.nn.Module) -> str:
 
 
 def config_digest(config: PreTrainedConfig) -> str:
-    """SHA-256 over what a configuration says of how the weights are used."""
+    """Return the SHA-256 of the settings of a configuration that change outputs."""
     settings = {
         name: value for name, value in config.to_dict().items() if name not in _NOT_COMPUTED
     }

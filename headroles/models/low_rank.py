@@ -1,7 +1,7 @@
-"""Encoders whose queries and keys are of low rank: the modules, and how they are put in.
+"""Modules of encoders whose queries and keys are of low rank, and their installation.
 
-A module of self-attention keeps its values and outputs; its query and key projections give way to
-`SharedScores` or `PerHeadScores`, which put out queries and keys of another width than values.
+A module of self-attention keeps its values and outputs; `SharedScores` or `PerHeadScores` replace
+its query and key projections, with queries and keys of another width than values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from headroles.models.linears import take, unset
 
 
 class SharedScores(nn.Module):
-    """Queries and keys whose dimensions all heads share, each mixing the queries in its own way."""
+    """Queries and keys whose dimensions all heads share; each head mixes the queries in its own
+    way.
+    """
 
     method = SHARED
 
@@ -35,21 +37,21 @@ class SharedScores(nn.Module):
         self.bias = nn.Parameter(torch.empty(heads, rank))
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys (batch, heads, tokens, rank) of inputs (batch, tokens, width)."""
+        """Compute queries and keys (batch, heads, tokens, rank) of (batch, tokens, width)."""
         mixed = torch.addcmul(
             self.bias[:, None], self.query(queries)[:, None], self.mixing[:, None]
         )
         return mixed, self.key(keys)[:, None].expand(-1, self.heads, -1, -1)
 
     def set(self, factors: Factors) -> None:
-        """Take over what was found."""
+        """Set the weights to these factors."""
         _copy(self.query.weight, factors.query)
         _copy(self.key.weight, factors.key)
         _copy(self.mixing, factors.mixing)
         _copy(self.bias, factors.bias)
 
     def keep(self, places: Sequence[int]) -> None:
-        """Leave only the heads at ``places``, and the dimensions that any of them uses."""
+        """Keep only the heads at ``places``, and the dimensions that any of them uses."""
         chosen = torch.tensor(places, dtype=torch.long, device=self.mixing.device)
         mixing, bias = (one.detach()[chosen] for one in (self.mixing, self.bias))
         used = ((mixing != 0) | (bias != 0)).any(dim=0).nonzero()[:, 0]
@@ -60,7 +62,7 @@ class SharedScores(nn.Module):
 
 
 class PerHeadScores(nn.Module):
-    """Queries and keys of low rank, of each head by itself."""
+    """Queries and keys of low rank, for each head separately."""
 
     method = "per-head"
 
@@ -71,20 +73,20 @@ class PerHeadScores(nn.Module):
         self.key = unset(width, rank, bias=False)
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Queries and keys (batch, heads, tokens, rank / heads)."""
+        """Compute queries and keys (batch, heads, tokens, rank / heads)."""
         projected = (self.query(queries), self.key(keys))
         shape = (self.heads, self.rank // max(self.heads, 1))
         query, key = (one.view(*one.shape[:2], *shape).transpose(1, 2) for one in projected)
         return query, key
 
     def set(self, factors: Factors) -> None:
-        """Take over what was found."""
+        """Set the weights to these factors."""
         _copy(self.query.weight, factors.query.reshape(self.rank, -1))
         _copy(self.query.bias, factors.bias.reshape(-1))
         _copy(self.key.weight, factors.key.reshape(self.rank, -1))
 
     def keep(self, places: Sequence[int]) -> None:
-        """Leave only the heads at ``places``."""
+        """Keep only the heads at ``places``."""
         chosen = torch.tensor(places, dtype=torch.long, device=self.key.weight.device)
         rows = torch.arange(self.rank, device=chosen.device).view(self.heads, -1)[chosen].flatten()
         self.query, self.key = (take(one, rows, dim=0) for one in (self.query, self.key))
@@ -101,7 +103,7 @@ def _copy(parameter: Tensor, values: np.ndarray[Any, Any]) -> None:
 
 
 class _LowRankAttention(nn.Module):
-    """Self-attention as the family has it, but for where queries and keys come from."""
+    """Self-attention of a family with other sources of queries and keys."""
 
     scores: Scores
     value_name: str
@@ -113,7 +115,7 @@ class _LowRankAttention(nn.Module):
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """What the heads put out, side by side, and the attention weights where there are any."""
+        """Return the outputs of the heads side by side, and the attention weights, if any."""
         return self.attend(hidden_states, hidden_states, attention_mask, options)
 
     def attend(
@@ -148,7 +150,7 @@ class _LowRankAttention(nn.Module):
     def _attend_itself(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """For families without the interface: weights go through the module's dropout."""
+        """Attend in families without the interface; weights pass the module's dropout."""
         weights = torch.matmul(query, key.transpose(2, 3)) * self.scaling
         weights = weights if mask is None else weights + mask
         weights = cast(nn.Dropout, self.dropout)(torch.softmax(weights, dim=-1))
@@ -156,7 +158,7 @@ class _LowRankAttention(nn.Module):
 
 
 class _WithOutput(_LowRankAttention):
-    """For families whose attention module has the output projection in it."""
+    """Self-attention of families whose attention module includes the output projection."""
 
     output_name: str
 
@@ -195,21 +197,21 @@ _SHELLS: dict[str, type[_LowRankAttention]] = {
 
 
 def is_low_rank(module: nn.Module) -> TypeGuard[_LowRankAttention]:
-    """Whether a module is self-attention with queries and keys of low rank."""
+    """Tell whether a module is self-attention with queries and keys of low rank."""
     return isinstance(module, _LowRankAttention)
 
 
 def low_rank_modules(model: PreTrainedModel) -> Iterator[tuple[str, _LowRankAttention]]:
-    """Such modules and their paths below the base model."""
+    """Yield such modules with their paths below the base model."""
     for path, module in encoder_of(model).named_modules():
         if is_low_rank(module):
             yield path, module
 
 
 def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
-    """Put ``scores`` in the place of the query and key projections of the module at ``path``.
+    """Replace the query and key projections of the module at ``path`` by ``scores``.
 
-    The module stays an instance of its own class; its scale, values and outputs stay.
+    The module stays an instance of its own class, with the same scale, values and outputs.
     """
     family = find_family(model)
     assert family.paths is not None
@@ -232,5 +234,5 @@ def replace_scores(model: PreTrainedModel, path: str, scores: Scores) -> None:
 
 
 def make_scores(method: str, width: int, heads: int, rank: int) -> Scores:
-    """Queries and keys of ``rank``, not yet set. ``method`` is one of `factorisation.METHODS`."""
+    """Make queries and keys of ``rank`` without weights; ``method`` is one of ``METHODS``."""
     return _KINDS[method](width, heads, rank)

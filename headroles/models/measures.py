@@ -1,3 +1,3 @@
-"""What can be read of attention: where a head looks, or what it takes from there."""
+"""Measures of attention: where a head looks, or what it takes from there."""
 
 WEIGHTS, NORMS = MEASURES = ("weights", "norms")

@@ -1,4 +1,4 @@
-"""How a model is loaded: the options."""
+"""Options of loading a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(Options):
-    """How a model is loaded."""
+    """Options of loading a model."""
 
     title: ClassVar[str] = "Model"
 

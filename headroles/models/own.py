@@ -1,6 +1,6 @@
-"""Attention that a function of the user computes, or that was saved: checked, read like a model's.
+"""Attention that a user's function computes, or that was saved: checked, and read like a model's.
 
-Neither weights nor code of a model are known here, so everything else that needs them is refused.
+Weights and code of the model are unknown here, so everything that needs them is rejected.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from headroles.models.reporting import LastLayerRead, Pass
 from headroles.wording import in_one_line
 
 OWN = "own"
-"""The model type of attention that no model of transformers computes."""
+"""Model type of attention that no transformers model computes."""
 Pieces: TypeAlias = dict[str, NDArray[np.int64]]
 OwnFunction: TypeAlias = Callable[[Pieces], Any]
-"""From the pieces of a batch to its attention (batch, layers, heads, query, key), or to an iterable
-over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask`` and, where
-the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end."""
+"""Function from the pieces of a batch to its attention (batch, layers, heads, query, key), or to an
+iterable over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask``
+and, if the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end.
+"""
 _ATTENTION, _LAYER = 5, 4  # dimensions
 _TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
 _FINE = 1e-3
-"""How far sums of rows may be from 1, and weights from those without padding, else."""
+"""Tolerance for sums of rows, and for weights with and without padding, in other precisions."""
 _TRIAL = (["The", "old", "dog", "sleeps", "in", "the", "sun", "."], ["It", "rains", "."])
 
 
 @dataclass(frozen=True, eq=False)
 class OwnAttention:
-    """What takes the place of a model; ``attend`` knows the names of examples beside their pieces.
+    """Replacement of a model; ``attend`` gets the names of examples beside their pieces.
 
-    ``source`` is the noun of messages. ``digest`` stands for what it computes.
+    ``source`` is its name in messages. ``digest`` identifies its outputs.
     """
 
     attend: Callable[[Pieces, Sequence[str]], Any]
@@ -51,7 +52,7 @@ class OwnAttention:
     dtype = torch.float32
 
     def run(self, inputs: Mapping[str, Tensor], this_pass: Pass) -> None:
-        """Hand the layers of one batch to a pass, as `reporting.run_pass` does with a model's."""
+        """Pass the layers of one batch to a pass, as `reporting.run_pass` does with a model's."""
         pieces = {name: values.cpu().numpy() for name, values in inputs.items()}
         try:
             for weights in self.layers(pieces, this_pass.names):
@@ -64,9 +65,9 @@ class OwnAttention:
         )
 
     def layers(self, pieces: Pieces, names: Sequence[str]) -> Iterator[Tensor]:
-        """The weights (batch, heads, query, key) of each layer, checked; 0 at padding.
+        """Yield the checked weights (batch, heads, query, key) of each layer; 0 at padding.
 
-        Raises ModelError, with the name of the example, for anything else than attention.
+        Raises ModelError, with the name of the example, for values that are not attention.
         """
         steps = self._steps(pieces, names)
         layer = 0
@@ -85,7 +86,7 @@ class OwnAttention:
             layer += 1
 
     def _steps(self, pieces: Pieces, names: Sequence[str]) -> Iterator[Tensor]:
-        """The layers as they are given."""
+        """Yield the layers as the function returns them."""
         given = self.attend(dict(pieces), names)
         if hasattr(given, "shape"):
             attention = _as_tensor(given)
@@ -100,7 +101,7 @@ class OwnAttention:
         yield from map(_as_tensor, given)
 
     def _located(self, error: Exception, pieces: Pieces, names: Sequence[str]) -> ModelError:
-        """The error of a batch, with the first example that alone raises one too."""
+        """Return the error of a batch, located at the first example that alone also fails."""
         for row, name in enumerate(names if len(names) > 1 else ()):
             try:
                 for _ in self._steps(_alone(pieces, row), [name]):
@@ -164,7 +165,7 @@ def _as_tensor(given: Any) -> Tensor:
 
 
 def _alone(pieces: Pieces, row: int) -> Pieces:
-    """One example of a batch without its padding."""
+    """Return one example of a batch without its padding."""
     n = int(pieces["attention_mask"][row].sum())
     return {name: values[row : row + 1, :n] for name, values in pieces.items()}
 
@@ -175,10 +176,10 @@ def function_attention(
     with_token_types: bool,
     device: torch.device,
 ) -> OwnAttention:
-    """The attention of a function, whose layers and heads are counted on two trial sentences.
+    """Make attention from a function, whose layers and heads two trial sentences show.
 
-    Raises ModelError where it gives no attention, and ModelSupportError where the attention of a
-    sentence depends on what is beside it in a batch.
+    Raises ModelError if it returns no attention, and ModelSupportError if the attention of a
+    sentence depends on others in its batch.
     """
     own = OwnAttention(
         lambda pieces, names: function(pieces), f"the function {name_of(function)}", device
@@ -215,7 +216,7 @@ def function_attention(
 
 
 def tried_out(own: OwnAttention, pieces: Pieces, names: Sequence[str]) -> OwnAttention:
-    """The same with its layers and heads counted, and its digest. Errors are those of `layers`."""
+    """Return ``own`` with its layers and heads counted, and its digest; errors as of `layers`."""
     digest = hashlib.sha256(own.digest.encode())
     heads: list[int] = []
     for layer, weights in enumerate(own.layers(pieces, names)):
@@ -237,7 +238,7 @@ def tried_out(own: OwnAttention, pieces: Pieces, names: Sequence[str]) -> OwnAtt
 
 
 def lacks_weights(source: str) -> ModelSupportError:
-    """The error where more than attention is needed."""
+    """Make the error for uses that need more than attention."""
     return ModelSupportError(
         f"{source} gives attention weights alone; norms, tasks, pruning and all that needs the "
         "model itself take a model of transformers"
@@ -245,6 +246,6 @@ def lacks_weights(source: str) -> ModelSupportError:
 
 
 def name_of(function: OwnFunction) -> str:
-    """What a function is called, with its module."""
+    """Return the name of a function with its module."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return f"{getattr(function, '__module__', None) or '__main__'}:{name}"

@@ -1,7 +1,7 @@
-"""The linear projections of attention: queries, keys, values and outputs, head by head.
+"""Linear projections of attention: queries, keys, values and outputs, head by head.
 
-Whatever a family does with them (one linear for all three, keys shared by several heads, biases
-kept apart), here every head has its own rows of a weight and its own columns of the output.
+However a family stores them (one linear for all three, keys shared by several heads, separate
+biases), here every head has its own rows of a weight and its own columns of the output.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class Projection:
-    """A linear map from hidden states to what the heads of one layer see of them."""
+    """Linear map from hidden states to the queries, keys or values of one layer's heads."""
 
     linear: nn.Linear
     rows: Tensor
-    """(heads, head size): the output of ``linear`` that is each number of each head. Fewer heads
-    than queries have where several share keys and values."""
+    """(heads, head size): the outputs of ``linear`` that belong to each head. There are fewer heads
+    than queries if several share keys and values.
+    """
     bias_apart: nn.Parameter | None = None
-    """(heads x head size): a bias that the family keeps beside ``linear``."""
+    """(heads x head size): a bias that the family stores beside ``linear``."""
 
     @property
     def weight(self) -> Tensor:
@@ -53,42 +54,43 @@ class LayerProjections:
     """The attention projections of one layer."""
 
     query: Projection | None
-    """As ``key``, None where queries and keys are of low rank and not one linear map a head."""
+    """Projection like ``key``; None if queries and keys are of low rank."""
     key: Projection | None
     value: Projection
     output: nn.Linear
-    """Its input is the outputs of all heads, one after the other: where a head is masked."""
+    """Linear whose input is the outputs of all heads side by side, at which heads are masked."""
     columns: Tensor
-    """(heads, head size): the inputs of ``output`` that are each head's."""
+    """(heads, head size): the inputs of ``output`` that belong to each head."""
     heads: tuple[int, ...] = ()
-    """Numbers of the heads, which they keep when others are removed."""
+    """Numbers of the heads, which do not change when others are removed."""
 
     @property
     def output_weight(self) -> Tensor:
-        """(heads, hidden size, head size): what each head adds to the output, without the bias."""
+        """(heads, hidden size, head size): weights of each head in the output, without the bias."""
         return self.output.weight[:, self.columns].transpose(0, 1)
 
     def values_in(self, output: Tensor) -> Tensor:
-        """(..., heads, head size): value vectors, of what ``value.linear`` put out (..., features).
+        """Return value vectors (..., heads, head size) from outputs (..., features) of
+        ``value.linear``.
 
         Biases are included; values that several heads share are repeated for each of them.
         """
         values = output[..., self.value.rows]
         if self.value.bias_apart is not None:
             values = values + self.value.bias
-        groups = len(self.columns) // max(1, values.shape[-2])  # all heads may be gone
+        groups = len(self.columns) // max(1, values.shape[-2])  # all heads may be removed
         return values if groups == 1 else values.repeat_interleave(groups, dim=-2)
 
 
 def find_projections(
     base_model: PreTrainedModel, family: Family, n_heads: int
 ) -> tuple[LayerProjections, ...]:
-    """The projections of every layer, in the order of layers; ALBERT's layers share theirs.
+    """Find the projections of every layer, in the order of layers; ALBERT's layers share theirs.
 
-    ``n_heads`` is what a layer has, or had before heads were removed.
+    ``n_heads`` is the number of heads of a layer before any were removed.
 
-    Raises ModelSupportError for a family that is not listed, for modules that are not in their
-    places, and for others in their places, such as quantised ones.
+    Raises ModelSupportError for a family that is not listed, and for missing or unexpected modules,
+    such as quantised ones.
     """
     if family.paths is None:
         raise ModelSupportError(
@@ -131,7 +133,7 @@ def _of_layer(
 
 
 def _rows(fused: str, part: int, n_rows: int, size: int) -> Tensor:
-    """(heads, head size): which of ``n_rows`` are of ``part``: 0 query, 1 key, 2 value."""
+    """Return which of ``n_rows`` belong to ``part`` (heads, head size): 0 query, 1 key, 2 value."""
     numbers = torch.arange(n_rows)
     if not n_rows:  # no head is left
         return numbers.view(0, 0)
@@ -144,14 +146,14 @@ def _rows(fused: str, part: int, n_rows: int, size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class PathFinder:
-    """Finds what a family keeps for one layer."""
+    """Finder of the modules of one layer by the paths of a family."""
 
     base_model: PreTrainedModel
     family: Family
     layer: int
 
     def linear(self, path: str) -> nn.Linear:
-        """The linear at ``path``. Raises ModelSupportError where there is another module."""
+        """Return the linear at ``path``. Raises ModelSupportError for another module."""
         found = self._find(path, self.base_model.get_submodule)
         if type(found) is not nn.Linear:
             raise ModelSupportError(
@@ -161,15 +163,15 @@ class PathFinder:
         return found
 
     def parameter(self, path: str) -> nn.Parameter | None:
-        """The parameter at ``path``; None without a path."""
+        """Return the parameter at ``path``; None without a path."""
         return self._find(path, self.base_model.get_parameter) if path else None
 
     def module(self, path: str) -> nn.Module:
-        """The module at ``path``."""
+        """Return the module at ``path``."""
         return self._find(path, self.base_model.get_submodule)
 
     def place(self, path: str) -> tuple[nn.Module, str]:
-        """The module that what is at ``path`` belongs to, and its name there."""
+        """Return the parent module of ``path``, and the name within it."""
         above, _, name = path.rpartition(".")
         return self.module(above), name
 

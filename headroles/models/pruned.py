@@ -1,8 +1,9 @@
-"""Models that heads were removed from, in folders: written so that they can be read again.
+"""Folders of models with removed heads, written so that they can be read again.
 
-The weights are those that are left, and ``pruned_heads`` of the configuration names the heads that
-are gone, as transformers before version 5 wrote it (version 4 reads such folders by itself). To
-read one, the model is made whole, loses these heads, and then takes the weights up strictly.
+The folder holds the remaining weights, and ``pruned_heads`` of the configuration lists the removed
+heads, as in transformers before version 5 (version 4 reads such folders by itself). To read a
+folder, the model is built with all heads, loses the listed ones, and then loads the weights
+strictly.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from headroles.models.surgery import remove_those_of, removed_from, zero_heads
 
 
 def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
-    """What reads weights by ``from_pretrained``: ``auto``, or a class that lacks the same heads.
+    """Return the class whose ``from_pretrained`` reads the weights: ``auto``, or one without heads.
 
-    Of an encoder-decoder AutoModel is to read the encoder alone: the class has no decoder.
+    With AutoModel, only the encoder of an encoder-decoder is read: the class has no decoder.
 
-    Raises ModelSupportError for a model without some heads that transformers has no class for.
+    Raises ModelSupportError for a model with removed heads of a class unknown to transformers.
     """
     pruned = pruned_heads(config)
     if auto is AutoModel and is_encoder_decoder(config) and type(config) in auto._model_mapping:
@@ -41,7 +42,7 @@ def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
 def _without_decoder(
     kind: type[PreTrainedModel], config: PreTrainedConfig
 ) -> type[PreTrainedModel]:
-    """The class that wrote an encoder alone, or ``kind``, whose models lose their decoder."""
+    """Return the class that wrote an encoder alone, or ``kind`` without its decoder."""
     named = getattr(sys.modules[kind.__module__], (config.architectures or ["none"])[0], None)
     if isinstance(named, type) and not _takes_decoder_inputs(named):
         return named
@@ -63,7 +64,7 @@ def _takes_decoder_inputs(kind: Any) -> bool:
 
 
 def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
-    """One of the classes of ``auto``: the one that wrote the configuration if it is among them.
+    """Return one of the classes of ``auto``, preferably the one that wrote the configuration.
 
     Raises ModelSupportError for a family without such a class.
     """
@@ -81,9 +82,9 @@ def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
 
 
 def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
-    """The class that wrote a configuration, lacking the same heads.
+    """Return the class that wrote a configuration, without the removed heads.
 
-    Raises ModelSupportError for one that transformers does not have.
+    Raises ModelSupportError for a class that transformers does not have.
     """
     named = (config.architectures or ["none"])[0]
     beside = sys.modules.get(getattr(MODEL_MAPPING.get(type(config), None), "__module__", ""))
@@ -100,7 +101,7 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
 def _without_heads(
     kind: type[PreTrainedModel], pruned: dict[int, tuple[int, ...]]
 ) -> type[PreTrainedModel]:
-    """A class whose models lose heads as they are made, before any weight is read."""
+    """Make a class whose models lose heads when they are built, before weights are read."""
 
     def make(self: PreTrainedModel, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
         kind.__init__(self, config, *given, **named)
@@ -111,7 +112,7 @@ def _without_heads(
 
 
 def as_published(network: PreTrainedModel) -> PreTrainedModel:
-    """A loaded model as one of the class that transformers has."""
+    """Return a loaded model as an instance of its transformers class."""
     kind = getattr(type(network), "_published_class", None)
     if kind is not None:
         network.__class__ = kind
@@ -119,9 +120,9 @@ def as_published(network: PreTrainedModel) -> PreTrainedModel:
 
 
 def put_to_zero(model: PreTrainedModel, heads: Iterable[Head]) -> None:
-    """Put zeros in the weights of the outputs of heads, for folders that any program can read.
+    """Set the output weights of heads to zero, for folders that any program can read.
 
-    Raises ModelError for a model that lacks heads already.
+    Raises ModelError for a model that already lacks heads.
     """
     given = list(heads)
     if given and removed_from(model):

@@ -11,7 +11,7 @@ from transformers.utils import logging as transformers_logging
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Without progress bars and load reports: what matters of these is checked and raised."""
+    """Silence progress bars and load reports; their relevant content is checked and raised."""
     bars, level = (
         transformers_logging.is_progress_bar_enabled(),
         transformers_logging.get_verbosity(),

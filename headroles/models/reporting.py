@@ -1,7 +1,7 @@
-"""Where attention weights are seen: what a forward pass reports them to, and how it comes to.
+"""Reporting of attention weights from a forward pass.
 
-Families with an attention interface get one that reports; of others the input of the dropout that
-weights go through is reported, or what they return (`models.returned`).
+Families with an attention interface get one that reports. For others, the input of the dropout that
+weights pass is reported, or the attentions that they return (`models.returned`).
 """
 
 from __future__ import annotations
@@ -22,35 +22,36 @@ from headroles.errors import ModelSupportError
 from headroles.models.families import Family, dropout_sites, longest_input
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
-# A neutral name: transformers reads meaning into names that contain sdpa, flash or a slash.
+# A neutral name: transformers gives names with sdpa, flash or a slash a special meaning.
 INTERFACE_NAME = "headroles_reader"
 
 OnLayer = Callable[[int, Tensor], None]
-"""Called with the layer, from 0, and its weights (batch, heads, query, key), whose rows of real
-queries sum to 1 over real keys. Rows of padding mean nothing."""
+"""Function called with the layer, from 0, and its weights (batch, heads, query, key). Rows of real
+queries sum to 1 over real keys; rows of padding are undefined.
+"""
 
 
 class LastLayerRead(Exception):
-    """Ends a forward pass that has nothing more to give."""
+    """Exception that ends a forward pass after its last attention weights."""
 
 
 @dataclass
 class Pass:
-    """A forward pass in progress; a trial, which counts the layers, does not know ``n_layers``."""
+    """Forward pass in progress; ``n_layers`` is None in a trial run, which counts the layers."""
 
     on_layer: OnLayer
     n_layers: int | None
     layers_read: int = 0
     names: Sequence[str] = ()
-    """Of the examples of the batch, where they matter."""
+    """Names of the examples of the batch, if needed."""
 
     @property
     def is_trial(self) -> bool:
-        """Whether it runs to count the layers."""
+        """Whether the pass runs to count the layers."""
         return self.n_layers is None
 
     def take(self, weights: Tensor) -> None:
-        """Hand on the weights of the next layer; after the last one nothing is computed."""
+        """Pass on the weights of the next layer; stop the forward pass after the last one."""
         self.on_layer(self.layers_read, weights)
         self.layers_read += 1
         if self.layers_read == self.n_layers:
@@ -73,10 +74,10 @@ def run_pass(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: Pa
 
 @contextmanager
 def replaced_interface(base: PreTrainedModel, family: Family) -> Iterator[None]:
-    """Attention of an interface family reports; the model is left as it was found."""
+    """Make the attention of an interface family report; restore the model afterwards."""
     before = base.config._attn_implementation
     AttentionInterface.register(INTERFACE_NAME, _attend_and_report)
-    # Without a mask function of the same name, padding would be attended to, silently.
+    # without a mask function of the same name, tokens would silently attend to padding
     AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
     base.set_attn_implementation(INTERFACE_NAME)
     try:
@@ -87,7 +88,7 @@ def replaced_interface(base: PreTrainedModel, family: Family) -> Iterator[None]:
 
 @contextmanager
 def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
-    """Attention of other families reports; the model is left as it was found."""
+    """Make the attention of other families report; restore the model afterwards."""
     sites = dropout_sites(base, family, base.config.num_hidden_layers)
     handles = [site.register_forward_pre_hook(_report_dropout_input) for site in sites]
     before = base.config._attn_implementation
@@ -103,7 +104,7 @@ def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
 
 
 def convolve_without_padding(base: PreTrainedModel, family: Family) -> list[Any]:
-    """Put zeros where padding meets convolutions, which fill up a sequence by itself with zeros."""
+    """Set padding to zero at convolutions, as they pad single sequences with zeros."""
     paths = [
         path.format(n) for path in family.convolutions for n in range(base.config.num_hidden_layers)
     ]
@@ -136,9 +137,9 @@ def _mask_of_padding(
     allow_is_bidirectional_skip: bool = False,
     **given: Any,
 ) -> Tensor | None:
-    """`eager_mask`, which looks whether there is any padding, without that look but on the CPU.
+    """Call `eager_mask`, without its check for padding on devices other than the CPU.
 
-    Elsewhere the host would wait for all that the device has to do, once for each pass.
+    There the check would make the host wait for the device once in each pass.
     """
     may_look = attention_mask is None or attention_mask.device.type == "cpu"
     mask: Tensor | None = eager_mask(
@@ -154,7 +155,7 @@ def _report_dropout_input(module: nn.Module, inputs: tuple[Tensor, ...]) -> None
 
 
 def report_weights(weights: Tensor) -> bool:
-    """Hand the weights of the next layer to the pass in progress; False where there is none."""
+    """Pass the weights of the next layer to the current pass; False if there is none."""
     this_pass = _current.get()
     if this_pass is not None:
         this_pass.take(weights)
@@ -162,7 +163,7 @@ def report_weights(weights: Tensor) -> bool:
 
 
 def trial_inputs(base: PreTrainedModel, n: int) -> dict[str, Tensor]:
-    """``n`` short sequences of the pieces that a model has embeddings for."""
+    """Make ``n`` short sequences of pieces that the model has embeddings for."""
     width = min(8, longest_input(base, base.config) or 8)
     size = cast(nn.Embedding, base.get_input_embeddings()).weight.shape[0]
     ids = torch.arange(8, 8 + n * width, device=base.device).view(n, width) % size
@@ -179,9 +180,9 @@ def _attend_and_report(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention as in the eager code of every interface family, reporting the weights.
+    """Compute attention as the eager code of interface families, reporting the weights.
 
-    In place where that code makes copies; softmax in float32 whatever the model's precision.
+    It works in place to avoid copies; softmax is in float32 whatever the model's precision.
     """
     if scaling is None:
         scaling = query.shape[-1] ** -0.5
@@ -220,7 +221,7 @@ def _own_weights(
     scaling: float,
     others: dict[str, Any],
 ) -> Tensor | None:
-    """The weights by the eager attention of the module's own source file, None without one."""
+    """Compute weights by the eager attention of the module's source file, None without one."""
     eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
     if eager is None:
         return None

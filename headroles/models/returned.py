@@ -1,9 +1,8 @@
-"""Attention weights that a model returns when it is asked for them: for encoders without hooks.
+"""Attention weights that a model returns on request, for encoders without hooks.
 
-The modules that put the weights out are found in a trial run. From then on each hands its weights
-on as soon as it has them, and an empty tensor takes their place, so that one layer at a time is in
-memory. Where the weights cannot be seen so, those of all layers are taken from what the model
-returns, a batch at a time.
+A trial run finds the modules that output the weights. From then on each passes its weights on as
+soon as it has them and outputs an empty tensor instead, so that one layer at a time is in memory.
+If that fails, the weights of all layers are taken from the model's output, one batch at a time.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ Inputs: TypeAlias = Mapping[str, Tensor]
 _ASKED = {"output_attentions": True}
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-4}
 _COARSE = 2e-2
-"""How far sums of rows may be from 1, and weights from those without padding, else."""
+"""Tolerance for sums of rows, and for weights with and without padding, in other precisions."""
 _MATRICES = 4  # (batch, heads, query, key)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A module whose output has attention weights, at ``index`` where it is a tuple."""
+    """Module whose output has attention weights, at ``index`` if the output is a tuple."""
 
     module: nn.Module
     index: int | None
@@ -49,13 +48,13 @@ class _Place:
 
 @dataclass
 class ReturnedAttention:
-    """Runs a model that returns its attention weights, and reports them."""
+    """Runner of a model that returns its attention weights, which reports them."""
 
     model: PreTrainedModel
     places: tuple[_Place, ...]
     asked: dict[str, bool]
     weights_of: Callable[[Tensor], Tensor]
-    """Weights in float32, from what is returned."""
+    """Function from the returned tensor to weights in float32."""
 
     @property
     def is_at_once(self) -> bool:
@@ -77,7 +76,7 @@ class ReturnedAttention:
 
 @contextmanager
 def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[ReturnedAttention]:
-    """A way to read what ``base`` returns; leaves the model as it was found.
+    """Open a reader of the attentions that ``base`` returns; restore the model afterwards.
 
     Raises ModelSupportError for a model that returns no attention weights, rows that do not sum to
     1 over real tokens, or weights that depend on the padding of a batch.
@@ -112,7 +111,7 @@ def _first_that_reads(
     expected: list[Tensor],
     weights_of: Callable[[Tensor], Tensor],
 ) -> ReturnedAttention:
-    """Layer by layer where that gives what the model returns, best without keeping anything."""
+    """Return a reader layer by layer if its weights are right, else one of all layers at once."""
     for asked in ({}, _ASKED) if places else ():
         found = ReturnedAttention(base, places, asked, weights_of)
         layers: list[Tensor] = []
@@ -130,7 +129,7 @@ def _first_that_reads(
 
 
 def _trial_inputs(base: PreTrainedModel) -> dict[str, Tensor]:
-    """Two sequences of which the second has padding."""
+    """Make two sequences, the second with padding."""
     trial = trial_inputs(base, 2)
     ids, mask = trial["input_ids"], trial["attention_mask"]
     mask[1, ids.shape[1] // 2 + 1 :] = 0
@@ -147,7 +146,7 @@ def _returned(base: PreTrainedModel, inputs: Inputs) -> list[Tensor]:
 def _try_out(
     base: PreTrainedModel, trial: Inputs, family: Family
 ) -> tuple[list[Tensor], tuple[_Place, ...]]:
-    """What the model returns, and the modules that put it out; none where they are not known."""
+    """Return the model's attentions, and the modules that output them; empty if unknown."""
     seen: dict[int, _Place] = {}
     alive: list[Any] = []  # so that no other tensor gets the number of one that is gone
 
@@ -183,7 +182,7 @@ def _try_out(
 
 
 def _weights_of(family: Family) -> Callable[[Tensor], Tensor]:
-    """How weights in float32 are made of what a family returns."""
+    """Return the function that converts a family's attentions to weights in float32."""
     if family.returns_scores:
         return partial(torch.softmax, dim=-1, dtype=torch.float32)
     return Tensor.float
@@ -234,7 +233,7 @@ def _cure(least: float, most: float) -> str:
 def _refuse_dependence_on_padding(
     base: PreTrainedModel, layers: list[Tensor], trial: Inputs, family: Family
 ) -> None:
-    """Raise ModelSupportError where a sequence has other weights beside a longer one."""
+    """Raise ModelSupportError if a sequence has other weights beside a longer one."""
     length = int(trial["attention_mask"][1].sum())
     alone = _returned(base, {name: values[1:, :length] for name, values in trial.items()})
     weights_of = _weights_of(family)

@@ -1,4 +1,4 @@
-"""Attention that was computed elsewhere and saved: one array for each sentence."""
+"""Attention that was computed elsewhere and saved, one array for each sentence."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ FORMATS = (".npz", ".safetensors")
 
 @dataclass(frozen=True, eq=False)
 class SavedAttention:
-    """Attention of sentences, by their ids; given in the place of a model.
+    """Attention of sentences, by their ids; use it in place of a model.
 
     Args:
         arrays: for each sentence (layers, heads, pieces, pieces), rows being queries; a mapping, or
-            an ``.npz`` or ``.safetensors`` file with an array of the name of each sentence.
-        alignment: which piece belongs to which word. For each sentence a list with the number of
-            its word, from 0, for each piece, None for a special token (``word_ids`` of a fast
-            tokenizer); or the tokenizer itself, loaded or as a folder or hub id.
+            an ``.npz`` or ``.safetensors`` file with an array named after each sentence.
+        alignment: the word of each piece. For each sentence a list with the number of its word,
+            from 0, for each piece, None for a special token (``word_ids`` of a fast tokenizer); or
+            the tokenizer itself, loaded or as a folder or hub id.
+
+    >>> SavedAttention("attention.npz").name
+    'attention.npz'
     """
 
     arrays: Arrays | str | Path
@@ -43,12 +46,12 @@ class SavedAttention:
 
     @property
     def name(self) -> str:
-        """Where it came from."""
+        """Name of its source, for messages."""
         return str(self.arrays) if isinstance(self.arrays, str | Path) else "saved attention"
 
 
 class _Tensors(Mapping[str, NDArray[Any]]):
-    """The tensors of a safetensors file, each read when it is asked for."""
+    """Tensors of a safetensors file, each read on access."""
 
     def __init__(self, file: Path) -> None:
         opened: Any = safe_open
@@ -66,7 +69,7 @@ class _Tensors(Mapping[str, NDArray[Any]]):
 
 
 def saved_attention(saved: SavedAttention, device: torch.device) -> OwnAttention:
-    """A reader's source from saved arrays. Raises ModelError for a file that holds none."""
+    """Open saved arrays as attention. Raises ModelError for a file without arrays."""
     source = f"the file {saved.name}" if saved.name != "saved attention" else saved.name
     arrays, digest = _opened(saved.arrays)
     if not arrays:
@@ -74,7 +77,7 @@ def saved_attention(saved: SavedAttention, device: torch.device) -> OwnAttention
     shapes: list[tuple[int, ...]] = []
 
     def one(name: str, n: int) -> torch.Tensor:
-        """The attention of a sentence of ``n`` pieces; of any number if 0."""
+        """Return the attention of a sentence of ``n`` pieces; of any number if 0."""
         if name not in arrays:
             raise ModelError(
                 f"{source} has no array for {name!r} (it has {listed(list(arrays))}); name each "
@@ -110,7 +113,7 @@ def saved_attention(saved: SavedAttention, device: torch.device) -> OwnAttention
 
 
 def _opened(arrays: Arrays | str | Path) -> tuple[Arrays, str]:
-    """The arrays by name, and a digest of all of them."""
+    """Return the arrays by name, and a digest of all of them."""
     if isinstance(arrays, Mapping):
         digest = hashlib.sha256()
         for name in arrays:
@@ -156,7 +159,7 @@ def _digest(alignment: Any) -> str:
 
 
 def stand_in_tokenizer() -> PreTrainedTokenizerBase:
-    """A tokenizer that stands in where an alignment says everything that is asked of one."""
+    """Make a placeholder tokenizer, for use with an alignment."""
     backend = Tokenizer(WordLevel({"[special]": 0, "[piece]": 1}, unk_token="[piece]"))  # noqa: S106
     make: Any = PreTrainedTokenizerFast
     tokenizer: PreTrainedTokenizerBase = make(tokenizer_object=backend)

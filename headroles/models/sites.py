@@ -1,4 +1,4 @@
-"""Where the queries and keys of an encoder are, and others of low rank put in their places."""
+"""Sites of an encoder's queries and keys, and their replacement by others of low rank."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from headroles.models.projections import LayerProjections, find_projections
 
 @dataclass(frozen=True)
 class Site:
-    """The attention of one layer, or of all layers that share it."""
+    """Attention of one layer, or of all layers that share it."""
 
     layers: tuple[int, ...]
     heads: tuple[int, ...]
-    """Numbers of the heads that it has."""
+    """Numbers of its heads."""
     path: str
     maps: ScoreMaps
     query: nn.Module
-    """Its input is that of queries and keys."""
+    """Module whose input is that of queries and keys."""
 
 
 def find_sites(model: PreTrainedModel, n_heads: int) -> tuple[Site, ...]:
-    """Where queries and keys can give way to others, in the order of layers.
+    """Find the sites whose queries and keys can be replaced, in the order of layers.
 
-    Layers that have lost all their heads have none.
+    Layers that have lost all their heads have no site.
 
     Raises ModelSupportError for families with position terms in their scores, for models whose
     queries and keys are of low rank already, and as `find_projections`.
@@ -65,7 +65,7 @@ def _site(paths: dict[nn.Module, str], layers: list[int], found: LayerProjection
 
 
 def refuse_positions(family: Family) -> None:
-    """Raise ModelSupportError for a family whose scores are not of queries and keys alone."""
+    """Raise ModelSupportError for a family whose scores depend on more than queries and keys."""
     if family.has_own_forward:
         raise ModelSupportError(
             f"the attention of {family.name} cannot be run with shared queries and keys; families "

@@ -1,7 +1,7 @@
-"""Folders of models that headroles made: written with a run record, checked before they are read.
+"""Model folders of headroles: written with a run record, checked before they are read.
 
-The record has the digest of every file. Which heads a model lacks is known from its configuration
-alone, so a configuration that was changed would give heads the numbers of others.
+The record has the digest of every file. Only the configuration says which heads a model lacks, so a
+changed configuration would give heads the numbers of others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headroles.wording import in_one_line, listed
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")
 _NUMBERS = ("F16", "BF16", "F32", "F64")
 _OF_PLACES = "_ids"
-"""How names of tensors end that hold places and no weights."""
+"""Suffix of names of tensors that hold positions instead of weights."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,19 +47,19 @@ class StoredModel(Stored):
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
         written = sorted(set(folder.iterdir()) - before)
-        for file in written:  # weights are written for their owner alone
+        for file in written:  # transformers makes weights readable for their owner alone
             file.chmod((folder / "config.json").stat().st_mode)
         return [file.name for file in written]
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
-        """Write the model into ``folder``, whole or not at all; errors as of `model_folder`."""
+        """Write the model into ``folder``, whole or not at all; raises errors as `model_folder`."""
         with model_folder(folder, None, [type(self)], overwrite) as staging:
             write_together(staging, [self])
         return Path(folder)
 
     @classmethod
     def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
-        """The model and its tokenizer."""
+        """Read the model and its tokenizer."""
         from headroles.models.loading import load_whole
         from headroles.models.options import ModelOptions
 
@@ -75,7 +75,7 @@ class PrunedModel(StoredModel):
 
 @contextmanager
 def _full_disk_is_told(folder: Path) -> Iterator[None]:
-    """Raise StorageError where weights cannot be written, as on a disk that is full."""
+    """Raise StorageError if weights cannot be written, for example on a full disk."""
     try:
         yield
     except SafetensorError as error:
@@ -90,10 +90,10 @@ def model_folder(
     overwrite: bool = False,
     resume: bool | None = None,
 ) -> Iterator[Path]:
-    """`new_folder` for results of ``kinds`` with a model among them that is made from ``model``.
+    """Open a `new_folder` for results of ``kinds`` that include a model made from ``model``.
 
-    Raises StorageError as that does, for a folder that ``model`` is read from, and for one that
-    holds weights which headroles did not write.
+    Raises StorageError as `new_folder`, for a folder that ``model`` is read from, and for one with
+    weights that headroles did not write.
     """
     folder = Path(out)
     source = Path(model) if isinstance(model, str | Path) else None
@@ -112,17 +112,17 @@ def model_folder(
 
 
 def _foreign_weights(folder: Path) -> list[str]:
-    """Files of weights in a folder that its run record does not name."""
+    """List files of weights in a folder that its run record does not name."""
     ours = storage.result_files(folder)
     found = {file.name for pattern in _WEIGHTS for file in folder.glob(pattern)}
     return sorted(found.difference(ours))
 
 
 def check_folder(folder: Path) -> list[str]:
-    """Check that a folder with a model is as it was written; what to know of it, for people.
+    """Check that a model folder is as it was written; return warnings about it.
 
-    Renames that were cut short are finished first. Raises StorageError for files that are not those
-    which the run record names, and ModelError for weights that are no floating-point numbers.
+    Interrupted renames are finished first. Raises StorageError for files that the run record does
+    not name, and ModelError for weights that are not floating-point numbers.
     """
     storage.finish_swap(folder)
     _refuse_other_numbers(folder)
@@ -153,7 +153,7 @@ def check_folder(folder: Path) -> list[str]:
 
 
 def _refuse_other_numbers(folder: Path) -> None:
-    """Raise ModelError for weights that are integers: nothing says what they stand for."""
+    """Raise ModelError for integer weights, whose meaning is unknown."""
     for file in sorted(folder.glob("*.safetensors")):
         try:
             with safe_open(file, framework="pt") as stored:

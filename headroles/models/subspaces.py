@@ -1,4 +1,4 @@
-"""How much the query and key projections of heads have in common. Arrays only."""
+"""Overlap of the query and key projections of heads, on arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CHUNK = 64
 
 
 def captured_energy(strength: FloatArray) -> FloatArray:
-    """(..., k): share of the sum of squares in the largest k of singular values (..., n).
+    """Return the share (..., k) of the sum of squares in the largest k singular values (..., n).
 
     >>> captured_energy(np.array([2.0, 1.0])).tolist()
     [0.8, 1.0]
@@ -21,26 +21,26 @@ def captured_energy(strength: FloatArray) -> FloatArray:
 
 
 def dimensions_for(strength: FloatArray, share: float) -> NDArray[np.intp]:
-    """(...): how many of the singular values (..., n) it takes to capture this share.
+    """Return how many of the singular values (..., n) capture this share of the squares.
 
     >>> int(dimensions_for(np.array([2.0, 1.0]), 0.9))
     2
     """
-    # Rounding must not ask for a dimension more where the share is met exactly.
+    # rounding must not add a dimension if the share is met exactly
     return np.asarray((captured_energy(strength) < share - 1e-12).sum(axis=-1) + 1)
 
 
 def sum_singular(query: FloatArray, key: FloatArray) -> FloatArray:
-    """Singular values of the sum over heads of query_h' key_h, of maps (H, d, D)."""
+    """Return the singular values of the sum over heads of query_h' key_h, of maps (H, d, D)."""
     first, second = (maps.reshape(-1, maps.shape[2]) for maps in (query, key))
     return np.asarray(np.linalg.svd(first.T @ second, compute_uv=False))
 
 
 def overlaps(maps: FloatArray) -> FloatArray:
-    """(H, H): overlap of the row spaces of maps (H, d, D), 1 where they are the same.
+    """Return the overlaps (H, H) of the row spaces of maps (H, d, D), 1 if they are the same.
 
-    The mean of the squared cosines of their principal angles: of the vectors in one of them, the
-    share of squared length that lies in the other.
+    An overlap is the mean squared cosine of the principal angles: the share of squared length of
+    vectors in one space that lies in the other.
     """
     heads, size, width = maps.shape
     basis = np.linalg.qr(maps.swapaxes(1, 2))[0].swapaxes(1, 2).reshape(-1, width)
@@ -49,10 +49,9 @@ def overlaps(maps: FloatArray) -> FloatArray:
 
 
 def random_overlaps(size: int, width: int, n: int, rng: np.random.Generator) -> FloatArray:
-    """(n,): overlaps of two random spaces of ``size`` dimensions among ``width``.
+    """Draw overlaps (n,) of two random spaces of ``size`` dimensions among ``width``.
 
-    Their mean is size / width. By symmetry one of them may as well be that of the first
-    coordinates.
+    Their mean is size / width. By symmetry, one of the spaces can be that of the first coordinates.
     """
     parts = []
     for start in range(0, n, _CHUNK):
@@ -65,10 +64,10 @@ def random_overlaps(size: int, width: int, n: int, rng: np.random.Generator) -> 
 def random_sums(
     strength: FloatArray, width: int, n: int, rng: np.random.Generator
 ) -> list[FloatArray]:
-    """Singular values of sums of heads with singular values ``strength`` (H, d), n times.
+    """Draw singular values of sums of heads with singular values ``strength`` (H, d), n times.
 
-    Each head keeps its own singular values, its query and key spaces are drawn at random: what
-    its sum is like if heads share nothing but by chance.
+    Each head keeps its singular values, and its query and key spaces are random: the distribution
+    if heads share dimensions only by chance.
     """
     return [_random_sum(strength, width, rng) for _ in range(n)]
 

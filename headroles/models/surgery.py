@@ -1,7 +1,7 @@
-"""Taking heads out of a model: their rows of queries, keys and values, their columns of the output.
+"""Removal of heads from a model: their rows of queries, keys and values, and output columns.
 
-What is left computes what the model computed with the outputs of these heads at zero (the bias of
-the output projection stays), and is smaller. Layers may lose all their heads.
+The smaller model computes what the full model computed with the outputs of these heads at zero (the
+bias of the output projection stays). Layers may lose all their heads.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from headroles.models.projections import LayerProjections, PathFinder, find_proj
 from headroles.models.reporting import report_weights
 
 _COUNTS = ("num_attention_heads", "n_heads", "num_heads")
-"""What attention modules call the number of their heads, where they know it."""
+"""Names by which attention modules store the number of their heads, if they do."""
 
 
 def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
-    """Take ``heads`` out of ``model``, by the numbers they had when it was trained.
+    """Remove ``heads`` from ``model``, by the numbers they had when it was trained.
 
-    Heads that are gone already are passed over. The configuration names all that are gone.
+    Heads that were removed already are ignored. The configuration lists all removed heads.
 
     Raises:
         UsageError: a head that the model never had, or one of a module that layers share (ALBERT)
             without the same head of the other layers.
-        ModelSupportError: a family whose projections are not known, or heads that the model mixes.
+        ModelSupportError: a family whose projections are unknown, or heads that the model mixes.
     """
     family, base = find_family(model), encoder_of(model)
     config = base.config
@@ -57,21 +57,21 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
 
 
 def _record(model: PreTrainedModel, pruned: dict[str, list[int]]) -> None:
-    """Name the heads that are gone in the configuration, and in the copy that an encoder has."""
+    """List the removed heads in the configuration, and in the copy that an encoder has."""
     for config in (model.config, encoder_of(model).config):
         config.pruned_heads = pruned
 
 
 def remove_those_of(model: PreTrainedModel, pruned: dict[int, tuple[int, ...]]) -> None:
-    """Take out of a model with all its heads those that a configuration names."""
+    """Remove the heads that a configuration lists from a model with all its heads."""
     _record(model, {})
     remove_heads(model, [(layer, head) for layer, own in pruned.items() for head in own])
 
 
 def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
-    """Put zeros in the place of what ``heads`` give to the output: the same function, full size.
+    """Set the output weights of ``heads`` to zero: the same function as their removal, full size.
 
-    Any program can read such a model. Raises as `remove_heads` does.
+    Any program can read such a model. Raises errors as `remove_heads`.
     """
     family, base = find_family(model), encoder_of(model)
     config = base.config
@@ -105,7 +105,7 @@ def _cut(base: PreTrainedModel, family: Family, wanted: list[Head], n_heads: int
 
 
 def layers_that_share(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
-    """Groups of layers that share one attention module; of most models, one for each layer."""
+    """Group layers that share one attention module; most models have one layer in each group."""
     base = encoder_of(model)
     found = find_projections(base, find_family(model), base.config.num_attention_heads)
     groups: dict[int, list[int]] = defaultdict(list)
@@ -128,7 +128,7 @@ def _refuse_part_of_shared(projections: Sequence[LayerProjections], wanted: list
 
 
 def _cut_layer(find: PathFinder, found: LayerProjections, kept: list[int]) -> None:
-    """Keep of one layer the heads at these places."""
+    """Keep only the heads at these places of one layer."""
     paths, attention = (
         cast(Paths, find.family.paths),
         find.module(cast(Paths, find.family.paths).attention),
@@ -160,7 +160,7 @@ def _cut_layer(find: PathFinder, found: LayerProjections, kept: list[int]) -> No
 def _rows_left(
     paths: Paths, found: LayerProjections, kept: list[int], keys: list[int]
 ) -> dict[str, Tensor]:
-    """Rows of the projections that stay, by their paths; ``keys`` are the places of keys."""
+    """Return the rows of the projections to keep, by path; ``keys`` are the places of keys."""
     if found.query is None or found.key is None:
         return {paths.value: found.value.rows[kept].flatten()}
     if paths.fused:
@@ -174,7 +174,7 @@ def _rows_left(
 
 
 def _groups_of(find: PathFinder, found: LayerProjections, kept: list[int]) -> list[int]:
-    """Which heads had their keys together when the model was trained: a number for each."""
+    """Return the number of each head's group, which shared keys when the model was trained."""
     config = find.base_model.config
     n_heads = config.num_attention_heads
     per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
@@ -182,11 +182,11 @@ def _groups_of(find: PathFinder, found: LayerProjections, kept: list[int]) -> li
 
 
 def _keys_of(kept: list[int], groups: list[int], shared: int) -> list[int]:
-    """Places of the keys for the heads at places ``kept``, of which ``shared`` have one together.
+    """Return the places of the keys for the heads at places ``kept``; ``shared`` heads share one.
 
-    ``groups`` are those of the heads in the model as it was trained: as few keys are left as heads
-    can still share evenly; otherwise every head gets a copy of its own. What was removed together
-    or in steps comes to the same.
+    ``groups`` are those of the heads in the model as it was trained. As few keys remain as heads
+    can share evenly; otherwise every head gets its own copy. Removing heads together or in steps
+    has the same result.
     """
     distinct = list(dict.fromkeys(groups))
     per_group, rest = divmod(len(kept), max(len(distinct), 1))
@@ -202,14 +202,14 @@ def _replace(find: PathFinder, path: str, value: nn.Module | nn.Parameter) -> No
 def _tell(
     attention: nn.Module, family: Family, kept: list[int], size: int, groups: int, n_before: int
 ) -> None:
-    """Let an attention module know how many heads it has."""
+    """Tell an attention module how many heads it has."""
     settings: dict[str, int] = dict.fromkeys(_COUNTS, len(kept))
     settings |= {"all_head_size": len(kept) * size, "num_key_value_groups": max(groups, 1)}
     for name, value in settings.items():
         if isinstance(getattr(attention, name, None), int):
             setattr(attention, name, value)
     if family.position_bias:
-        # A hook of a layer that is cut again adds to the one before it, whose places it counts.
+        # hooks accumulate if a layer is cut again: each counts places after the one before it
         attention.register_forward_pre_hook(
             partial(_take_position_bias, family.position_bias, tuple(kept)), with_kwargs=True
         )
@@ -218,7 +218,7 @@ def _tell(
 
 
 def _give_all_layers_a_bias(family: Family, finders: Sequence[PathFinder]) -> None:
-    """Let every layer make the bias of its own heads, where the first made that of all layers."""
+    """Let every layer compute the bias of its own heads, if the first layer did so for all."""
     attentions: list[Any] = [find.module(cast(Paths, family.paths).attention) for find in finders]
     for attention in attentions[1:]:
         if not getattr(attention, family.position_embedding, None):
@@ -249,7 +249,7 @@ def _take_position_bias(
     given: tuple[Any, ...],
     named: dict[str, Any],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Leave of the bias (batch, heads, query, key) that all layers get the heads that are left."""
+    """Cut the bias (batch, heads, query, key) that all layers get down to the remaining heads."""
     place = _PLACE_OF_POSITION_BIAS
     if named.get(name) is not None:
         return given, {**named, name: named[name][:, list(kept)]}
@@ -269,7 +269,7 @@ def _attend_to_nothing(
     output_attentions: bool = False,
     **__: Any,
 ) -> tuple[Tensor | None, ...]:
-    """The forward of a module without heads, of families whose own cannot do without one."""
+    """Return zeros in place of attention, for families whose own module fails without heads."""
     batch, width = hidden_states.shape[:2]
     weights = hidden_states.new_zeros(batch, 0, width, width)
     if family.dropout is not None:
@@ -285,12 +285,12 @@ def _attend_to_nothing(
 
 
 def removed_from(model: PreTrainedModel) -> list[Head]:
-    """The heads that ``model`` lacks, as (layer, head)."""
+    """Return the heads that ``model`` lacks, as (layer, head)."""
     return [(layer, head) for layer, own in pruned_heads(model.config).items() for head in own]
 
 
 def heads_of(model: PreTrainedModel) -> list[Head]:
-    """The heads that ``model`` has, as (layer, head)."""
+    """Return the heads that ``model`` has, as (layer, head)."""
     config = encoder_of(model).config
     kept = kept_heads(config, config.num_attention_heads)
     return [(layer, head) for layer, own in enumerate(kept) for head in own]

@@ -1,4 +1,4 @@
-"""Tokenizers from the inside: which can be used, and how they treat the beginning of a word."""
+"""Tokenizers: loading them, checks of their fit, and their treatment of word beginnings."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ from headroles.models.quiet import quiet_transformers
 from headroles.wording import in_one_line
 
 _SPARE_SHARE, _SPARE_NUMBER = 0.1, 128
-"""Embeddings that no piece has, as a share and as a number: models have no more of them, put there
-to make sizes round."""
+"""Share and number of embeddings without a piece that models may have, to round their sizes."""
 
 
 def load_tokenizer(
     source: str | Path | PreTrainedTokenizerBase, options: ModelOptions
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer of a folder or hub id, as it stands there; a loaded one is given back.
+    """Load the unchanged tokenizer of a folder or hub id; return a loaded one.
 
-    Raises TokenizerError where there is none.
+    Raises TokenizerError if there is none.
     """
     if isinstance(source, PreTrainedTokenizerBase):
         return source
@@ -63,7 +62,7 @@ def load_tokenizer(
 
 
 def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """``tokenizer``, or a copy of it that takes every word for the beginning of one.
+    """Return ``tokenizer``, or a copy that treats every word as the beginning of one.
 
     Raises TokenizerError for one that cannot tell which piece belongs to which word.
     """
@@ -78,7 +77,7 @@ def fit_to_words(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
 
 
 def _try_out(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise TokenizerError where two sentences of words cannot be encoded at all."""
+    """Raise TokenizerError if a pair of sentences cannot be encoded."""
     try:
         tokenizer(["a", "b"], ["c"], is_split_into_words=True, verbose=False)
     except BaseException as error:  # a defect of tokenizer.json ends in a panic, no Exception
@@ -91,10 +90,11 @@ def _try_out(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """``tokenizer``, or a copy of it that puts a space before every word.
+    """Return ``tokenizer``, or a copy that puts a space before every word.
 
-    Byte-level tokenizers (RoBERTa, ModernBERT) tell a word's beginning by the space before it;
-    set to add none, they would take all words of a sentence for continuations, and say nothing.
+    Byte-level tokenizers (RoBERTa, ModernBERT) recognise the beginning of a word by the space
+    before it; without that option they would silently treat all words of a sentence as
+    continuations.
     """
     if all(step.add_prefix_space for step in _byte_level_steps(tokenizer)):
         return tokenizer
@@ -114,7 +114,7 @@ def _byte_level_steps(tokenizer: PreTrainedTokenizerBase) -> list[ByteLevel]:
 
 
 def _members(steps: Sequence) -> Iterator[Any]:
-    """The steps of a pre-tokenizer sequence, which knows its members but not its length."""
+    """Yield the steps of a pre-tokenizer sequence, which has members but no length."""
     for index in count():
         try:
             yield steps[index]
@@ -123,9 +123,9 @@ def _members(steps: Sequence) -> Iterator[Any]:
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    """A digest of how a text becomes the inputs of a model; files of other names have the same.
+    """Return a digest of how text becomes the inputs of a model, whatever its files are called.
 
-    Truncation and padding are left out: every call sets its own.
+    Truncation and padding are ignored, since every call sets its own.
     """
     if tokenizer.is_fast:
         backend = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -138,9 +138,9 @@ def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def limit_of(tokenizer: PreTrainedTokenizerBase) -> int:
-    """Most tokens of an input that the tokenizer is told of; a huge number for no limit.
+    """Return the tokenizer's limit of tokens; a huge number without a limit.
 
-    Raises TokenizerError for what is no number above 0.
+    Raises TokenizerError for a limit that is not a number above 0.
     """
     limit = tokenizer.model_max_length
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
@@ -157,7 +157,7 @@ _NO_LIMIT = 10**30
 def refuse_other_vocabulary(
     tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
 ) -> None:
-    """Raise TokenizerError for a tokenizer with more pieces than the model has embeddings for."""
+    """Raise TokenizerError for a tokenizer with more pieces than the model has embeddings."""
     n_embeddings = _n_embeddings(network)
     n_pieces = tokenizer.vocab_size  # without what was added later, and may never be used
     if n_pieces > n_embeddings:
@@ -173,8 +173,8 @@ def refuse_unknown_specials(
 ) -> None:
     """Raise TokenizerError for a special token in use that the model has no embedding for.
 
-    transformers gives special tokens that it does not find in the vocabulary numbers of their own,
-    or looks for the number of the unknown token in their place, without end if that has none.
+    transformers gives special tokens that are not in the vocabulary new numbers, or looks up the
+    number of the unknown token instead, in an endless loop if that is missing too.
     """
     n_embeddings = _n_embeddings(network)
     for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
@@ -200,7 +200,7 @@ def doubts_about(
     network: PreTrainedModel,
     source: str | Path | PreTrainedTokenizerBase,
 ) -> Iterator[str]:
-    """What to know of a tokenizer that may not be the right one."""
+    """Yield warnings about a tokenizer that may not belong to the model."""
     n_pieces, n_embeddings = len(tokenizer), _n_embeddings(network)
     if n_embeddings - n_pieces > max(_SPARE_NUMBER, _SPARE_SHARE * n_embeddings):
         yield (

@@ -1,4 +1,4 @@
-"""Weights trained further, by the Trainer of transformers, and the weights of every head."""
+"""Fine-tuning of weights by the Trainer of transformers, and the weights of every head."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from headroles.models.kept_heads import Head
 from headroles.models.quiet import quiet_transformers
 
 GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], tuple[Tensor, Sequence[Tensor | None]]]
-"""From the number of an update's examples and the weights to the loss and its gradients."""
+"""Function from the number of an update's group and the weights to the loss and its gradients."""
 
 _WARM_UP = 0.1
 
 
 @dataclass(frozen=True)
 class TuningRecipe:
-    """How weights are trained: AdamW, a rate that rises over a tenth of the updates, then falls."""
+    """Recipe of training: AdamW, with a rate that rises over a tenth of the updates, then falls."""
 
     epochs: float
     learning_rate: float
@@ -37,7 +37,7 @@ class TuningRecipe:
 
 
 def check_trainer() -> None:
-    """Raise UsageError where the Trainer cannot run."""
+    """Raise UsageError if the Trainer cannot run."""
     if not is_accelerate_available():
         raise UsageError(
             "fine-tuning needs accelerate, which is not installed or too old; get it with: "
@@ -46,15 +46,15 @@ def check_trainer() -> None:
 
 
 def n_updates_of(recipe: TuningRecipe, n_groups: int) -> int:
-    """How many updates `train_weights` makes."""
+    """Return the number of updates that `train_weights` makes."""
     return math.ceil(recipe.epochs * n_groups)
 
 
 def weights_of_heads(sites: HeadSites) -> dict[Head, Tensor]:
-    """All weights of every head that a model has, in a row: queries, keys, values and outputs.
+    """Return all weights of every remaining head in a row: queries, keys, values and outputs.
 
-    Keys and values that several heads share are taken to be of each of them. Queries and keys of
-    low rank, which are no maps of a head, are left out.
+    Keys and values that several heads share count for each of them. Queries and keys of low rank,
+    which are not maps of single heads, are excluded.
     """
     found: dict[Head, Tensor] = {}
     for number, layer in enumerate(sites.layers):
@@ -80,8 +80,8 @@ def train_weights(
 ) -> None:
     """Train all weights of ``model`` on groups of examples, in a new order every epoch.
 
-    Each update is by the gradients of one group, the number of which ``gradients_of`` is given.
-    Dropout is on meanwhile. The state of the program's random numbers is as before afterwards.
+    Each update uses the gradients of one group, whose number ``gradients_of`` gets. Dropout is on
+    meanwhile. The program's random state is restored afterwards.
 
     Raises:
         UsageError: without accelerate.
@@ -155,7 +155,7 @@ def _make_trainer(
 
 @contextmanager
 def _random_state_kept() -> Iterator[None]:
-    """Within, seeds may be set; afterwards random numbers go on as if none had been."""
+    """Restore the random state after the block, which may set seeds."""
     plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with torch.random.fork_rng():

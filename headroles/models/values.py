@@ -1,4 +1,4 @@
-"""The value vectors of every head, as a forward pass computes them."""
+"""Value vectors of every head, as a forward pass computes them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from headroles.models.projections import LayerProjections
 
 
 class ValueReader:
-    """Keeps what the value projections put out last.
+    """Reader that stores the latest outputs of the value projections.
 
-    Where layers share their projection, that is the last layer that ran.
+    If layers share their projection, the output is that of the last layer that ran.
     """
 
     def __init__(self, layers: Sequence[LayerProjections]) -> None:
@@ -22,18 +22,18 @@ class ValueReader:
         self._put_out: dict[nn.Module, Tensor] = {}
 
     def keep(self, module: nn.Module, inputs: Any, output: Tensor) -> None:
-        """A forward hook of a value projection."""
+        """Store an output, as a forward hook of a value projection."""
         self._put_out[module] = output
 
     def of(self, layer: int) -> Tensor:
-        """(batch, token, heads, head size): the value vectors of a layer, biases included."""
+        """Return the value vectors of a layer (batch, token, heads, head size), biases included."""
         projections = self.layers[layer]
         return projections.values_in(self._put_out[projections.value.linear])
 
 
 @contextmanager
 def open_values(layers: Sequence[LayerProjections]) -> Iterator[ValueReader]:
-    """A reader of the value vectors of these layers; leaves the modules as they were found."""
+    """Open a reader of the value vectors of these layers; restore the modules afterwards."""
     reader = ValueReader(layers)
     linears = {id(layer.value.linear): layer.value.linear for layer in layers}
     handles = [linear.register_forward_hook(reader.keep) for linear in linears.values()]

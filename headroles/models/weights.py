@@ -1,4 +1,4 @@
-"""Configurations and weights, from a folder or the hub: read whole, or refused by name."""
+"""Configurations and weights, from a folder or the hub: read completely, or rejected by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from headroles.models.stored import check_folder
 from headroles.wording import in_one_line, listed
 
 ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
-"""What a model may have on top of its encoder, where that is needed."""
+"""Heads that a model may have on top of its encoder."""
 _CLASSES = {
     ENCODER: AutoModel,
     CLASSIFICATION: AutoModelForSequenceClassification,
@@ -52,13 +52,13 @@ _HUB_ID_PARTS = 2  # owner/name
 def read_model(
     name: str, options: ModelOptions, head: str | None = None
 ) -> tuple[PreTrainedModel, list[str]]:
-    """A model on the CPU in evaluation mode, and what to know of weights that it does not use.
+    """Read a model on the CPU in evaluation mode, with warnings about weights that it does not use.
 
-    With ``head``, one of ``HEADS``, it has that on top of its encoder; with None it is of the
-    class that wrote the weights.
+    With ``head``, one of ``HEADS``, the model has that on top of its encoder; with None it is of
+    the class that wrote the weights.
 
-    Raises ModelError for weights that are not there, that do not fit or that would be random, and
-    StorageError for a folder that headroles wrote and that was changed.
+    Raises ModelError for weights that are missing, do not fit or would be random, and StorageError
+    for a folder of headroles that was changed.
     """
     doubts = check_folder(Path(name)) if Path(name).is_dir() else []
     config = load_config(name, options)
@@ -78,7 +78,7 @@ def read_model(
 def _from_pretrained(
     name: str, config: PreTrainedConfig, options: ModelOptions, head: str | None
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """What transformers makes of the weights, and its report of those that did not fit."""
+    """Load weights by transformers; return the model and the report of weights that did not fit."""
     kind: Any = class_of(config) if head is None else class_to_load(_CLASSES[head], config)
     try:
         with quiet_transformers():
@@ -103,7 +103,7 @@ def _from_pretrained(
 def _refuse_lacking(
     network: PreTrainedModel, name: str, report: dict[str, Any], head: str | None
 ) -> None:
-    """Raise ModelError for weights that would be random, and are not among the unused parts."""
+    """Raise ModelError for weights that would be random and are not in unused parts."""
     missing = sorted(report["missing_keys"])
     missing += sorted(f"{key} of another shape" for key, *_ in report["mismatched_keys"])
     lacking = [key for key in missing if not (is_unused(key, head) or _is_computed(key, network))]
@@ -118,13 +118,13 @@ def _refuse_lacking(
 
 
 def _is_computed(key: str, network: PreTrainedModel) -> bool:
-    """Whether a weight is made by a formula: positions as waves, which checkpoints may lack."""
+    """Tell whether a formula makes a weight, such as sinusoidal positions, so it may be missing."""
     module = network.get_submodule(key.rpartition(".")[0]) if key.endswith(".weight") else None
     return "Sinusoidal" in type(module).__name__
 
 
 def _with_head(model: PreTrainedModel, name: str, head: str | None) -> PreTrainedModel:
-    """A whole model as it was asked for. Raises ModelError if it lacks what is to be on top."""
+    """Return the part of a model that was asked for. Raises ModelError if ``head`` is missing."""
     if head is None:
         return model
     if head == ENCODER:
@@ -134,14 +134,14 @@ def _with_head(model: PreTrainedModel, name: str, head: str | None) -> PreTraine
 
 
 def refuse_other_head(model: PreTrainedModel, name: str, head: str) -> None:
-    """Raise ModelError for a model of transformers that has something else on its encoder."""
+    """Raise ModelError for a transformers model with another head on its encoder."""
     is_known = type(model).__module__.startswith("transformers.")
     if is_known and not isinstance(model, one_of(_CLASSES[head], model.config)):
         raise _headless(name, head, f"it is a {type(model).__name__}")
 
 
 def _headless(name: str, head: str, finding: str) -> ModelError:
-    """The error for a model without what it is to have on top of its encoder."""
+    """Make the error for a model without the head that is needed."""
     return ModelError(
         f"{name} has nothing trained on top of its encoder for {head.replace('_', ' ')} "
         f"({finding}), so what its heads are worth for it means nothing; fine-tune it on the "
@@ -154,7 +154,7 @@ def _is_of_encoder(key: str, network: PreTrainedModel) -> bool:
 
 
 def _unused_layers(unexpected: Iterable[str]) -> list[str]:
-    """What to know of layers that the checkpoint has and the configuration does not ask for."""
+    """Warn of layers in the checkpoint that the configuration does not use."""
     unused = sorted(
         key for key in unexpected if _OF_A_LAYER.search(key) and not _OF_A_DECODER.search(key)
     )
@@ -167,7 +167,7 @@ def _unused_layers(unexpected: Iterable[str]) -> list[str]:
 
 
 def is_unused(key: str, head: str | None = ENCODER) -> bool:
-    """Whether a weight is of a part which no attention weight, and no ``head``, depends on."""
+    """Tell whether neither attention weights nor ``head`` depend on a weight."""
     return any(part in key for part in _UNUSED_PARTS[head or ENCODER])
 
 
@@ -183,7 +183,7 @@ def _refuse_own_code(name: str, settings: dict[str, Any]) -> None:
 
 
 def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
-    """The configuration of a folder or hub id. Raises ModelError where there is none."""
+    """Read the configuration of a folder or hub id. Raises ModelError if there is none."""
     folder = Path(name)
     if folder.is_dir():
         storage.finish_swap(folder)

@@ -1,4 +1,4 @@
-"""What a model was trained for: labelled text or masked words in, a loss for every example out."""
+"""Tasks that models were trained for: losses of examples with labels or masked words."""
 
 import lazy_loader
 

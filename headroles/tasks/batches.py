@@ -1,4 +1,4 @@
-"""Examples of a task as batches: word pieces, what is masked, what the model is to say."""
+"""Batches of the examples of a task: word pieces, masks and targets."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from headroles.tasks.options import MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.reading import Task
 
 IGNORED = -100
-"""The target of tokens that are not masked."""
+"""Target of tokens that are not masked."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Examples run together: their places in the task, and the inputs of the model."""
+    """Examples that run together: their places in the task, and the inputs of the model."""
 
     rows: list[int]
     inputs: dict[str, Tensor]
@@ -34,9 +34,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Batches:
-    """Makes batches of the examples of a task for a model.
+    """Batches of the examples of a task for a model.
 
-    ``targets`` (examples,) are classes or numbers, of no use where tokens are masked.
+    ``targets`` (examples,) are classes or numbers, unused if tokens are masked.
     """
 
     encoder: LoadedEncoder
@@ -46,7 +46,7 @@ class Batches:
     options: TaskOptions
 
     def passes(self) -> tuple[Passes[Batch], int]:
-        """What runs the model over the examples, and how many of them were cut to fit."""
+        """Return the passes over the examples, and how many examples were truncated."""
         tokenizer = self.encoder.tokenizer
         self._refuse_lacking("pad_token")
         if self.objective == MASKED_LM:
@@ -78,9 +78,9 @@ class Batches:
             )
 
     def _marks_of_words(self, encoded: Any) -> list[NDArray[np.bool_]]:
-        """Of each example which of its tokens are word pieces, unknown ones included.
+        """Mark, for each example, its tokens that are word pieces, including unknown ones.
 
-        Raises CorpusError for an example without any: it would be one of special tokens alone.
+        Raises CorpusError for an example with special tokens alone.
         """
         unknown = self.encoder.tokenizer.unk_token_id
         found = []
@@ -116,14 +116,16 @@ class Batches:
     def _mask(
         self, rows: Sequence[int], inputs: dict[str, Tensor], special: Sequence[Sequence[int]]
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Inputs with tokens masked, and these tokens; what is masked in an example is its own."""
+        """Return inputs with masked tokens, and these tokens; masks depend on the example alone."""
         ids = inputs["input_ids"].clone()
         targets = torch.full_like(ids, IGNORED)
         for place, (row, marks) in enumerate(zip(rows, special, strict=True)):
             words = np.flatnonzero(np.asarray(marks) == 0)
             line = self.task.lines[row]
             if not len(words):
-                raise ModelError(f"{self.task.file}, line {line} has no token to be masked")
+                raise ModelError(
+                    f"{self.task.file}, line {line} has no token to mask; remove the line"
+                )
             drawn = np.random.default_rng([line, self.options.mask_seed]).random(len(words))
             chosen = drawn < self.options.masked_share
             chosen[drawn.argmin()] = True

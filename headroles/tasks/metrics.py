@@ -1,4 +1,4 @@
-"""How well a task is done: metrics of predictions, where they make sense."""
+"""Metrics of predictions, for the objectives that they apply to."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ FloatArray = NDArray[np.float64]
 
 
 def accuracy(predicted: FloatArray, target: FloatArray) -> float:
-    """Share of the predictions (examples,) that are right."""
+    """Return the share of predictions (examples,) that are right."""
     return float((predicted == target).mean())
 
 
 def f1(predicted: FloatArray, target: FloatArray) -> float:
-    """Harmonic mean of precision and recall of class 1; 0 where nothing of it was found."""
+    """Return the harmonic mean of precision and recall of class 1; 0 if none was found."""
     found = float(((predicted == 1) & (target == 1)).sum())
     named = float((predicted == 1).sum() + (target == 1).sum())
     return 2 * found / named if named else 0.0
 
 
 def matthews(predicted: FloatArray, target: FloatArray) -> float:
-    """Matthews' correlation of classes (Gorodkin 2004 for more than two); 0 without a variance."""
+    """Return Matthews' correlation of classes (Gorodkin 2004 for more than two); 0 if constant."""
     classes = np.unique(np.concatenate([predicted, target]))
     one, other = (values[:, None] == classes for values in (predicted, target))
 
@@ -37,7 +37,7 @@ def matthews(predicted: FloatArray, target: FloatArray) -> float:
 
 
 def spearman(predicted: FloatArray, target: FloatArray) -> float:
-    """Rank correlation of predictions and targets; 0 where either is constant."""
+    """Return the rank correlation of predictions and targets; 0 if either is constant."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.ConstantInputWarning)
         found = float(stats.spearmanr(predicted, target).statistic)
@@ -53,7 +53,7 @@ METRICS: dict[str, Callable[[FloatArray, FloatArray], float]] = {
 
 
 def metrics_of(objective: str, n_classes: int) -> tuple[str, ...]:
-    """Names of the metrics that make sense for an objective."""
+    """Return the names of the metrics for an objective."""
     if objective == "regression":
         return ("spearman",)
     if objective == "masked_lm":
@@ -64,7 +64,7 @@ def metrics_of(objective: str, n_classes: int) -> tuple[str, ...]:
 def measure(
     predicted: FloatArray, target: FloatArray, losses: FloatArray, names: tuple[str, ...]
 ) -> dict[str, float]:
-    """The mean loss, and these metrics."""
+    """Return the mean loss and these metrics."""
     return {
         "loss": float(losses.mean()),
         **{name: METRICS[name](predicted, target) for name in names},

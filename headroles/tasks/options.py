@@ -1,4 +1,4 @@
-"""How a task is read: the options."""
+"""Options of reading a task."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _column(given: Any) -> str | int:
 
 
 def _labels(given: Any) -> tuple[str, ...]:
-    """Classes of labels as ``("label=class", ...)``."""
+    """Read classes of labels as ``("label=class", ...)``."""
     if isinstance(given, Mapping):
         given = [f"{label}={number}" for label, number in given.items()]
     pairs = split_names(given)
@@ -38,14 +38,14 @@ def _labels(given: Any) -> tuple[str, ...]:
         label, _, number = pair.rpartition("=")
         if not label or whole_number(number) is None:
             raise UsageError(
-                f"{pair!r} is no label with its class; give both, as in entailment=0,neutral=1"
+                f"{pair!r} is not a label with its class; give both, as in entailment=0,neutral=1"
             )
     return pairs
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions(PassOptions):
-    """How a task is read and run."""
+    """Options of reading and running a task."""
 
     title: ClassVar[str] = "Task"
 
@@ -97,7 +97,7 @@ class TaskOptions(PassOptions):
     examples: Annotated[
         int | None,
         Option(
-            "Most examples to take, chosen at random, always the same ones.",
+            "Largest number of examples, chosen at random, always the same ones.",
             words="the number of examples",
             least=2,
         ),
@@ -109,5 +109,6 @@ class TaskOptions(PassOptions):
         int, seed_option("Seed of what masked_lm masks.", "the seed of the masks")
     ] = 0
     max_tokens: Annotated[
-        int | None, Option("Cut texts to so many tokens; left out: what the model takes.", least=8)
+        int | None,
+        Option("Truncate texts to this many tokens; by default to the model's limit.", least=8),
     ] = None

@@ -1,4 +1,4 @@
-"""What comes of the examples of a task: losses, predictions, derivatives by gates."""
+"""Outcomes of the examples of a task: losses, predictions, derivatives by gates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What came of examples under S settings of gates.
+    """Outcomes of examples under S settings of gates.
 
     ``losses`` and ``predictions`` are (examples, S); predictions are classes or numbers, NaN for
     masked language models.
@@ -24,10 +24,10 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Derivatives:
-    """Of each example's loss by the gate of each head.
+    """Derivatives of each example's loss by the gate of each head.
 
     ``by_gate`` and ``by_token`` are (examples, layers, heads): the derivative, and the sum over
-    the tokens of the absolute values of what each token gives to it. ``tokens``, ``losses`` and
+    tokens of the absolute value of each token's part in it. ``tokens``, ``losses`` and
     ``predictions`` are (examples,), the last two those of `Outcomes` at the same gates.
     """
 
@@ -39,5 +39,5 @@ class Derivatives:
 
     @property
     def outcomes(self) -> Outcomes:
-        """What came of the examples, as those of one setting of gates."""
+        """Outcomes of the examples, as those of one setting of gates."""
         return Outcomes(self.losses[:, None], self.predictions[:, None])

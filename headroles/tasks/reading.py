@@ -1,4 +1,4 @@
-"""Labelled text from tab-separated files, GLUE's as they are, and plain text to be masked."""
+"""Reading of labelled text in tab-separated files, such as GLUE's, and of plain text to mask."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
 class Task:
     """Texts with labels as the file has them; masked language models have none.
 
-    ``lines`` (examples,) are the numbers of their lines, from 1, by which examples are called.
+    ``lines`` (examples,) are the numbers of their lines, from 1, which messages name.
     """
 
     file: str
@@ -47,7 +47,7 @@ class Task:
         return len(self.texts)
 
     def take(self, places: Sequence[int]) -> Task:
-        """The examples at these places."""
+        """Return the examples at these places."""
         return Task(
             self.file,
             tuple(self.texts[place] for place in places),
@@ -57,7 +57,7 @@ class Task:
         )
 
     def numbers(self) -> list[float]:
-        """The labels as numbers. Raises CorpusError, with the line, for one that is none."""
+        """Return the labels as numbers. Raises CorpusError, with the line, for other labels."""
         return [
             self._number(line, label) for line, label in zip(self.lines, self.labels, strict=True)
         ]
@@ -75,7 +75,7 @@ class Task:
         return value
 
     def describe(self) -> dict[str, Any]:
-        """What provenance says of it."""
+        """Return the entry of provenance."""
         return {"file": self.file, "examples": len(self), "sha256": self.digest}
 
 

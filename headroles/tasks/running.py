@@ -1,4 +1,4 @@
-"""A model over the examples of a task: losses, predictions, and derivatives by gates."""
+"""Runs of a model over the examples of a task: losses, predictions, and derivatives by gates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REFERENCE_BATCHES = 16
 
 
 class TaskRun:
-    """A model with the examples of a task, ready to be run under any gates."""
+    """A model with the examples of a task, which can run under any gates."""
 
     def __init__(self, encoder: LoadedEncoder, task: Task, options: TaskOptions) -> None:
         self.encoder, self.task, self.options = encoder, task, options
@@ -48,7 +48,7 @@ class TaskRun:
         self.objective = objective_of(options.objective, config)
         self.targets = find_targets(task, self.objective, config, tuple(options.labels or ()))
         self.shape = self.sites.n_layers, self.sites.n_heads
-        """Layers, and heads of each, those that are gone included."""
+        """Numbers of layers and of heads in each, including removed ones."""
         self.metrics = metrics_of(self.objective, config.num_labels or 0)
         made = Batches(encoder, task, self.objective, self.targets, options)
         self.passes, self.n_cut = made.passes()
@@ -57,7 +57,7 @@ class TaskRun:
         self.kept = KeptBatches()
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
-        """The same model over the examples of another file; errors are those of `read_task`."""
+        """Return a run of the same model over another file; raises errors as `read_task`."""
         task = read_task(file, options, labelled=self.objective != MASKED_LM)
         return TaskRun(self.encoder, task, options)
 
@@ -68,11 +68,11 @@ class TaskRun:
 
     @property
     def sites(self) -> HeadSites:
-        """The heads that the model has by now."""
+        """Sites of the heads that the model has at present."""
         return HeadSites.of(self.encoder.model)
 
     def groups(self, n_examples: int) -> list[list[Batch]]:
-        """All examples in groups of about equal length, each with the batches it is run in."""
+        """Divide all examples into groups of similar length, each with its batches."""
         lengths, batches = self.passes.lengths, self.passes.budget.batches
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
         groups = [order[start : start + n_examples] for start in range(0, len(order), n_examples)]
@@ -85,7 +85,7 @@ class TaskRun:
         ]
 
     def provenance(self, options: TaskOptions) -> dict[str, Any]:
-        """Where results of this run come from."""
+        """Return the provenance of results of this run."""
         record = new_provenance(
             model={**self.encoder.description, **self.sites.description},
             corpus=self.task.describe(),
@@ -108,14 +108,14 @@ class TaskRun:
         }
 
     def measure(self, outcomes: Outcomes, setting: int = 0) -> dict[str, float]:
-        """The mean loss and the metrics of one setting."""
+        """Return the mean loss and the metrics of one setting."""
         columns = (outcomes.predictions[:, setting], self.targets, outcomes.losses[:, setting])
         return measure(*columns, self.metrics)
 
     def outcomes(self, gates: Tensor, ablation: str = ZERO) -> Outcomes:
-        """What comes of all examples under each of ``gates`` (S, layers, heads).
+        """Return the outcomes of all examples under each of ``gates`` (S, layers, heads).
 
-        Layers below the first gate that is not open are run once for all settings.
+        Layers below the first gate that is not open run once for all settings.
         """
         first = [_first_changed(setting) for setting in gates]
         made = self._ablation(ablation) if any(layer is not None for layer in first) else Ablation()
@@ -144,9 +144,9 @@ class TaskRun:
         return Outcomes(found["losses"], found["predictions"])
 
     def derivatives(self, gates: Tensor | None = None) -> Derivatives:
-        """Those of every example's loss, from one pass forward and one back.
+        """Return the derivatives of every example's loss, from one forward and one backward pass.
 
-        ``gates`` (layers, heads) are those at which the derivatives are taken; open if None.
+        They are taken at ``gates`` (layers, heads), by default open.
         """
         sites = self.sites
         gradients = GateGradients(sites)
@@ -195,10 +195,10 @@ class TaskRun:
         forms: Forms,
         n_passes: int = 1,
     ) -> Arrays:
-        """Compute arrays of ``forms`` of every batch; join them in the order of the examples.
+        """Compute arrays of ``forms`` for every batch; join them in the order of the examples.
 
-        Batches that are ``kept`` are not computed again. ``compute`` says how many of its
-        ``n_passes`` over a batch are done.
+        Saved batches are not computed again. ``compute`` reports how many of its ``n_passes`` over
+        a batch are done.
         """
         name = self._name_of(what, gates)
         found: Arrays = {
@@ -223,7 +223,7 @@ class TaskRun:
         before: int,
         n_passes: int,
     ) -> Arrays:
-        """What is computed of a batch, all of it at once or one part after the other."""
+        """Compute the arrays of a batch, all at once or in parts."""
         parts: list[Arrays] = []
         n_rows = len(batch.rows)
 
@@ -236,10 +236,10 @@ class TaskRun:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _name_of(self, what: list[str], gates: Tensor) -> str:
-        """A name for what is computed of these examples at these gates, and of nothing else."""
+        """Return a name for the results of these examples at these gates, unique to them."""
         if self.kept.parts is None:
             return ""
-        weights = weight_digest(self.encoder.model)  # which may have become others
+        weights = weight_digest(self.encoder.model)  # weights may have been tuned since loading
         said = [*what, weights, self.task.digest, self.task.lines, self.batch_tokens]
         return hashlib.sha256(repr([*said, gates.tolist()]).encode()).hexdigest()[:32]
 
@@ -258,11 +258,11 @@ class TaskRun:
         return losses.double().cpu().numpy(), predictions.double().cpu().numpy()
 
     def losses_of(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """(batch,) each: the loss of every example, and what the model says of it."""
+        """Return the loss and the prediction of every example, each (batch,)."""
         return self.losses_from(self.encoder.model(**batch.inputs).logits, batch.targets)
 
     def losses_from(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of what the model put out for a batch with these targets."""
+        """Return the same from the model's output for a batch with these targets."""
         logits = logits.float()
         if self.objective == REGRESSION:
             said = logits.squeeze(-1)
@@ -278,7 +278,7 @@ class TaskRun:
 
 
 def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:
-    """A model and the examples of a task file.
+    """Load a model and the examples of a task file.
 
     Raises:
         CorpusError, UsageError: as `read_task`; labels that the model does not know.
@@ -292,14 +292,14 @@ def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:
 
 
 def _first_changed(gates: Tensor) -> int | None:
-    """The first layer that has a gate which is not open; None if all are."""
+    """Return the first layer with a gate that is not open; None if all are open."""
     changed = (gates != 1).any(-1).nonzero()
     return int(changed[0]) if len(changed) else None
 
 
 @contextmanager
 def without_gradients(model: torch.nn.Module | Any) -> Iterator[None]:
-    """Within, weights have no gradients, only what gates are part of."""
+    """Turn off gradients of weights within the block; those of gates remain."""
     before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     for parameter, _ in before:
         parameter.requires_grad_(False)

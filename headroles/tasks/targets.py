@@ -1,4 +1,4 @@
-"""What the model is to say of each example: classes, numbers or masked tokens."""
+"""Targets of the examples of a task: classes, numbers or masked tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headroles.wording import listed
 
 
 def objective_of(asked: str, config: Any) -> str:
-    """What the model was trained for, as asked for or as its configuration says."""
+    """Return the objective that was asked for, or that the model's configuration names."""
     if asked != AUTO:
         return asked
     if (config.architectures or [""])[0].endswith("ForMaskedLM"):
@@ -29,14 +29,14 @@ def objective_of(asked: str, config: Any) -> str:
 def find_targets(
     task: Task, objective: str, config: Any, labels: Sequence[str] = ()
 ) -> NDArray[np.float64]:
-    """(examples,): the class of each, its number, or NaN where tokens are masked.
+    """Return the class or number of each example (examples,), NaN if tokens are masked.
 
     A label is the name that the model has for a class, the number of one, or one of ``labels``,
     which are ``"label=class"``.
 
-    Raises CorpusError for labels that the model does not know, that are no numbers where it needs
-    some, and for a single class; UsageError for ``labels`` of classes that the model lacks, or of
-    an objective without classes.
+    Raises CorpusError for labels that the model does not know, that are not numbers if it needs
+    numbers, and for a single class; UsageError for ``labels`` of classes that the model lacks, or
+    of an objective without classes.
     """
     if labels and objective != CLASSIFICATION:
         raise UsageError(f"--labels gives labels classes, and the objective is {objective}")
@@ -64,7 +64,7 @@ def find_targets(
 
 
 def _classes_given(labels: Sequence[str], n_classes: int) -> dict[str, int]:
-    """Class of each label, which may be written in any case."""
+    """Return the class of each label, which may be written in any case."""
     given = {}
     for pair in labels:
         label, _, number = pair.rpartition("=")

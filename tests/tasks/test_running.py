@@ -165,7 +165,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize(
         ("labels", "message"),
-        [("yes", "is no label with its class"), ("yes=7", "the model has the classes 0 to 1")],
+        [("yes", "is not a label with its class"), ("yes=7", "the model has the classes 0 to 1")],
     )
     def test_classes_that_cannot_be(
         self, labels: str, message: str, classifier: Path, tmp_path: Path
