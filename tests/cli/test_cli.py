@@ -705,7 +705,7 @@ class TestExport:
         (folder / "roles.parquet").write_bytes(b"PAR1")
         result = run("export", folder)
         assert result.exit_code == 1
-        assert "roles.parquet is not what headroles wrote" in result.stderr
+        assert "roles.parquet was changed after headroles wrote it" in result.stderr
 
 
 def test_help_lists_all_commands_in_the_order_of_work() -> None:

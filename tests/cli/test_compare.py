@@ -221,7 +221,7 @@ class TestFailure:
         )
         assert names(out) == {HIDDEN}
         refused = run(*large, "--out", out)
-        assert f"holds {first} parts of an unfinished run; to go on" in refused.stderr
+        assert f"holds {first} parts of an unfinished run; to continue" in refused.stderr
         with stopped_after(second, ModelError("no luck")):
             failed = run(*large, "--out", out, "--resume")
         error, told = failed.stderr.splitlines()
@@ -259,7 +259,7 @@ class TestFailure:
             patch.setattr(RoleShifts, "write_files", mock.Mock(side_effect=StorageError("no luck")))
             failed = run(*large, "--out", out, "--alpha", 0.01)
         assert failed.exit_code == 1
-        assert "10 parts of the work are kept" in failed.stderr
+        assert "10 parts of the work are saved" in failed.stderr
         with stopped_after(0, AssertionError()):
             run_well(*large, "--out", out, "--resume")
         run_well(*large, "--out", tmp_path / "whole")

@@ -44,7 +44,7 @@ def test_an_interrupted_run_is_gone_on_with(
         failed = run(*asked, "--resume")
     error, told = failed.stderr.splitlines()
     assert error == "error: no luck"
-    assert told.startswith("warning: 3 parts of the work are kept")
+    assert told.startswith("warning: 3 parts of the work are saved")
     with stopped_after(3, AssertionError()):
         run_well(*asked, "--resume")
     found, expected = (content(tmp_path / name) for name in ("out", "whole"))

@@ -159,8 +159,8 @@ def test_values_that_do_not_vary_can_be_tested() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"low": np.zeros((4, 1))}, r"bounds have shapes \(4, 1\) and \(5, 1\) for 5 examples"),
-        ({"kinds": np.zeros(3, dtype=np.intp)}, r"kinds have shape \(3,\) instead of \(2,\)"),
+        ({"low": np.zeros((4, 1))}, r"bounds have shapes \(4, 1\) and \(5, 1\); give \(5, 1\)"),
+        ({"kinds": np.zeros(3, dtype=np.intp)}, r"kinds have shape \(3,\); give \(2,\)"),
         ({"cap": 0.0}, "the cap is 0.0; give a number above 0"),
         ({"high": np.full((5, 1), 0.2)}, "a value lies 0.3 outside of its bounds"),
         ({"low": np.full((5, 1), -0.2)}, "bounds of an example lie 0.2 outside of those of all"),

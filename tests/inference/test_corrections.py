@@ -65,7 +65,7 @@ def test_unknown_method() -> None:
 
 
 def test_not_p_values() -> None:
-    with pytest.raises(StatisticsError, match="between 0 and 1"):
+    with pytest.raises(StatisticsError, match="outside 0 to 1"):
         adjust_p_values([0.5, 1.5], "holm")
 
 

@@ -54,7 +54,7 @@ def test_every_folder_has_its_record(pruned: Path, low_rank: Path) -> None:
 
 def test_an_exchanged_head_is_found(pruned: Path) -> None:
     change(pruned / "config.json", pruned_heads={"0": [2], "1": [2]})
-    with pytest.raises(StorageError, match=r"config\.json is not what headroles wrote"):
+    with pytest.raises(StorageError, match=r"config\.json was changed after headroles wrote it"):
         load_encoder(pruned)
 
 

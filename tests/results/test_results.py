@@ -113,7 +113,7 @@ def test_another_kind_is_refused_with_what_there_is(recipes: Recipes, tmp_path: 
 def test_changed_files_are_refused(recipes: Recipes, tmp_path: Path, name: str) -> None:
     recipes.save(tmp_path)
     (tmp_path / name).write_bytes((tmp_path / name).read_bytes() + b" ")
-    with pytest.raises(StorageError, match=f"{name} is not what headroles wrote"):
+    with pytest.raises(StorageError, match=f"{name} was changed after headroles wrote it"):
         Recipes.load(tmp_path)
 
 

@@ -258,7 +258,7 @@ class TestFilesThatDoNotBelongTogether:
     def test_file_of_another_run(self, folder: Path, tmp_path: Path, name: str) -> None:
         other = make_scores(make_block(0, 6)).save(tmp_path / "other")
         (other / name).replace(folder / name)
-        with pytest.raises(StorageError, match=f"{name} is not what headroles wrote"):
+        with pytest.raises(StorageError, match=f"{name} was changed after headroles wrote it"):
             HeadScores.load(folder)
 
     @pytest.mark.parametrize("name", [SCORES_FILE, EXAMPLES_FILE])

@@ -48,7 +48,7 @@ class TestParts:
         file = opened.folder / "part-0"
         for content in (file.read_bytes()[:-1], b""):
             file.write_bytes(content)
-            with pytest.raises(StorageError, match=r"part-0 is damaged, .*; remove it and go"):
+            with pytest.raises(StorageError, match=r"part-0 is damaged, .*; remove it and pass"):
                 opened.read(0)
         with pytest.raises(StorageError, match="part-1 cannot be read: No such file"):
             opened.read(1)

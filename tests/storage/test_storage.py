@@ -177,7 +177,7 @@ class TestRun:
             with pytest.raises(StorageError, match=r"run\.json"):
                 read_run(folder)
         (folder / "run.json").write_text(json.dumps({**content, "new": 1}))
-        with pytest.raises(StorageError, match=r"run\.json is not what headroles wrote"):
+        with pytest.raises(StorageError, match=r"run\.json was changed after headroles wrote it"):
             read_run(folder)
 
     def test_spaces_and_order_are_no_change(self, folder: Path) -> None:
@@ -197,7 +197,7 @@ class TestRun:
 
     def test_a_changed_file_is_named(self, folder: Path) -> None:
         (folder / "scores.parquet").write_text("scored")
-        with pytest.raises(StorageError, match=r"scores\.parquet is not what headroles wrote"):
+        with pytest.raises(StorageError, match=r"scores\.parquet was changed after headroles wrote it"):
             check_files(folder, read_run(folder).files["scores"])
         (folder / "scores.parquet").unlink()
         with pytest.raises(StorageError, match=r"there is no scores\.parquet in"):
@@ -289,7 +289,7 @@ class TestResultFolder:
     def test_a_link_that_leads_nowhere_is_told_as_that(self, tmp_path: Path, within: str) -> None:
         (tmp_path / "link").symlink_to("nowhere")
         with (
-            pytest.raises(StorageError, match="link is a symbolic link to nowhere, where there is"),
+            pytest.raises(StorageError, match="link is a symbolic link to nowhere, which does not"),
             result_folder(tmp_path / "link" / within),
         ):
             pytest.fail("the block must not run")
@@ -574,6 +574,6 @@ def test_signals_wait_until_all_is_in_place(
             put(self, *given, **named),
         )[-1],
     )
-    with pytest.raises(KeyboardInterrupt, match="are the new ones, and whole"):
+    with pytest.raises(KeyboardInterrupt, match="are the new ones, and complete"):
         replace_all(tmp_path)
     assert whole_result(tmp_path) == "new"

@@ -269,7 +269,7 @@ class TestFiles:
 
     def test_a_table_that_was_changed_is_told(self, folder: Path) -> None:
         (folder / "roles.csv").write_text((folder / "roles.csv").read_text().replace("no", "yes"))
-        with pytest.raises(StorageError, match=r"roles\.csv is not what headroles wrote"):
+        with pytest.raises(StorageError, match=r"roles\.csv was changed after headroles wrote it"):
             RoleTable.load(folder)
 
     def test_tables_with_other_columns(self, scores: HeadScores, tmp_path: Path) -> None:

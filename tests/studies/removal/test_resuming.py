@@ -115,7 +115,7 @@ def test_goes_on(name: str, commands: dict[str, list[object]], tmp_path: Path) -
         assert list(written(out)) == [file for file in written(out) if file.startswith(HIDDEN)]
     asked = run(*command, "--out", out)
     assert asked.exit_code == 1
-    assert "of an unfinished run; to go on" in said(asked)
+    assert "of an unfinished run; to continue" in said(asked)
     with counted() as rest:
         result = run(*command, "--out", out, "--resume")
     assert result.exit_code == 0, result.output
