@@ -197,7 +197,7 @@ class TestRun:
 
     def test_a_changed_file_is_named(self, folder: Path) -> None:
         (folder / "scores.parquet").write_text("scored")
-        with pytest.raises(StorageError, match=r"scores\.parquet was changed after headroles wrote it"):
+        with pytest.raises(StorageError, match=r"scores\.parquet was changed after"):
             check_files(folder, read_run(folder).files["scores"])
         (folder / "scores.parquet").unlink()
         with pytest.raises(StorageError, match=r"there is no scores\.parquet in"):

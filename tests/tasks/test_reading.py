@@ -74,12 +74,16 @@ def test_some_examples_are_the_same_every_time(file: Path) -> None:
         ("text\tb\n1\t2\n", {}, "holds the label is not known; name it with --label-column"),
         ("text\tlabel\nx\t1\ny\n", {}, r"line 3: 1 tab-separated columns instead of 2"),
         ("text\tlabel\nx\t1\n", {}, "holds 1 examples; two are the least"),
-        ("text\tlabel\nx\t1\n", {"text_columns": "body"}, "no column 'body'; it has: text, label"),
+        (
+            "text\tlabel\nx\t1\n",
+            {"text_columns": "body"},
+            "no column 'body'; name one of: text, label",
+        ),
         ("x\t1\ny\t2\n", {"text_columns": "7", "label_column": 1, "header": False}, "no column 7"),
         (
             "text\ttext\tlabel\nx\ty\t1\n",
             {},
-            "has 2 columns 'text', numbers 0, 1; name the one that you mean by its number",
+            "has 2 columns 'text', numbers 0, 1; give the number of the one you mean",
         ),
         ("text\tlabel\tb\tlabel\nx\t1\ty\t2\n", {}, "2 columns 'label', numbers 1, 3"),
         ("x\t1\n", {"text_columns": "t", "label_column": 1, "header": False}, "to have no header"),
