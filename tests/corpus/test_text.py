@@ -233,7 +233,7 @@ def test_empty_cells_are_counted_and_the_other_stays_alone(
             ["third"],
             True,
             CorpusError,
-            r"p\.tsv has no column 'third'; name one of: id, first, second",
+            r"p\.tsv has no column 'third'; it has: id, first, second",
         ),
         ([3], True, CorpusError, "no column 3; it has 3, counted from 0: id, first, second"),
         ([-1], True, CorpusError, "no column -1; it has 3"),

@@ -77,7 +77,7 @@ def test_some_examples_are_the_same_every_time(file: Path) -> None:
         (
             "text\tlabel\nx\t1\n",
             {"text_columns": "body"},
-            "no column 'body'; name one of: text, label",
+            "no column 'body'; it has: text, label",
         ),
         ("x\t1\ny\t2\n", {"text_columns": "7", "label_column": 1, "header": False}, "no column 7"),
         (
