@@ -202,7 +202,7 @@ def _skewed(hypotheses: Hypotheses) -> str:
     if not n_skewed:
         return ""
     return (
-        f"{n_skewed} of {n_made} tests have few examples for how skewed their scores are: p-values "
+        f"{n_skewed} of {n_made} tests have too few examples for such skewed scores: p-values "
         'are rough. With a long upper tail "no" is found too often, with a long lower tail "yes". '
         "The column note names these tests. Add examples."
     )
