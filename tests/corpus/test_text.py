@@ -258,7 +258,7 @@ def test_columns_that_are_not_there(
 def test_rows_of_another_width(tmp_path: Path, parser: str, row: str, found: int) -> None:
     file = write(tmp_path, f"{PAIRS}{row}\n", "p.tsv")
     with pytest.raises(
-        CorpusError, match=rf"p\.tsv, line 4: {found} tab-separated columns instead of 3; correct"
+        CorpusError, match=rf"p\.tsv, line 4: {found} columns instead of 3; correct"
     ):
         list(read_pairs(file, parser, [1]))
 
@@ -334,7 +334,7 @@ def test_headers_that_are_headers(
 
 def test_unknown_pipeline(tmp_path: Path) -> None:
     with pytest.raises(
-        ParserError, match=r"pipeline 'no_such_pipeline' cannot be loaded \(.*\); give"
+        ParserError, match=r"pipeline 'no_such_pipeline' cannot be loaded \(.*\); name"
     ):
         read_text(write(tmp_path, "x", "t.txt"), "no_such_pipeline")
 

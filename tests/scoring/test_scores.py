@@ -266,7 +266,7 @@ class TestFilesThatDoNotBelongTogether:
         content = bytearray((folder / name).read_bytes())
         content[len(content) // 2] ^= 1
         (folder / name).write_bytes(content)
-        with pytest.raises(StorageError, match="it was changed"):
+        with pytest.raises(StorageError, match="was changed after"):
             HeadScores.load(folder)
 
     @pytest.mark.parametrize("column", ["example", "layer", "head", "role", "score", "count"])

@@ -72,7 +72,7 @@ def test_some_examples_are_the_same_every_time(file: Path) -> None:
             r"columns of .* text is not known.*--text-columns \(it has: a, b",
         ),
         ("text\tb\n1\t2\n", {}, "holds the label is not known; name it with --label-column"),
-        ("text\tlabel\nx\t1\ny\n", {}, r"line 3: 1 tab-separated columns instead of 2"),
+        ("text\tlabel\nx\t1\ny\n", {}, r"line 3: 1 columns instead of 2"),
         ("text\tlabel\nx\t1\n", {}, "holds 1 examples; two are the least"),
         (
             "text\tlabel\nx\t1\n",
@@ -90,7 +90,7 @@ def test_some_examples_are_the_same_every_time(file: Path) -> None:
         (
             "text\tlabel\nx\t1\n",
             {"text_columns": "a,b,c"},
-            "3 text columns were named",
+            "3 text columns were given",
         ),
     ],
 )
