@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 def test_power_equals_statsmodels(alpha: float, effect_size: float) -> None:
     for n in (2, 5, 30, 400):
         expected = TTestPower().power(effect_size, n, alpha, alternative="larger")
+        expected = np.nan_to_num(expected, nan=1.0)  # SciPy 1.15 has nan where power is 1
         assert power_of(n, effect_size, alpha) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
