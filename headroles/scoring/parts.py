@@ -48,7 +48,8 @@ def pack(part: Part) -> bytes:
             arrays[one.name] = value
         elif value is not None:
             lists[one.name] = value
-    record = {"counts": part.counts.record(), "block": lists if part.block is not None else None}
+    block = lists if part.block is not None else None
+    record = {"counts": part.counts.record(), "block": block, "arrays": sorted(arrays)}
     arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
     return encode_arrays(arrays)
 
@@ -57,6 +58,8 @@ def unpack(content: bytes) -> Part:
     """Decode a part from the bytes that `pack` made. Raises ValueError for other bytes."""
     arrays: dict[str, Any] = decode_arrays(content)
     record = json.loads(arrays.pop(_RECORD).tobytes())
+    if sorted(arrays) != record["arrays"]:
+        raise ValueError(f"it holds the arrays {sorted(arrays)} instead of {record['arrays']}")
     counts = Counts.from_record(record["counts"])
     if record["block"] is None:
         return Part(None, counts)

@@ -35,7 +35,7 @@ from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part
 from headroles.scoring.parts import pack, unpack
 from headroles.scoring.team import TeamError, find_team
-from headroles.storage import Parts
+from headroles.storage import Parts, decode_arrays, encode_arrays
 from headroles.studies import Stopping, UntilOptions
 from headroles.testing import TestOptions
 from tests.conftest import make_bert
@@ -355,3 +355,16 @@ def test_a_part_of_another_form_is_refused(forged: dict[str, Any]) -> None:
     assert unpack(pack(Part(block, Counts()))).block is not None
     with pytest.raises(ValueError, match=r"not|unpack"):
         unpack(pack(Part(replace(block, **forged), Counts())))
+
+
+@pytest.mark.parametrize("gone", ["bounds", "values"])
+def test_a_part_without_one_of_its_arrays_is_refused(scoring: Scoring, gone: str) -> None:
+    """Whoever forges a part can leave out what a block need not have, and it would be believed."""
+    with open_scoring(
+        scoring.model, read_conllu(scoring.sample), scoring.options(score="hit")
+    ) as run:
+        arrays = decode_arrays(pack(Part(next(run.blocks()), Counts())))
+    assert unpack(encode_arrays(arrays)).block is not None
+    del arrays[gone]
+    with pytest.raises(ValueError, match="instead of"):
+        unpack(encode_arrays(arrays))
