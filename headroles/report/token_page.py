@@ -8,7 +8,7 @@ from headroles.report.page import Page, Picture
 from headroles.report.plain_page import plain_page
 from headroles.report.style import figure_of
 from headroles.report.token_shares import draw_token_group
-from headroles.studies.token_groups import TokenGroups
+from headroles.studies.token_groups import ALL_LAYERS, TokenGroups
 
 
 def token_page(folder: Path) -> Page:
@@ -21,6 +21,7 @@ def token_page(folder: Path) -> Page:
             "dotted line is their share of the tokens, which uniform attention would give them.",
         )
         for name in result.found
+        if set(result.frame["layer"]) != {ALL_LAYERS}
     )
     title = f"Which tokens does {result.record.model.name} attend to?"
     return plain_page(result, title, pictures)

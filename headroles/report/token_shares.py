@@ -26,19 +26,22 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
     """Layer by layer, the shares of weights and of norms that go to the tokens of one group.
 
     Bars are the intervals of the table; the dotted line is the share of the tokens that are of the
-    group, which uniform attention would give it. Raises UsageError for a group that there is not.
+    group, which uniform attention would give it. Raises UsageError for a group that there is not,
+    and where all layers were left out.
     """
     known = list(groups.frame["group"].unique())
     if group not in known:
         raise UsageError(not_among("group", group, known))
+    if not set(groups.frame["layer"]) - {_ALL}:
+        raise UsageError("all single layers were left out; there is nothing to draw")
     rows = groups.frame[groups.frame["group"] == group].set_index(["quantity", "layer"])
     ax = new_axes(ax, 4, 3)
     for name, look in _LOOKS.items():
-        own = rows.loc[name].drop(_ALL)
+        own = rows.loc[name].drop(_ALL, errors="ignore")
         layers, mean = own.index.astype(int), own["mean"]
         ax.plot(layers, mean, label=name, markersize=4, **look)
         ax.vlines(layers, own["ci_low"], own["ci_high"], color=look["color"])
-    uniform = float(rows["mean"].loc[("tokens", _ALL)])
+    uniform = float(rows["mean"].loc["tokens"].iloc[-1])
     ax.axhline(uniform, color=THRESHOLD, linestyle="dotted", label="share of the tokens")
     ax.set_xticks(layers[:: -(-len(layers) // MOST_LABELS)])
     ax.set(ylim=(0, 1), xlabel="layer", ylabel="share")

@@ -82,7 +82,8 @@ class Stored(ABC):
                 f"{folder} holds no {cls.kind} (it holds: {held}); {cls.cure.format(folder=folder)}"
             )
         storage.check_files(folder, run.files[cls.kind])
-        storage.check_record(folder, run.provenance, cls.form)
+        for form in (Record, cls.form):
+            storage.check_record(folder, run.provenance, form)
         return run.provenance
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from headroles.record import Stopped
+from headroles.record import Record, Stopped
 from headroles.roles import SCORES
 from headroles.storage import Count
 from headroles.testing import INTERVALS, TESTS
@@ -95,19 +95,11 @@ class MarginForm(TestForm):
     margin: float
 
 
-class SetForm(msgspec.Struct):
-    """Where a score set of a comparison came from."""
-
-    model: dict[str, Any] = {}
-    layers: Count | None = None
-    heads: Count | None = None
-
-
 class ShiftsForm(OfScores):
     """As a comparison says it."""
 
     options: MarginForm
-    sets: dict[str, SetForm]
+    sets: dict[str, Record]
     examples: Count
     clustered_by: str
     n_clusters: Count

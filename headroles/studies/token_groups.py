@@ -79,13 +79,19 @@ class TokenGroups(Result):
 
     @classmethod
     def axes(cls, record: dict[str, Any]) -> Axes:
-        """Return those of all layers and quantities."""
-        return {("layer",): [(ALL_LAYERS,)], ("group", "quantity"): QUANTITIES}
+        """Return those of all quantities; layers, and the mean over them, may be left out."""
+        return {("layer",): [], ("group", "quantity"): QUANTITIES}
 
     @property
     def found(self) -> list[str]:
         """The groups that some example has."""
-        return [one for one in GROUPS if self._rows[ALL_LAYERS, one, TOKENS].n]
+        there = self.frame[(self.frame["quantity"] == TOKENS) & (self.frame["n"] > 0)]
+        return [one for one in GROUPS if one in set(there["group"])]
+
+    @property
+    def has_all_layers(self) -> bool:
+        """Whether the rows of the mean over layers are there, which `where` may leave out."""
+        return ALL_LAYERS in set(self.frame["layer"])
 
     def summary(self) -> pd.DataFrame:
         """Means over layers: a row for each group, a column for each quantity.
@@ -112,12 +118,16 @@ class TokenGroups(Result):
         """Say which tokens get more than their share of weights and norms."""
         asked = self.provenance["token_groups"]
         documents = f" in {asked['n_clusters']} documents" * (asked["clustered_by"] != "none")
+        over = "layers, heads" if self.has_all_layers else "heads"
         yield (
-            f"{self.record.model.name}: where attention goes, mean over layers, heads and "
+            f"{self.record.model.name}: where attention goes, mean over {over} and "
             f"{self.record.examples} examples{documents}."
         )
-        yield from _beyond_share(self.summary().loc[self.found])
-        yield self._shares()
+        if self.has_all_layers:
+            yield from _beyond_share(self.summary().loc[self.found])
+            yield self._shares()
+        else:
+            yield "The mean over layers was left out; the tables by layer are among the details."
         for group in (one for one in GROUPS if one not in self.found):
             yield Warned(f"No example has tokens of the group {group}.")
         yield from map(Warned, warnings_of_run(self.record))
@@ -125,8 +135,9 @@ class TokenGroups(Result):
     def details(self) -> Iterator[Shown]:
         """Tabulate shares with intervals, shares by layer, and correlations with frequency."""
         asked = self.provenance["token_groups"]
-        yield f"Shares with intervals of {1 - asked['alpha']:.0%}"
-        yield self._shares(with_intervals=True)
+        if self.has_all_layers:
+            yield f"Shares with intervals of {1 - asked['alpha']:.0%}"
+            yield self._shares(with_intervals=True)
         yield "By layer: shares of weights and of norms, and mean length ||f(x)||"
         yield self._by_layer(
             [(group, name) for group in GROUPS for name in (WEIGHTS, NORMS, LENGTH)]
@@ -155,16 +166,16 @@ class TokenGroups(Result):
         return Grid(("group", "tokens", *titles, "||f||"), tuple(rows))
 
     def _by_layer(self, chosen: list[tuple[str, str]]) -> Grid:
-        layers = list(dict.fromkeys(self.frame["layer"]))
+        layers, whole = list(dict.fromkeys(self.frame["layer"])), [ALL_LAYERS] * self.has_all_layers
         rows = [
             (
                 f"{group} {name.removesuffix(WITH_FREQUENCY).replace('_', ' ')}",
                 *(_short(self._rows[layer, group, name].mean) for layer in layers),
-                _range(self._rows[ALL_LAYERS, group, name]),
+                *(_range(self._rows[layer, group, name]) for layer in whole),
             )
             for group, name in chosen
         ]
-        return Grid(("", *layers, "interval of all"), tuple(rows))
+        return Grid(("", *layers, *(f"interval of {one}" for one in whole)), tuple(rows))
 
     @cached_property
     def _rows(self) -> dict[tuple[str, str, str], Any]:

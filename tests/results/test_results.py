@@ -294,6 +294,23 @@ class TestForgedTables:
         with pytest.raises(StorageError, match=r"roles\.parquet cannot be read: .*UTF8"):
             RoleTable.load(file.parent)
 
+    @pytest.mark.parametrize(
+        ("said", "told"),
+        [
+            ({"removed_heads": None}, "Expected `array`, got `null` - at `$.removed_heads`"),
+            ({"removed_heads": [[0]]}, r"`array` of length 2, got 1 - at `$.removed_heads\[0\]`"),
+            ({"layers": []}, "Expected `int`, got `array` - at `$.layers`"),
+            ({"skipped": []}, "Expected `object`, got `array` - at `$.skipped`"),
+            ({"options": None}, "Expected `object`, got `null` - at `$.options`"),
+        ],
+    )
+    def test_records_of_another_form_are_refused(
+        self, table: RoleTable, tmp_path: Path, said: dict[str, Any], told: str
+    ) -> None:
+        replace(table, provenance={**table.provenance, **said}).save(tmp_path / "out")
+        with pytest.raises(StorageError, match=told.replace("$", r"\$")):
+            RoleTable.load(tmp_path / "out")
+
     def test_one_that_nobody_changed_is_read(self, table: RoleTable, tmp_path: Path) -> None:
         assert RoleTable.load(forged(table, tmp_path / "out")) == table
 

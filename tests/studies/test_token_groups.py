@@ -22,6 +22,7 @@ from headroles.models.families import find_family
 from headroles.models.projections import find_projections
 from headroles.models.surgery import remove_heads
 from headroles.passes.examples import ExampleBatch, collate
+from headroles.report import make_report
 from headroles.results import load
 from headroles.roles import Batch
 from headroles.studies.token_reading import (
@@ -281,6 +282,21 @@ def test_are_stored_and_shown(bert_folder: Path, treebank: Path, tmp_path: Path)
     assert "Rank correlations with word frequency" in flat(found)
     assert found.facts()["rows"][0]["group"] == "classifier"
     assert found.layers().columns.tolist() == ["group", "quantity", "0", "1", "2", "all"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"), [([0, 2], "tables by layer are among the details"), ("all", "most of the")]
+)
+def test_some_layers_are_stored_and_shown(
+    bert_folder: Path, treebank: Path, tmp_path: Path, layer: object, told: str
+) -> None:
+    some = measure_token_groups(bert_folder, read_conllu(treebank)).where(layer=layer)
+    some.save(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    assert loaded == some
+    assert told in flat(loaded)
+    assert loaded._repr_html_()
+    assert make_report(tmp_path / "out").to_html()
 
 
 class TestBadInput:

@@ -98,18 +98,16 @@ class Importance(Result):
 
     @classmethod
     def axes(cls, record: dict[str, Any]) -> Axes:
-        """Return those of all heads by all estimators."""
-        sizes = {"layer": record["layers"], "head": record["heads"]}
-        axes: dict[tuple[str, ...], list[tuple[Any, ...]]] = {
-            (name,): [(k,) for k in range(size)] for name, size in sizes.items()
-        }
-        return {("estimator",): [(one,) for one in ESTIMATORS], **axes}
+        """Return those of all estimators and of all heads of a layer; layers may be left out."""
+        heads = [(head,) for head in range(record["heads"])]
+        return {("estimator",): [(one,) for one in ESTIMATORS], ("layer",): [], ("head",): heads}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:
-        """(layers, heads): a column of one estimator."""
+        """(layers, heads): a column of one estimator; NaN for layers that were left out."""
         rows = self.frame[self.frame["estimator"] == estimator]
-        values = rows[column].to_numpy(dtype=np.float64)
-        return values.reshape(self.record.layers, self.record.heads)
+        values = np.full((self.record.layers, self.record.heads), np.nan)
+        values[rows["layer"], rows["head"]] = rows[column]
+        return values
 
     def wide(self, value: str = "importance") -> pd.DataFrame:
         """One row per head, a column per estimator, holding column ``value``.

@@ -11,7 +11,8 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from headroles.cli import app
-from headroles.errors import UsageError
+from headroles.errors import StorageError, UsageError
+from headroles.report import make_report
 from headroles.studies.removal import Importance, find_importance
 from headroles.studies.removal.estimators import normalise, values_of
 from headroles.studies.removal.options import ESTIMATORS
@@ -140,6 +141,21 @@ def test_saves_and_loads(found: Importance, tmp_path: Path) -> None:
     assert np.array_equal(loaded.derivatives.by_gate, found.derivatives.by_gate)
     assert np.array_equal(loaded.derivatives.tokens, found.derivatives.tokens)
     assert repr(loaded) == repr(found)
+
+
+def test_some_layers_are_saved_and_shown(found: Importance, tmp_path: Path) -> None:
+    some = found.where(layer=[0, 2])
+    some.save(tmp_path / "out")
+    loaded = Importance.load(tmp_path / "out")
+    assert loaded.frame.equals(some.frame)
+    assert repr(loaded) == repr(some)
+    assert np.isnan(loaded.of("signed")[1]).all()
+    np.testing.assert_array_equal(loaded.of("signed")[[0, 2]], found.of("signed")[[0, 2]])
+    assert make_report(tmp_path / "out").to_html()
+    some.frame.drop(index=3, inplace=True)
+    dataclasses.replace(some).save(tmp_path / "less")
+    with pytest.raises(StorageError, match="it has 31 rows for 32 combinations"):
+        Importance.load(tmp_path / "less")
 
 
 def test_one_head_has_no_order(labelled: Path, tmp_path: Path) -> None:
