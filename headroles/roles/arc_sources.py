@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from headroles.corpus import MISSING, Sentence
 from headroles.errors import CorpusError, UsageError
 from headroles.options import whole_number
+from headroles.wording import shortened
 
 BASIC, ENHANCED, MISC = "basic", "enhanced", "misc:"
 
@@ -61,8 +62,9 @@ def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | No
     governor = whole_number(number) or 0
     if not 1 <= governor <= len(sentence.words) or governor == dependent + 1:
         raise CorpusError(
-            f"sentence {sentence.id!r}, word {dependent + 1}: {text!r} ({source}) is not an arc; "
-            "write the number of another word of the sentence, optionally with a colon and a label"
+            f"sentence {shortened(sentence.id)!r}, word {dependent + 1}: {shortened(text)!r} "
+            f"({source}) is not an arc; write the number of another word of the sentence, "
+            "optionally with a colon and a label"
         )
     return Arc(dependent, governor - 1, label or source.removeprefix(MISC))
 
