@@ -152,8 +152,7 @@ def test_some_layers_are_saved_and_shown(found: Importance, tmp_path: Path) -> N
     assert np.isnan(loaded.of("signed")[1]).all()
     np.testing.assert_array_equal(loaded.of("signed")[[0, 2]], found.of("signed")[[0, 2]])
     assert make_report(tmp_path / "out").to_html()
-    some.frame.drop(index=3, inplace=True)
-    dataclasses.replace(some).save(tmp_path / "less")
+    dataclasses.replace(some, frame=some.frame.drop(index=3)).save(tmp_path / "less")
     with pytest.raises(StorageError, match="it has 31 rows for 32 combinations"):
         Importance.load(tmp_path / "less")
 
