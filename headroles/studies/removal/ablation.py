@@ -62,6 +62,7 @@ class Ablations(OutcomesResult):
     own: ClassVar[Mapping[str, Column]] = {
         **dict.fromkeys(("layer", "head"), Column(WHOLE, -1)),
         "answer": one_of(*ANSWERS),
+        "set": one_of(*_SETS),
     }
 
     @property
