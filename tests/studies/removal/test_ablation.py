@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from headroles import classify_heads, read_conllu
 from headroles.cli import app
-from headroles.errors import UsageError
+from headroles.errors import StorageError, UsageError
 from headroles.inference import adjust_p_values
 from headroles.models.surgery import remove_heads
 from headroles.studies.removal import AblateOptions, Ablations, ablate_heads
@@ -138,6 +139,12 @@ def test_saves_and_loads(found: Ablations, tmp_path: Path) -> None:
     assert loaded.frame.equals(found.frame)
     assert np.array_equal(loaded.outcomes.losses, found.outcomes.losses)
     assert repr(loaded) == repr(found)
+
+
+def test_sets_that_there_are_not_are_refused(found: Ablations, tmp_path: Path) -> None:
+    replace(found, frame=found.frame.assign(set="x")).save(tmp_path / "out")
+    with pytest.raises(StorageError, match="column set: it holds something else than 'single', "):
+        Ablations.load(tmp_path / "out")
 
 
 def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -> None:
