@@ -536,7 +536,7 @@ class TestPower:
     def test_tells_the_examples_of_each_role(self, classified: Path) -> None:
         before = {name: (classified / name).read_bytes() for name in RESULTS}
         arguments = ("power", classified, "--power", 0.9, "--threshold", 1.2)
-        shown = run_well(*arguments).stdout
+        shown = run_well(*arguments, "--full").stdout
         plan = plan_examples(HeadScores.load(classified), power=0.9, threshold=1.2)
         assert "with power 0.9 each (alpha 0.05, fdr_bh over all tests)" in shown
         rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.strip()}
