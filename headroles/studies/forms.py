@@ -99,7 +99,7 @@ class ShiftsForm(OfScores):
     """As a comparison says it."""
 
     options: MarginForm
-    sets: dict[str, Record]
+    sets: Annotated[dict[str, Record], msgspec.Meta(min_length=2)]
     examples: Count
     clustered_by: str
     n_clusters: Count

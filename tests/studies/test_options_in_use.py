@@ -242,6 +242,8 @@ READ_FROM_RECORDS = {"redundancy": {"alpha"}}
 """Options that results take from their provenance."""
 OF_THE_MODEL = ("objective", "dtype")
 """Choices that ask for another model, or another machine."""
+OF_THE_FILE = ("separator",)
+"""Choices that ask for another file; `tests/corpus/test_rows.py` has files of each."""
 
 
 def make(study: Study, place: Place, given: dict[str, Any]) -> Any:
@@ -292,7 +294,7 @@ CHOICES = [
     for name, study in STUDIES.items()
     for one in fields_of(study.group)
     for choice in one.option.choices
-    if one.name not in OF_THE_MODEL and one not in fields_of(study.elsewhere)
+    if one.name not in OF_THE_MODEL + OF_THE_FILE and one not in fields_of(study.elsewhere)
 ]
 
 

@@ -162,7 +162,7 @@ def test_models_of_other_sizes_are_compared_by_thirds(
     other = ablate_heads(small, labelled, sets="layers,thirds")
     found = compare_tasks([ablations[0], other], NAMES)
     assert set(found.frame["set"]) == {"thirds"}
-    assert any("are of the same examples" in one for one in found.warnings)
+    assert any("share their examples" in one for one in found.warnings)
     layers = ablate_heads(small, labelled, sets="layers")
     with pytest.raises(UsageError, match="only thirds of their layers can be compared"):
         compare_tasks([ablations[0], layers], NAMES)
