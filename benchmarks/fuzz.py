@@ -1,6 +1,6 @@
 """Damaged folders, task files, options, roles of users and names: an answer or an error.
 
-Run: python -m benchmarks.fuzz [--only models,results] [--times 1000] [--seed 0]
+Run: python -m benchmarks.fuzz [--only models,results] [--times 1000] [--seed 0] [--processes 2]
 
 What comes of a damaged folder may be what comes of a good one, or an error that names a cure. A
 traceback, more than a minute, or a table that was changed and is believed is a finding.
@@ -9,9 +9,12 @@ traceback, more than a minute, or a table that was changed and is believed is a 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import tempfile
 import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from benchmarks import fuzz_commands, fuzz_folders, fuzz_inputs, fuzz_sent
@@ -25,25 +28,42 @@ SURFACES = {
 }
 
 
+Row = tuple[str, int, Counter[str], float]
+"""A surface, its attempts, what became of them, and the seconds of its process."""
+
+
+def go_over(name: str, times: int | None, seed: int) -> Row:
+    """What became of a surface in this process."""
+    times = times or SURFACES[name].times
+    start = time.process_time()
+    with tempfile.TemporaryDirectory() as place:
+        attempt = SURFACES[name].prepare(Path(place))
+        outcomes = go_through(attempt, times, seed, goes_on=True)
+    return name, times, outcomes, time.process_time() - start
+
+
 def main() -> None:
-    """Print a table of surfaces with their findings and seconds of this process; exit 1 for any."""
+    """Print a table of surfaces with their findings and seconds; exit 1 for any finding."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default=",".join(SURFACES), help="names of surfaces, with commas")
     parser.add_argument("--times", type=int, help="attempts at each; left out: as many as usual")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
-    findings = 0
-    print(f"{'surface':10} {'cases':>6} {'findings':>8} {'seconds':>8}  outcomes")
-    for name in asked.only.split(","):
-        times = asked.times or SURFACES[name].times
-        with tempfile.TemporaryDirectory() as place:
-            attempt = SURFACES[name].prepare(Path(place))
-            start = time.process_time()
-            outcomes = go_through(attempt, times, asked.seed, goes_on=True)
-        found, seconds = outcomes.pop(FINDING, 0), time.process_time() - start
-        shown = ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common())
-        print(f"{name:10} {times:6} {found:8} {seconds:8.0f}  {shown}", flush=True)
-        findings += found
+    findings, began = 0, time.perf_counter()
+    print(f"{'surface':10} {'cases':>6} {'findings':>8} {'seconds':>8}  outcomes", flush=True)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(asked.processes, spawn) as pool:
+        jobs = [
+            pool.submit(go_over, name, asked.times, asked.seed) for name in asked.only.split(",")
+        ]
+        for job in as_completed(jobs):
+            name, times, outcomes, seconds = job.result()
+            found = outcomes.pop(FINDING, 0)
+            shown = ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common())
+            print(f"{name:10} {times:6} {found:8} {seconds:8.0f}  {shown}", flush=True)
+            findings += found
+    print(f"{findings} findings in {time.perf_counter() - began:.0f} s")
     sys.exit(1 if findings else 0)
 
 

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 from transformers import BertConfig, BertForSequenceClassification
-from typer.testing import CliRunner
 
 from benchmarks.fuzz_corpora import _row, _tokenizer
-from benchmarks.fuzzing import ODD, Attempt, Surface, spoil_bytes
+from benchmarks.fuzzing import ODD, Attempt, Surface, invoke, spoil_bytes
 from headroles import classify_heads, make_corpus
-from headroles.cli import app
 from headroles.errors import HeadRolesError
 from headroles.wording import printable_lines
 
@@ -37,7 +35,7 @@ TASK = "\n".join(
 
 def run(*words: object) -> str:
     """What becomes of a command; raises AssertionError for what no command may do."""
-    done = CliRunner().invoke(app, [str(word) for word in words])
+    done = invoke(*words)
     shown = (words, done.exit_code, done.output[-500:])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise AssertionError(shown) from done.exception

@@ -20,13 +20,11 @@ import pyarrow.parquet as pq
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForSequenceClassification
-from typer.testing import CliRunner
 
 from benchmarks.fuzz_corpora import GOOD, _tokenizer
-from benchmarks.fuzzing import Attempt, Surface, read_json, spoil_json
+from benchmarks.fuzzing import Attempt, Surface, invoke, read_json, spoil_json
 from benchmarks.kill import differences
 from headroles import HeadScores, assign_roles
-from headroles.cli import app
 from headroles.errors import HeadRolesError
 from headroles.models import load_encoder, open_reader
 from headroles.report import make_report
@@ -53,7 +51,7 @@ WORDS = "sleep bad eat the cats good dogs it on".split()
 
 def run(*arguments: object) -> None:
     """Run a command in this process. Raises HeadRolesError for one that ends in a line of error."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    done = invoke(*arguments)
     if done.exit_code == 0:
         return
     if not isinstance(done.exception, SystemExit):
@@ -323,6 +321,7 @@ PATHS = (
     *("a//b.csv", ".headroles/lock", ".headroles/old/roles.csv", "\x00", "\ud800", "a" * 300),
     *("within/../../victim/roles.csv", "model.safetensors", "config.json", None, 3, []),
 )
+OURS = tuple(f"{place}/{name}" for place in ("new", "old") for name in PATHS[:4])
 ENTRIES = (
     *("lock", "swap.json", "new", "old", "parts", "new/roles.csv", "new/run.json", "old/roles.csv"),
     *(
@@ -344,7 +343,12 @@ def try_journal(good: Path, chance: random.Random) -> str:
     for name in ("roles.csv", "run.json", "lock", "part-0", "thesis.txt", "new/roles.csv"):
         (victim / name).write_text(f"my {name}")
     hidden = folder / HIDDEN
-    if chance.random() < 0.1:
+    seems_ours = chance.random() < 0.5
+    if seems_ours:
+        for name in chance.sample(OURS, k=chance.randrange(1, 6)):
+            (hidden / name).parent.mkdir(parents=True, exist_ok=True)
+            (hidden / name).write_text(name)
+    elif chance.random() < 0.1:
         hidden.symlink_to(victim)
     else:
         hidden.mkdir()
@@ -354,16 +358,19 @@ def try_journal(good: Path, chance: random.Random) -> str:
         (folder / name).unlink(missing_ok=True)
         _put(folder / name, victim, chance)
     if not os.path.lexists(hidden / "swap.json") and not hidden.is_symlink():
-        old, new = (chance.choices(PATHS, k=chance.randrange(4)) for _ in range(2))
+        names = PATHS[:4] if seems_ours else PATHS
+        old, new = (chance.choices(names, k=chance.randrange(4)) for _ in range(2))
         journal: Any = {"old": old, "new": new, "ends_parts": chance.random() < 0.5}
-        if chance.random() < 0.3:
+        if chance.random() < 0.1 + 0.2 * (not seems_ours):
             journal = spoil_json(journal, chance)
         (hidden / "swap.json").write_text(json.dumps(journal))
+    (folder / "notes.txt").write_text("mine")
     before = _everything(victim)
     try:
         return _use(folder, chance)
     finally:
         assert _everything(victim) == before, "something outside was changed"
+        assert (folder / "notes.txt").read_text() == "mine", "a file of others was changed"
 
 
 def _put(place: Path, victim: Path, chance: random.Random) -> None:

@@ -8,10 +8,16 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+import typer
+from typer.testing import CliRunner
 
 from benchmarks.fuzz_corpora import SECONDS, _at_most
+from headroles.cli import app
 from headroles.errors import HeadRolesError
 
 Attempt = Callable[[random.Random], str]
@@ -87,6 +93,18 @@ def read_json(file: Path) -> Any:
         return json.loads(file.read_text())
     except ValueError:
         return None
+
+
+@cache
+def _command_line() -> Any:
+    """The whole command line, made once: making it takes as long as a short command."""
+    return typer.main.get_command(app)
+
+
+def invoke(*words: object) -> Any:
+    """What a command of headroles does in this process: a result of typer."""
+    with mock.patch("typer.testing._get_command", return_value=_command_line()):
+        return CliRunner().invoke(app, [str(word) for word in words])
 
 
 FINDING = "finding"

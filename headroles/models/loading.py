@@ -243,7 +243,7 @@ def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTr
 def weight_digest(model: torch.nn.Module) -> str:
     """Return the SHA-256 of names, shapes and values of the weights that affect attention.
 
-    A pooler is excluded: if a checkpoint lacks one, every load initialises another at random.
+    A pooler is excluded: if a checkpoint lacks one, transformers draws random weights for it.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):

@@ -81,7 +81,8 @@ def _from_pretrained(
     """Load weights by transformers; return the model and the report of weights that did not fit."""
     kind: Any = class_of(config) if head is None else class_to_load(_CLASSES[head], config)
     try:
-        with quiet_transformers():
+        with quiet_transformers(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # equal loads draw equal weights for what a checkpoint lacks
             network, report = kind.from_pretrained(
                 name,
                 config=config,

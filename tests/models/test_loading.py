@@ -139,8 +139,12 @@ class TestWeights:
             folder,
             lambda weights: [weights.pop(f"pooler.dense.{part}") for part in ("weight", "bias")],
         )
-        digests = {load_encoder(folder).description["weights_sha256"] for _ in range(2)}
+        loaded = [load_encoder(folder) for _ in range(2)]
+        digests = {one.description["weights_sha256"] for one in loaded}
         assert digests == {load_encoder(bert_folder).description["weights_sha256"]}
+        # Folders that commands write from it have the same bytes after every run.
+        first, again = (one.model.state_dict() for one in loaded)
+        assert all(torch.equal(again[name], values) for name, values in first.items())
 
     def test_weights_of_a_task_model(self, folder: Path) -> None:
         torch.manual_seed(5)
