@@ -1,26 +1,30 @@
-"""Role tables of many examples: time and memory of tests from blocks of scores.
+"""Role tables of many examples: time and memory of tests of stored scores.
 
 python -m benchmarks.many_examples [--examples 10000 100000 1000000] [--layers 12] [--heads 12]
     [--roles 21] [--per-document 10]
 
-Scores are drawn, block by block, the same ones in both readings. For each number of examples a row:
-seconds of the tests, without those of drawing; how many scores that makes in a second; and the peak
-memory of the process beyond what it held before, in MiB.
+Scores are drawn and saved block by block. For each number of examples a row: seconds of reading and
+testing them; how many scores that makes in a second; and the peak memory of the process beyond what
+it held before, in MiB, with pages of files that the system may take back.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
-from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from benchmarks.memory import forget_peak, peak_memory
+from headroles.provenance import new_provenance
 from headroles.roles import SCORES, RoleOptions, choose_roles
-from headroles.scoring import ScoreBlock, ScoresInBlocks
-from headroles.studies import AssignOptions, assign_in_blocks
+from headroles.scoring import HeadScores, ScoreBlock
+from headroles.scoring.scores import describe_scores
+from headroles.scoring.writing import write_scores
+from headroles.studies import AssignOptions, assign
 
 BLOCK = 192
 RELATIONS = tuple("nsubj obj iobj obl advmod amod nmod det case mark conj".split())
@@ -38,12 +42,13 @@ def main() -> None:
     given = parser.parse_args()
     print(f"{'examples':>10} {'tests':>6} {'seconds':>9} {'scores/s':>12} {'MiB':>6}")
     for n_examples in given.examples:
-        drawn = Drawn(n_examples, given)
-        forget_peak(CPU)
-        before = peak_memory(CPU)
-        start = time.perf_counter()
-        table = assign_in_blocks(drawn.scores, AssignOptions())
-        seconds = time.perf_counter() - start - drawn.seconds
+        with tempfile.TemporaryDirectory() as folder:
+            Drawn(n_examples, given).save(Path(folder))
+            forget_peak(CPU)
+            before = peak_memory(CPU)
+            start = time.perf_counter()
+            table = assign(HeadScores.load(folder), AssignOptions())
+            seconds = time.perf_counter() - start
         n_scores = n_examples * len(table)
         print(
             f"{n_examples:10} {len(table):6} {seconds:9.1f} {n_scores / seconds:12.0f} "
@@ -53,29 +58,30 @@ def main() -> None:
 
 
 class Drawn:
-    """Scores that are drawn as they are read, and the seconds that this took."""
+    """Scores that are drawn as they are saved."""
 
     def __init__(self, n_examples: int, given: argparse.Namespace) -> None:
         self._n_examples, self._per_document = n_examples, given.per_document
-        score = SCORES["excess"]
-        chosen = choose_roles(RoleOptions(roles=["syntactic"]), RELATIONS, score)
-        roles = tuple(role for role in chosen if role.baseline is None)[: given.roles]
-        if len(roles) < given.roles:
-            raise SystemExit(f"there are {len(roles)} roles only; pass --roles {len(roles)}")
-        self.scores = ScoresInBlocks(roles, given.layers, given.heads, score, self._blocks)
-        self.seconds = 0.0
+        self._score = SCORES["excess"]
+        chosen = choose_roles(RoleOptions(roles=["syntactic"]), RELATIONS, self._score)
+        self._roles = [role for role in chosen if role.baseline is None][: given.roles]
+        if len(self._roles) < given.roles:
+            raise SystemExit(f"there are {len(self._roles)} roles only; pass --roles fewer")
+        self._shape = (given.layers, given.heads)
 
-    def _blocks(self) -> Iterator[ScoreBlock]:
-        for first in range(0, self._n_examples, BLOCK):
-            start = time.perf_counter()
-            block = self._draw(first, min(BLOCK, self._n_examples - first))
-            self.seconds += time.perf_counter() - start
-            yield block
+    def save(self, folder: Path) -> None:
+        """Write the scores into an existing folder."""
+        n, ids = self._n_examples, [role.id for role in self._roles]
+        described = describe_scores(self._roles, self._score, *self._shape)
+        n_scores = n * len(ids) * self._shape[0] * self._shape[1]
+        provenance = new_provenance(model={}, corpus={}, options={})
+        provenance |= {**described, "examples": n, "scores": n_scores}
+        blocks = (self._draw(first, min(BLOCK, n - first)) for first in range(0, n, BLOCK))
+        write_scores(folder, blocks, ids, provenance)
 
     def _draw(self, first: int, n: int) -> ScoreBlock:
         """Scores that are skewed, and above 0 in about half of the heads."""
-        rng, scores = np.random.default_rng(first), self.scores
-        shape = (n, scores.n_layers, scores.n_heads, len(scores.roles))
+        rng, shape = np.random.default_rng(first), (n, *self._shape, len(self._roles))
         shift = np.linspace(-0.2, 0.2, shape[1] * shape[2]).reshape(1, *shape[1:3], 1)
         values = np.clip(rng.random(shape, dtype=np.float32) ** 2 - 1 / 3 + shift, -0.5, 1)
         numbers = range(first, first + n)
@@ -84,8 +90,8 @@ class Drawn:
             documents=[f"d-{number // self._per_document}" for number in numbers],
             lengths=np.full(n, 20),
             values=values.astype(np.float32),
-            counts=np.ones((n, len(scores.roles)), dtype=np.int64),
-            bounds=np.broadcast_to(np.float32([-0.5, 1]), (n, len(scores.roles), 2)),
+            counts=np.ones((n, len(self._roles)), dtype=np.int64),
+            bounds=np.broadcast_to(np.float32([-0.5, 1]), (n, len(self._roles), 2)),
         )
 
 

@@ -1,22 +1,52 @@
-"""Memory of a run: large pages, release of freed memory, and a quick end."""
+"""Memory of a run: large arrays, large pages, release of freed memory, and a quick end."""
 
 from __future__ import annotations
 
 import atexit
 import ctypes
 import gc
+import math
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+MOST_HELD = 2**28
+"""Largest number of values of an array in memory: 1 GiB of scores."""
+MOST_AT_ONCE = 2**26
+"""Largest number of values that tests compute with at once: half a GiB, several times over."""
 _STATM = Path("/proc/self/statm")
 _NO_MEMORY = (
     *("out of memory", "allocate memory", "not enough memory", "alloc_failed"),
     "could not create a primitive",  # of oneDNN, which says no more
 )
 """Parts of messages by which PyTorch and its libraries report a lack of memory."""
+
+
+def new_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Create an array to be filled in; a large one lies in a temporary file, by its last axis.
+
+    The system reads such a file as it is needed and removes it with the array. Columns are
+    adjacent in it, since tests read a few columns of all examples at a time.
+    """
+    import numpy as np
+
+    if math.prod(shape) <= MOST_HELD:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile(prefix="headroles-") as file:
+        return np.asarray(np.memmap(file, dtype, "w+", shape=shape[::-1])).T
+
+
+def column_parts(n_rows: int, n_columns: int) -> list[slice]:
+    """Divide the columns of a matrix into parts that are small enough to compute with at once."""
+    step = max(1, MOST_AT_ONCE // max(1, n_rows))
+    return [slice(first, first + step) for first in range(0, n_columns, step)] or [slice(0)]
 
 
 def ask_for_large_pages() -> None:

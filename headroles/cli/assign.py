@@ -14,10 +14,10 @@ def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions
     """Test the scores in DIR again, without the model. Writes the role table there."""
     from headroles.presets import DEFAULT
     from headroles.results import put_into
-    from headroles.scoring import open_scores
+    from headroles.scoring import HeadScores
     from headroles.studies import assign as assign_roles
 
-    scores = open_scores(scored)
+    scores = HeadScores.load(scored)
     with console.working("testing"):
         table = assign_roles(scores, options)
     if options.preset != scores.record.options.get("preset", DEFAULT):

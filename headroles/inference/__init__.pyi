@@ -9,11 +9,12 @@ from .betting import RunningBets as RunningBets
 from .bootstrap import bca_interval as bca_interval
 from .bootstrap import bootstrap_t_interval as bootstrap_t_interval
 from .bootstrap import bootstrap_t_test as bootstrap_t_test
-from .contrast import contrast_sample as contrast_sample
+from .combined import ENOUGH_DRAWS as ENOUGH_DRAWS
+from .combined import CombinedSample as CombinedSample
+from .combined import contrast_sample as contrast_sample
+from .combined import crossed_sample as crossed_sample
 from .corrections import CORRECTIONS as CORRECTIONS
 from .corrections import adjust_p_values as adjust_p_values
-from .crossed import ENOUGH_DRAWS as ENOUGH_DRAWS
-from .crossed import crossed_sample as crossed_sample
 from .intervals import Intervals as Intervals
 from .intervals import t_interval as t_interval
 from .labels import Relabelled as Relabelled
@@ -36,9 +37,6 @@ from .resampling import simultaneous_intervals as simultaneous_intervals
 from .resampling import step_down_max_t as step_down_max_t
 from .sample import Sample as Sample
 from .skewed import skewed_interval as skewed_interval
-from .summing import MeansInBlocks as MeansInBlocks
-from .summing import MomentsInBlocks as MomentsInBlocks
-from .summing import SummedSample as SummedSample
 from .wilcoxon import WilcoxonResult as WilcoxonResult
 from .wilcoxon import wilcoxon_signed_rank as wilcoxon_signed_rank
 from .wilson import difference_interval as difference_interval

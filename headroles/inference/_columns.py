@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headroles.errors import StatisticsError
+from headroles.memory import column_parts
 
 Alternative: TypeAlias = Literal["greater", "less", "two-sided"]
 Seed: TypeAlias = int | np.random.Generator
@@ -25,7 +26,7 @@ def check_values(values: ArrayLike, name: str = "values") -> NDArray[np.floating
         raise StatisticsError(f"{name} have the type {data.dtype}; give real numbers")
     if data.ndim != 2:
         raise StatisticsError(f"{name} have {data.ndim} dimensions; give (examples, tests)")
-    if np.isinf(data).any():
+    if any(np.isinf(data[:, part]).any() for part in column_parts(*data.shape)):
         raise StatisticsError(f"{name} include an infinity; remove it, or mark it as missing (NaN)")
     return data if data.dtype.kind == "f" else data.astype(np.float64)
 
@@ -102,12 +103,12 @@ def columns_with_the_same_gaps(
     data: NDArray[np.floating],
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
     """Yield (columns, rows with values) for every pattern of missing values."""
-    present = ~np.isnan(data)
-    patterns, which = np.unique(np.packbits(present, axis=0), axis=1, return_inverse=True)
+    packed = [np.packbits(~np.isnan(data[:, part]), axis=0) for part in column_parts(*data.shape)]
+    patterns, which = np.unique(np.concatenate(packed, axis=1), axis=1, return_inverse=True)
     which = which.reshape(-1)
     for pattern in range(patterns.shape[1]):
         columns = np.flatnonzero(which == pattern)
-        yield columns, np.flatnonzero(present[:, columns[0]])
+        yield columns, np.flatnonzero(~np.isnan(data[:, columns[0]]))
 
 
 def resolution_of(data: NDArray[np.floating]) -> float:

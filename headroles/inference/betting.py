@@ -71,6 +71,7 @@ class RunningBets:
     def __init__(self, threshold: FloatArray, n_population: int | None = None) -> None:
         n_tests = len(threshold)
         self._threshold = threshold
+        self._n_drawn = 0
         self._capital = {side: _Capital(n_tests, n_population) for side in _SIDES["two-sided"]}
         self._n_units = np.zeros(n_tests, dtype=np.intp)
         self._paid, self._weight = np.zeros((2, n_tests))
@@ -81,12 +82,15 @@ class RunningBets:
         Raises StatisticsError for bounds that do not fit or that a value exceeds, and for a
         population smaller than the sample.
         """
-        found = payoffs_of(sample, self._threshold, bounds)
-        for side, capital in self._capital.items():
-            capital.bet(side * found.payoffs / found.reach[0 if side > 0 else 1])
-        self._n_units += found.n_units
-        self._paid += found.payoffs.sum(axis=0)
-        self._weight += found.weight
+        for part in sample.parts:
+            found = payoffs_of(sample.take(part), self._threshold[part], bounds.take(part))
+            for side, capital in self._capital.items():
+                reach = found.reach[0 if side > 0 else 1]
+                capital.bet(side * found.payoffs / reach, part, self._n_drawn)
+            self._n_units[part] += found.n_units
+            self._paid[part] += found.payoffs.sum(axis=0)
+            self._weight[part] += found.weight
+        self._n_drawn += sample.n_clusters
 
     def test(self, alternative: Alternative = "greater") -> BettingTest:
         """Return the test of one direction, or of both with half of the capital on each side."""
@@ -114,27 +118,31 @@ class _Capital:
         self._sum = np.zeros(n_tests)
         self._is_refuted = np.zeros(n_tests, dtype=np.bool_)
 
-    def bet(self, payoffs: FloatArray) -> None:
-        """Bet on payoffs (units, tests) relative to the largest loss, and so at least -1."""
-        if self._n_population is not None:
-            payoffs = self._relative(payoffs, self._n_population)
-        for logs, stake in zip(self._logs, STAKES, strict=True):
-            logs += np.log1p(stake * payoffs).sum(axis=0)
+    def bet(self, payoffs: FloatArray, part: slice, n_before: int) -> None:
+        """Bet in a part of the tests, on payoffs (units, tests) relative to the largest loss.
 
-    def _relative(self, payoffs: FloatArray, n_population: int) -> FloatArray:
+        They are at least -1, and ``n_before`` units came before them.
+        """
+        self._n_drawn = n_before + len(payoffs)
+        if self._n_population is not None:
+            payoffs = self._relative(payoffs, part, n_before, self._n_population)
+        for logs, stake in zip(self._logs, STAKES, strict=True):
+            logs[part] += np.log1p(stake * payoffs).sum(axis=0)
+
+    def _relative(
+        self, payoffs: FloatArray, part: slice, n_before: int, n_population: int
+    ) -> FloatArray:
         """Return payoffs less the greatest mean that H0 allows, relative to the largest loss."""
-        n_before, n_new = self._n_drawn, len(payoffs)
-        self._n_drawn = n_before + n_new
         if self._n_drawn > n_population:
             raise StatisticsError(
                 f"{self._n_drawn} units were drawn from a population of {n_population}; give the "
                 "true size of the population"
             )
-        so_far = self._sum + np.cumsum(payoffs, axis=0) - payoffs
+        so_far = self._sum[part] + np.cumsum(payoffs, axis=0) - payoffs
         mean = -so_far / (n_population - np.arange(n_before, self._n_drawn))[:, None]
         room = 1 + mean
-        self._sum += payoffs.sum(axis=0)
-        self._is_refuted |= (room < -ROUNDING).any(axis=0)
+        self._sum[part] += payoffs.sum(axis=0)
+        self._is_refuted[part] |= (room < -ROUNDING).any(axis=0)
         return np.where(room > ROUNDING, (payoffs - mean) / np.maximum(room, ROUNDING), 0)
 
     @property

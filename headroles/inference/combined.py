@@ -1,19 +1,107 @@
-"""Means over two crossed samples: examples, and random draws applied to each example."""
+"""Samples that are made of others: contrasts of means, and examples crossed with random draws."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import cached_property
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from headroles.errors import StatisticsError
-from headroles.inference._columns import resolution_of
+from headroles.inference._columns import FloatArray, resolution_of
 from headroles.inference.moments import Moments
 from headroles.inference.sample import Sample
-from headroles.inference.summing import SummedSample
 
 ENOUGH_DRAWS = 5
 """Number of draws from which Satterthwaite's degrees of freedom do not err too often."""
 _DIMENSIONS = 3
+
+
+class CombinedSample(Sample):
+    """A sample that is known by its moments alone."""
+
+    @classmethod
+    def of_moments(cls, moments: Moments) -> Sample:
+        """Make a sample from its moments alone."""
+        sample = cls(np.empty((0, len(moments.n))), np.empty(0, np.intp))
+        skewness, n_clusters = np.full(len(moments.n), np.nan), moments.n_clusters.max(initial=0)
+        sample.__dict__.update(moments=moments, skewness=skewness, n_clusters=int(n_clusters))
+        return sample
+
+    @classmethod
+    def joined(cls, samples: Sequence[Sample]) -> Sample:
+        """Join samples of different examples: their tests side by side."""
+        parts = [[getattr(one.moments, name.name) for one in samples] for name in fields(Moments)]
+        joined = cls.of_moments(Moments(*(np.concatenate(part) for part in parts)))
+        joined.__dict__["skewness"] = np.concatenate([one.skewness for one in samples])
+        return joined
+
+    def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
+        """Return the moments with zero deviation in some tests."""
+        resolution = resolution_of(self.values)
+        flat = self.of_moments(self.moments.flattened(columns, self.values.dtype, resolution))
+        flat.__dict__["skewness"] = np.where(columns, np.nan, self.skewness)
+        return flat
+
+    def about(self, threshold: ArrayLike) -> FloatArray:
+        """Raise StatisticsError: cluster sums need values."""
+        raise StatisticsError("this sample has moments only; pass one with its values")
+
+    @cached_property
+    def cluster_sizes(self) -> FloatArray:
+        """Raise StatisticsError, as `about`."""
+        return self.about(0)
+
+    @cached_property
+    def gaps(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Raise StatisticsError, as `about`."""
+        self.about(0)
+        return []
+
+
+def contrast_sample(samples: Sequence[Sample], weights: ArrayLike) -> Sample:
+    """Compute the moments of weighted sums of the means of independent samples.
+
+    Variances may differ: degrees of freedom are those of Welch (1947) and Satterthwaite (1946). For
+    two samples with weights 1 and -1, t-tests of the result are Welch's. A contrast is untestable
+    if a mean has no error. ``n`` counts the examples of all samples; ``sd`` is the standard error
+    times the root of ``n``.
+
+    Args:
+        samples: of the same tests, each with its own examples.
+        weights: (contrasts, samples).
+
+    Returns:
+        A sample of contrasts * tests.
+
+    Raises:
+        StatisticsError: samples and weights that do not fit.
+    """
+    weight = np.asarray(weights, dtype=np.float64)
+    shapes = [one.n_tests for one in samples]
+    if weight.ndim != 2 or len(set(shapes)) > 1 or weight.shape[1] != len(samples):
+        raise StatisticsError(
+            f"samples have {shapes} tests and weights have shape {weight.shape}; give samples of "
+            "the same tests and weights (contrasts, samples)"
+        )
+    mean, error, df, n, n_clusters = (
+        np.stack([getattr(one.moments, name) for one in samples])
+        for name in ("mean", "standard_error", "df", "n", "n_clusters")
+    )
+    squared = np.tensordot(weight**2, error**2, 1)
+    moments = Moments.empty(squared.size)
+    there = ~np.isnan(squared.ravel())
+    for counts, of_samples in ((moments.n, n), (moments.n_clusters, n_clusters)):
+        counts[there] = np.tensordot(weight != 0, of_samples, 1).ravel()[there]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moments.df[:] = (squared**2 / np.tensordot(weight**4, error**4 / df, 1)).ravel()
+    moments.mean[:] = np.tensordot(weight, mean, 1).ravel()
+    moments.standard_error[:] = np.sqrt(squared).ravel()
+    moments.sd[:] = moments.standard_error * np.sqrt(moments.n)
+    moments.settle(resolution_of(mean))
+    return CombinedSample.of_moments(moments)
 
 
 def crossed_sample(values: ArrayLike) -> Sample:
@@ -62,4 +150,4 @@ def crossed_sample(values: ArrayLike) -> Sample:
     if n_draws < ENOUGH_DRAWS:
         moments.df[by_draw > 0] = min(n_examples, n_draws) - 1
     moments.settle(resolution_of(data))
-    return SummedSample.of_moments(moments)
+    return CombinedSample.of_moments(moments)

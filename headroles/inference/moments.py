@@ -74,7 +74,7 @@ class Moments:
         moments.settle(resolution)
         return moments
 
-    def take(self, columns: NDArray[np.intp]) -> Moments:
+    def take(self, columns: NDArray[np.intp] | slice) -> Moments:
         """Return the moments of some columns."""
         return Moments(*(getattr(self, one.name)[columns] for one in fields(self)))
 

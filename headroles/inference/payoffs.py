@@ -39,7 +39,7 @@ class Bounds:
     kinds: NDArray[np.intp]
     cap: float
 
-    def take(self, columns: NDArray[np.intp]) -> Bounds:
+    def take(self, columns: NDArray[np.intp] | slice) -> Bounds:
         """Return the bounds of some tests."""
         return replace(self, kinds=self.kinds[columns])
 

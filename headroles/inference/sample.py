@@ -22,6 +22,7 @@ from headroles.inference._columns import (
     resolution_of,
 )
 from headroles.inference.moments import Moments, describe
+from headroles.memory import column_parts, new_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,12 @@ class Sample:
         """Number of tests."""
         return int(self.values.shape[1])
 
-    def take(self, columns: NDArray[np.intp]) -> Sample:
+    @property
+    def parts(self) -> list[slice]:
+        """Parts of the columns that are small enough to compute with at once; mostly one."""
+        return column_parts(*self.values.shape)
+
+    def take(self, columns: NDArray[np.intp] | slice) -> Sample:
         """Return the tests at ``columns``, with moments that were computed already."""
         part = Sample(self.values[:, columns], self.clusters, self.ddof)
         if "moments" in self.__dict__:
@@ -89,7 +95,8 @@ class Sample:
 
     def with_means_alone(self, columns: NDArray[np.bool_]) -> Sample:
         """Return the sample with the mean in place of all values of some tests."""
-        values = self.values.copy()
+        values = new_array(self.values.shape, self.values.dtype)
+        values[...] = self.values
         own = values[:, columns]
         values[:, columns] = np.where(np.isnan(own), np.nan, self.moments.mean[columns])
         flat = Sample(values, self.clusters, self.ddof)
@@ -123,21 +130,25 @@ class Sample:
         moments = Moments.empty(self.n_tests)
         resolution = resolution_of(self.values)
         for columns, present in self.gaps:
-            complete = self.values[np.ix_(present, columns)].astype(np.float64)
             codes = renumber(self.clusters[present])
-            moments.put(columns, describe(complete, codes, self.ddof, resolution))
+            for part in column_parts(len(present), len(columns)):
+                complete = self.values[np.ix_(present, columns[part])].astype(np.float64)
+                moments.put(columns[part], describe(complete, codes, self.ddof, resolution))
         return moments
 
     @cached_property
     def skewness(self) -> FloatArray:
         """Skewness (tests,) of the values, NaN if all are equal."""
-        moments = self.moments
-        centred = np.nan_to_num(self.values - moments.mean.astype(self.values.dtype))
-        squares = centred * centred
+        mean = self.moments.mean.astype(self.values.dtype)
+        second, third = np.empty((2, self.n_tests))
+        for part in self.parts:
+            centred = np.nan_to_num(self.values[:, part] - mean[part])
+            squares = centred * centred
+            second[part] = squares.sum(axis=0, dtype=np.float64)
+            third[part] = (squares * centred).sum(axis=0, dtype=np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            second = squares.sum(axis=0, dtype=np.float64) / moments.n
-            third = (squares * centred).sum(axis=0, dtype=np.float64) / moments.n
-            return np.asarray(third / second**1.5)
+            n = self.moments.n
+            return np.asarray(third / n / (second / n) ** 1.5)
 
     def about(self, threshold: ArrayLike) -> FloatArray:
         """Sum value - threshold in each cluster (clusters, tests); missing values are ignored."""
@@ -145,13 +156,21 @@ class Sample:
         return self._once(("about", limits.tobytes()), lambda: self._sums_about(limits))
 
     def _sums_about(self, limits: FloatArray) -> FloatArray:
-        differences = self.values.astype(np.float64) - limits
-        return cluster_sums(np.where(np.isnan(differences), 0, differences), self.clusters)
+        return self._sums_by_cluster(
+            lambda part: np.nan_to_num(self.values[:, part].astype(np.float64) - limits[part])
+        )
+
+    def _sums_by_cluster(self, made: Callable[[slice], FloatArray]) -> FloatArray:
+        """Sum what ``made`` returns for each part of the columns, to (clusters, tests)."""
+        sums: FloatArray = new_array((self.n_clusters, self.n_tests), np.float64)
+        for part in self.parts:
+            sums[:, part] = cluster_sums(made(part), self.clusters)
+        return sums
 
     @cached_property
     def cluster_sizes(self) -> FloatArray:
         """Number of values (clusters, tests) in each cluster."""
-        return cluster_sums((~np.isnan(self.values)).astype(np.float64), self.clusters)
+        return self._sums_by_cluster(lambda part: (~np.isnan(self.values[:, part])).astype(float))
 
     def _once(self, key: Any, work: Callable[[], FloatArray]) -> FloatArray:
         if key not in self._found:

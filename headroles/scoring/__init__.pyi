@@ -1,6 +1,4 @@
 from .blocks import ScoreBlock as ScoreBlock
-from .in_blocks import ScoresInBlocks as ScoresInBlocks
-from .in_blocks import open_scores as open_scores
 from .merging import merge_scores as merge_scores
 from .options import CorpusPart as CorpusPart
 from .options import PairingOptions as PairingOptions

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus
 from headroles.encoding import TOO_LONG
 from headroles.errors import CorpusError
@@ -177,7 +175,7 @@ class ScoringRun:
             counts.add(part.counts)
             sizes.append(len(part.block.ids) if part.block is not None else 0)
             if part.block is not None:
-                n_scores += int(np.count_nonzero(~np.isnan(part.block.values)))
+                n_scores += part.block.n_scores
                 yield part.block
             if self._is_stopped:
                 break

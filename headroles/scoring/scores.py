@@ -174,8 +174,7 @@ class HeadScores(Stored):
     def said(self) -> dict[str, Any]:
         """Return the provenance, with the facts needed to read the scores back."""
         own = describe_scores(self.roles, self.score, self.n_layers, self.n_heads)
-        n_scores = int(np.count_nonzero(~np.isnan(self.values)))
-        return {**self.provenance, **own, "scores": n_scores}
+        return {**self.provenance, **own, "scores": self.block.n_scores}
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet``, ``examples.parquet`` and, if any, the offset shares."""
@@ -222,6 +221,7 @@ def describe_scores(
 
 def _refuse_empty_heads(values: NDArray[np.float32], removed: Sequence[tuple[int, int]]) -> None:
     """Raise ValueError for a head without a score that was not removed from the model."""
-    empty = map(tuple, np.argwhere(np.isnan(values).all(axis=(0, 3))).tolist())
+    of_roles = [np.isnan(one).all(axis=0) for one in np.moveaxis(values, -1, 0)]
+    empty = map(tuple, np.argwhere(np.all(of_roles, axis=0)).tolist())
     if any(head not in removed for head in empty):
         raise ValueError("heads without any score")

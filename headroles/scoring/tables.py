@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles import storage
+from headroles.memory import new_array
 from headroles.roles import OFFSETS, Score
 from headroles.scoring.blocks import ScoreBlock
 
@@ -67,7 +68,7 @@ def read_block(
     scores, *others = [folder / name for name in files_of(score)]
     tables = map(storage.read_table, others)
     block = _to_block(storage.read_batches(scores), *tables, roles=roles, heads=heads)
-    if (found := np.count_nonzero(~np.isnan(block.values))) != n_scores:
+    if (found := block.n_scores) != n_scores:
         raise ValueError(f"{found} scores instead of {n_scores}")
     return block
 
@@ -96,8 +97,8 @@ def _to_block(
     """Build a block from the tables of the files that `files_of` names."""
     examples = of_examples.drop_columns(list(_BOUNDS)).to_pydict()
     ids = examples["example"]
-    values, counts = _from_long(scores, ids, roles, (len(ids), *heads))
-    return ScoreBlock(
+    values, counts, n_rows = _from_long(scores, ids, roles, (len(ids), *heads))
+    block = ScoreBlock(
         ids=ids,
         documents=examples["document"],
         lengths=np.asarray(examples["tokens"], dtype=np.int64),
@@ -107,6 +108,9 @@ def _to_block(
         offset_shares=_from_shares(of_offsets[0], ids, roles) if of_offsets else None,
         bounds=_known_bounds(of_examples, len(roles)),
     )
+    if n_rows != block.n_scores:
+        raise ValueError("scores that occur twice")
+    return block
 
 
 def _examples_table(block: ScoreBlock) -> pa.Table:
@@ -214,8 +218,10 @@ def _from_long(
     ids: Sequence[str],
     roles: Sequence[str],
     shape: tuple[int, int, int],
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    values = np.full((*shape, len(roles)), np.nan, dtype=np.float32)
+) -> tuple[NDArray[np.float32], NDArray[np.int64], int]:
+    """Return values, counts, and the number of rows of a table that `long_table` made."""
+    values = new_array((*shape, len(roles)), np.float32)
+    values[...] = np.nan
     counts = np.zeros((shape[0], len(roles)), dtype=np.int64)
     examples, places = ({name: k for k, name in enumerate(names)} for names in (ids, roles))
     n_rows = 0
@@ -229,9 +235,7 @@ def _from_long(
             raise ValueError("scores that are not finite, or negative layers, heads or counts")
         values[example, layer, head, role] = score
         counts[example, role] = count
-    if n_rows != np.count_nonzero(~np.isnan(values)):
-        raise ValueError("scores that occur twice")
-    return values, counts
+    return values, counts, n_rows
 
 
 def _decode(column: Any, places: dict[str, int]) -> NDArray[np.int64]:

@@ -1,6 +1,5 @@
 from .assignment import assign as assign
 from .assignment import assign_roles as assign_roles
-from .assignment_in_blocks import assign_in_blocks as assign_in_blocks
 from .attention import WordAttention as WordAttention
 from .attention import attention as attention
 from .attention import read_attention as read_attention

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from headroles.inference.sample import Sample
 from headroles.options import takes
-from headroles.scoring import HeadScores, ScoresInBlocks, open_scores
-from headroles.studies.assignment_in_blocks import assign_in_blocks
+from headroles.scoring import HeadScores
 from headroles.studies.heads import (
     HeadColumns,
     hypotheses_of,
@@ -19,7 +14,7 @@ from headroles.studies.heads import (
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import AssignOptions
 from headroles.studies.role_table import RoleTable
-from headroles.studies.role_tests import Described, refuse_nothing, table_of, tests_asked
+from headroles.studies.role_tests import refuse_nothing, table_of, tests_asked
 
 
 @takes(AssignOptions)
@@ -59,30 +54,19 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     Raises:
         UsageError: an option outside its range, or options or scores that do not go together.
     """
-    given: Any = scores
-    folder = isinstance(given, str | Path)
-    return assign(open_scores(given) if folder else scores_of(given), options)
+    return assign(scores_of(scores), options)
 
 
-def assign(scores: HeadScores | ScoresInBlocks, options: AssignOptions) -> RoleTable:
+def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
     """`assign_roles` for callers that have their options together."""
-    if isinstance(scores, ScoresInBlocks):
-        return assign_in_blocks(scores, options)
     asked = tests_asked(scores, options)
     columns = HeadColumns.of(scores)
     refuse_nothing(columns)
     hypotheses = hypotheses_of(
         scores, columns, asked, options, ddof=0 if options.is_published else 1
     )
-    described = Described(
-        scores.roles,
-        scores.score,
-        scores.provenance,
-        int(scores.lengths.max()),
-        lambda role: np.asarray(Sample.of(scores.column(role)).moments.mean),
-    )
     rivals = _describe_rivals(scores, columns, options)
-    return table_of(described, columns, hypotheses, options, asked, rivals)
+    return table_of(scores, columns, hypotheses, options, asked, rivals)
 
 
 def _describe_rivals(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.inference.payoffs import Bounds
 from headroles.inference.sample import Sample
+from headroles.memory import column_parts, new_array
 from headroles.record import Record
 from headroles.roles import Role, Score
 from headroles.scoring import HeadScores, ScoreBlock
@@ -77,11 +78,15 @@ class HeadColumns:
 
     def values(self, scores: HeadScores) -> NDArray[np.float32]:
         """The scores (examples, T)."""
-        n_heads = self.n_layers * self.n_heads
-        values = np.empty((scores.n_examples, len(self.roles), n_heads), dtype=np.float32)
+        values = new_array((scores.n_examples, len(self.places[0])), np.float32)
         for place, role in enumerate(self.ids):
-            values[:, place] = scores.column(role)
-        return values.reshape(scores.n_examples, -1)
+            values[:, self._of_role(place)] = scores.column(role)
+        return values
+
+    def _of_role(self, place: int) -> slice:
+        """Return the columns of the role at a place."""
+        n_heads = self.n_layers * self.n_heads
+        return slice(place * n_heads, (place + 1) * n_heads)
 
     def read(
         self, block: ScoreBlock, scored: tuple[Role, ...], score: Score, clustered: bool
@@ -110,13 +115,13 @@ class HeadColumns:
         offsets are not shifted, and have NaN for a mean.
         """
         n_roles, n_layers = len(self.roles), self.n_layers
-        scored = ~np.isnan(values.reshape(-1, n_roles, n_layers, self.n_heads)).all(axis=3)
         shifts = np.zeros((scores.n_examples, n_roles, n_layers))
         means = np.full((n_roles, n_layers), np.nan)
         for place, role in enumerate(self.ids):
             if (rival := rival_of(scores, role)) is None:
                 continue
-            for layer, has in enumerate(scored[:, place].T):
+            of_role = values[:, self._of_role(place)].reshape(-1, n_layers, self.n_heads)
+            for layer, has in enumerate(~np.isnan(of_role).all(axis=2).T):
                 hits = np.where(has, rival.hits, np.nan) if has.any() else rival.hits
                 means[place, layer] = np.nanmean(hits)
                 shifts[:, place, layer] = means[place, layer] - rival.hits
@@ -178,7 +183,7 @@ def hypotheses_of(
     if scores.offset_shares is not None and against.threshold is None:
         refuse_stopped(scores, "the best fixed offsets, which are found in the scores, take")
         shifts, means = columns.rivals(scores, values)
-        values = values + shifts[:, columns.by_layer]
+        values = _shifted(values, shifts, columns.by_layer)
         of_offsets = means[columns.by_layer] + against.offset_margin
         thresholds = np.where(np.isnan(of_offsets), thresholds, of_offsets)
     clusters = clusters_of(scores, options)
@@ -194,6 +199,16 @@ def hypotheses_of(
         bounds=columns.bounds(scores, shifts),
         n_population=scores.record.drawn_from,
     )
+
+
+def _shifted(
+    values: NDArray[np.floating], shifts: FloatArray, places: IntArray
+) -> NDArray[np.floating]:
+    """Add to each column of values (examples, T) the column of shifts at its place."""
+    shifted = new_array(values.shape, np.float64)
+    for part in column_parts(*values.shape):
+        shifted[:, part] = values[:, part] + shifts[:, places[part]]
+    return shifted
 
 
 def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:

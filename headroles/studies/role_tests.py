@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
-from headroles.record import Record
-from headroles.roles import BIAS, Role, Score
-from headroles.scoring import HeadScores, ScoresInBlocks, warnings_of_run
+from headroles.inference.sample import Sample
+from headroles.roles import BIAS
+from headroles.scoring import HeadScores, warnings_of_run
 from headroles.studies.cautions import warn_of_documents, why_absent
 from headroles.studies.heads import (
     FloatArray,
@@ -39,27 +38,7 @@ from headroles.testing import (
 )
 
 
-@dataclass(frozen=True)
-class Described:
-    """What a role table needs of scores beside its hypotheses.
-
-    ``longest`` is the number of tokens of the longest example. ``means`` gives the mean score of
-    every head (layers * heads,) for the id of a role.
-    """
-
-    roles: Sequence[Role]
-    score: Score
-    provenance: dict[str, Any]
-    longest: int
-    means: Callable[[str], FloatArray]
-
-    @property
-    def record(self) -> Record:
-        """The provenance by its types."""
-        return Record.read(self.provenance)
-
-
-def tests_asked(scores: HeadScores | ScoresInBlocks, options: AssignOptions) -> TestOptions:
+def tests_asked(scores: HeadScores, options: AssignOptions) -> TestOptions:
     """The tests that options ask for, of these scores. Raises UsageError if they do not fit."""
     if not options.is_published:
         return stopped_tests(scores, options.tests)
@@ -82,7 +61,7 @@ def refuse_nothing(columns: HeadColumns) -> None:
 
 
 def table_of(
-    scores: Described,
+    scores: HeadScores,
     columns: HeadColumns,
     hypotheses: Hypotheses,
     options: AssignOptions,
@@ -113,7 +92,7 @@ def table_of(
     return RoleTable(frame, {**scores.provenance, "score": scores.score.name, "tests": tests})
 
 
-def _warn_of_norms(scores: Described, columns: HeadColumns) -> list[str]:
+def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
     """The published threshold of ``block`` is one for weights."""
     if scores.record.measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
         return []
@@ -125,7 +104,7 @@ def _warn_of_norms(scores: Described, columns: HeadColumns) -> list[str]:
 
 
 def _frame(
-    scores: Described,
+    scores: HeadScores,
     columns: HeadColumns,
     hypotheses: Hypotheses,
     above: PValues,
@@ -164,18 +143,19 @@ def _frame(
     return frame[list(COLUMNS)]
 
 
-def _measures(scores: Described, columns: HeadColumns) -> FloatArray:
+def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
     """Mean (T,) of the measure that the role of each column has, NaN where it has none."""
     means = np.full((len(columns.roles), columns.n_layers * columns.n_heads), np.nan)
     for role in scores.roles:
         if role.measure_of in columns.ids and not role.is_tested:
-            means[columns.ids.index(role.measure_of)] = scores.means(role.id)
+            of_role = Sample.of(scores.column(role.id)).moments.mean
+            means[columns.ids.index(role.measure_of)] = of_role
     return means.ravel()
 
 
-def _window_notes(scores: Described, columns: HeadColumns) -> NDArray[np.object_]:
+def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object_]:
     """What it does to roles (T,) that a layer sees only a window of the longest examples."""
-    farthest = scores.longest - 1
+    farthest = int(scores.lengths.max()) - 1
     notes = np.full((len(columns.roles), columns.n_layers, columns.n_heads), "", dtype=object)
     for layer, reach in enumerate(scores.record.reaches):
         if reach is None or reach >= farthest:

@@ -28,7 +28,6 @@ from headroles.scoring import (
 from headroles.studies.heads import HeadColumns
 from headroles.studies.options import CORPUS, ThresholdOptions, UntilOptions
 from headroles.studies.stopped import DOCUMENT, EXAMPLE
-from headroles.studies.whole_documents import split_off_last
 from headroles.testing import NO, YES, RunningAnswers, TestOptions
 
 EXAMPLES_PER_LOOK = 64
@@ -173,7 +172,7 @@ class AnswersSoFar:
         self._answers.add(values, bounds, clusters)
         self._is_there |= ~np.isnan(values).all(axis=0)
         self.n_examples += len(block.ids)
-        self.n_scores += int(np.count_nonzero(~np.isnan(block.values)))
+        self.n_scores += block.n_scores
         return block
 
     def answers(self) -> NDArray[np.str_]:
@@ -185,6 +184,21 @@ class AnswersSoFar:
         """Of the heads and roles that any example has."""
         decided = np.isin(self.answers(), (YES, NO))[self._is_there]
         return float(decided.mean()) if len(decided) else 0.0
+
+
+def split_off_last(
+    waiting: list[ScoreBlock], block: ScoreBlock
+) -> tuple[list[ScoreBlock], list[ScoreBlock]]:
+    """Split blocks into finished documents and the unfinished last one.
+
+    ``waiting`` are the blocks of the unfinished document before ``block``.
+    """
+    last = block.documents.index(block.documents[-1])
+    goes_on = bool(waiting) and waiting[0].documents[0] == block.documents[0]
+    rest = block.part(slice(last, None))
+    if last == 0 and (goes_on or not waiting):
+        return [], [*waiting, rest]
+    return [*waiting, block.part(slice(last))], [rest]
 
 
 def _refuse_sharing(sharing: Sharing) -> None:

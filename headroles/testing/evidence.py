@@ -135,7 +135,11 @@ def _single(
     """Run each test, uncorrected."""
     resampling = options if isinstance(options, ResamplingOptions) else ResamplingOptions()
     name = test or (options.test if isinstance(options, TestOptions) else T)
-    return TESTS[name].find(hypotheses, alternative, resampling.resamples, resampling.seed)
+    found = [
+        TESTS[name].find(part, alternative, resampling.resamples, resampling.seed)
+        for part in hypotheses.parts()
+    ]
+    return Found(*map(np.concatenate, zip(*found, strict=True)))
 
 
 def _by_bound(

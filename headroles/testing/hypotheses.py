@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +17,8 @@ from headroles.rounding import MODEL_TERMS, rounding_bound
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]
+_OF_TESTS = ("threshold", "size", "labels", "families")
+"""Fields of `Hypotheses` that have an entry for each test."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,7 @@ class Hypotheses:
     None if unknown. ``n_population`` is the number of units (clusters, or examples) from which the
     sample was drawn in random order, if means are over such a population; None for means over all
     possible units. ``called`` names the values in messages, if they are not the scores of roles.
-    ``bets`` were made on values that came in blocks and were not stored. ``n_draws`` is the number
-    of random draws that examples were crossed with, None without draws.
+    ``n_draws`` is the number of random draws that examples were crossed with, None without draws.
     """
 
     sample: Sample
@@ -45,7 +46,6 @@ class Hypotheses:
     bounds: Bounds | None = None
     n_population: int | None = None
     called: str = ""
-    bets: RunningBets | None = None
     n_draws: int | None = None
 
     @classmethod
@@ -63,7 +63,6 @@ class Hypotheses:
         bounds: Bounds | None = None,
         n_population: int | None = None,
         called: str = "",
-        bets: RunningBets | None = None,
         n_draws: int | None = None,
     ) -> Hypotheses:
         """Make hypotheses of values; set columns that vary only by rounding to their mean.
@@ -80,7 +79,6 @@ class Hypotheses:
             bounds: of the values, if known.
             n_population: number of units that the sample was drawn from, if finite.
             called: the name of the values in messages.
-            bets: made on values that came in blocks.
             n_draws: number of draws that examples were crossed with.
 
         Raises:
@@ -104,7 +102,6 @@ class Hypotheses:
             bounds=bounds,
             n_population=n_population,
             called=called,
-            bets=bets,
             n_draws=n_draws,
         )
 
@@ -112,7 +109,7 @@ class Hypotheses:
     def joined(cls, parts: Sequence[Hypotheses]) -> Hypotheses:
         """Join tests of different examples, to be corrected together; only t-tests of them work."""
         return cls.of(
-            inference.SummedSample.joined([one.sample for one in parts]),
+            inference.CombinedSample.joined([one.sample for one in parts]),
             np.concatenate([one.threshold for one in parts]),
             size=np.concatenate([one.size for one in parts]),
             called=parts[0].called,
@@ -142,7 +139,17 @@ class Hypotheses:
     def against(self, threshold: ArrayLike) -> Hypotheses:
         """Return the same tests against another threshold."""
         limits = np.asarray(threshold, dtype=np.float64)
-        return replace(self, threshold=np.broadcast_to(limits, self.labels.shape), bets=None)
+        return replace(self, threshold=np.broadcast_to(limits, self.labels.shape))
+
+    def parts(self) -> Iterator[Hypotheses]:
+        """Yield tests whose values are few enough to compute with at once; mostly all of them."""
+        if len(self.sample.parts) == 1:
+            yield self
+            return
+        for part in self.sample.parts:
+            of_tests = {name: getattr(self, name)[part] for name in _OF_TESTS}
+            bounds = None if self.bounds is None else self.bounds.take(part)
+            yield replace(self, sample=self.sample.take(part), bounds=bounds, **of_tests)
 
     @property
     def n_tests(self) -> int:
@@ -166,14 +173,12 @@ class Hypotheses:
 
     @property
     def has_bounds(self) -> bool:
-        """Whether the bounds of the values are known, or were used in bets already."""
-        return self.bounds is not None or self.bets is not None
+        """Whether the bounds of the values are known."""
+        return self.bounds is not None
 
     @cached_property
     def betting(self) -> RunningBets:
         """Bets on all values. Raises UsageError if the bounds of the values are unknown."""
-        if self.bets is not None:
-            return self.bets
         if self.bounds is None:
             raise UsageError(
                 "betting needs the bounds of scores, which are not stored with these; score again, "

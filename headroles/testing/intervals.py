@@ -29,11 +29,9 @@ def find_intervals(
         return _intervals_of_selected(hypotheses, options.alpha, answers)
     asked = INTERVALS[options.interval]
     resampling = {"n_resamples": options.resamples, "seed": options.seed}
-    parts = [np.arange(hypotheses.n_tests)]
-    if options.interval == SIMULTANEOUS:
-        parts = hypotheses.columns_by_family
+    together = options.interval == SIMULTANEOUS
     low, high = np.full((2, hypotheses.n_tests), np.nan)
-    for columns in parts:
+    for columns in hypotheses.columns_by_family if together else hypotheses.sample.parts:
         found = asked.find(
             hypotheses.sample.take(columns),
             confidence=1 - options.alpha,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from headroles.inference.contrast import contrast_sample
+from headroles.inference.combined import contrast_sample
 from headroles.inference.sample import Sample
 from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
