@@ -58,7 +58,9 @@ def test_tables_are_those_of_scores_in_memory(
 
 def test_scores_that_memory_does_not_hold_lie_in_a_file(scores: HeadScores, folder: Path) -> None:
     loaded = HeadScores.load(folder)
-    assert isinstance(loaded.values.base, np.memmap)
+    base = loaded.values.base
+    assert base is not None
+    assert isinstance(base.base, np.memmap)
     assert loaded == scores
     result = CliRunner().invoke(app, ["assign", str(folder)])
     assert result.exit_code == 0, result.output
