@@ -24,7 +24,7 @@ from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring import HeadScores, ScoreBlock
 from headroles.scoring.scores import describe_scores
 from headroles.scoring.writing import write_scores
-from headroles.studies import AssignOptions, assign
+from headroles.studies import AssignOptions, assign_roles
 
 BLOCK = 192
 RELATIONS = tuple("nsubj obj iobj obl advmod amod nmod det case mark conj".split())
@@ -47,7 +47,7 @@ def main() -> None:
             forget_peak(CPU)
             before = peak_memory(CPU)
             start = time.perf_counter()
-            table = assign(HeadScores.load(folder), AssignOptions())
+            table = assign_roles(HeadScores.load(folder), AssignOptions())
             seconds = time.perf_counter() - start
         n_scores = n_examples * len(table)
         print(

@@ -22,11 +22,11 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import (
     Annotated,
     Any,
     ClassVar,
-    Concatenate,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -40,12 +40,14 @@ from headroles.errors import UsageError
 from headroles.wording import as_given
 
 A = TypeVar("A")
+A_contra = TypeVar("A_contra", contravariant=True)
 B = TypeVar("B")
-C = TypeVar("C")
+B_contra = TypeVar("B_contra", contravariant=True)
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 G = TypeVar("G", bound="Options")
-G_co = TypeVar("G_co", bound="Options", covariant=True)
+G_contra = TypeVar("G_contra", bound="Options", contravariant=True)
 
 TITLES = (
     "Corpus",
@@ -223,42 +225,56 @@ def seed_option(what: str, words: str = "the seed", more: str = "") -> Option:
     return Option(what, more=more, words=words, least=0, below=2**32)
 
 
-class Takes(Protocol[P, G_co]):
-    """Decorator that turns a function of options, its last argument, into one of keywords."""
+class Of1(Protocol[A_contra, G_contra, P, R_co]):
+    """Function of one subject, and of options as keyword arguments or as their group."""
 
     @overload
-    def __call__(self, function: Callable[[A, G_co], R], /) -> Callable[Concatenate[A, P], R]: ...
+    def __call__(self, a: A_contra, options: G_contra, /, **internal: Any) -> R_co: ...
     @overload
-    def __call__(
-        self, function: Callable[[A, B, G_co], R], /
-    ) -> Callable[Concatenate[A, B, P], R]: ...
+    def __call__(self, a: A_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class Of2(Protocol[A_contra, B_contra, G_contra, P, R_co]):
+    """As `Of1`, of two subjects."""
+
     @overload
-    def __call__(
-        self, function: Callable[[A, B, C, G_co], R], /
-    ) -> Callable[Concatenate[A, B, C, P], R]: ...
+    def __call__(self, a: A_contra, b: B_contra, options: G_contra, /, **internal: Any) -> R_co: ...
+    @overload
+    def __call__(self, a: A_contra, b: B_contra, /, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class Takes(Protocol[P, G]):
+    """Decorator that lets a function of a group of options take them as keyword arguments."""
+
+    @overload
+    def __call__(self, function: Callable[[A, G], R], /) -> Of1[A, G, P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[A, B, G], R], /) -> Of2[A, B, G, P, R]: ...
     @overload
     def __call__(self, function: Callable[..., R], /) -> Callable[..., R]: ...
 
 
 def takes(group: Callable[P, G]) -> Takes[P, G]:
-    """Decorate a function whose last argument is a group of options.
+    """Decorate a function that has a parameter ``options`` for a group of options.
 
-    Callers pass keyword arguments instead of the group, or the group as the last argument;
-    signature and documentation of the function show every option, with type and default.
+    Callers pass keyword arguments instead of the group, or the group; signature and documentation
+    of the function show every option, with type and default. Parameters after ``options`` are for
+    callers that pass the group, and are not shown.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        *subjects, last = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters
+        subjects = [parameters[name] for name in takewhile(lambda one: one != _GROUP, parameters)]
         signature = _signature(function, subjects, options)
 
         @functools.wraps(function)
         def accepting(*args: Any, **given: Any) -> Any:
-            if args and isinstance(args[-1], options):
+            if any(isinstance(one, options) for one in (*args[-1:], given.get(_GROUP))):
                 return function(*args, **given)
             bound = _bind(function.__name__, signature, args, given)
             named = {one.name for one in fields_of(options)} & set(given)
             made = options(**{name: bound.arguments.pop(name) for name in named})
-            return function(*bound.args, **{**bound.kwargs, last.name: made})
+            return function(*bound.args, **{**bound.kwargs, _GROUP: made})
 
         accepting.__signature__ = signature  # type: ignore[attr-defined]
         accepting.__doc__ = f"{inspect.getdoc(function)}\n\n{describe(options)}"
@@ -266,6 +282,10 @@ def takes(group: Callable[P, G]) -> Takes[P, G]:
 
     options: type[Options] = group  # type: ignore[assignment]
     return decorate
+
+
+_GROUP = "options"
+"""Name of the parameter that a group of options is given to."""
 
 
 def _bind(

@@ -15,7 +15,7 @@ def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions
     from headroles.presets import DEFAULT
     from headroles.results import put_into
     from headroles.scoring import HeadScores
-    from headroles.studies import assign as assign_roles
+    from headroles.studies import assign_roles
 
     scores = HeadScores.load(scored)
     with console.working("testing"):

@@ -39,11 +39,10 @@ def by_task(
     of layers, thirds of the layers or heads by task.
     """
     from headroles.options import split_names
-    from headroles.studies.removal import Ablations, TaskDrops
-    from headroles.studies.removal import by_task as compare
+    from headroles.studies.removal import Ablations, TaskDrops, compare_tasks
 
     def work() -> TaskDrops:
         called = names_of(ablated) if names is None else split_names(names)
-        return compare([Ablations.load(one) for one in ablated], called, options)
+        return compare_tasks([Ablations.load(one) for one in ablated], called, options)
 
     fill(out, TaskDrops, output, work)

@@ -28,7 +28,7 @@ def classify(
     from headroles.results import write_together
     from headroles.roles import is_own
     from headroles.scoring import HeadScores, ScoreOptions, assist
-    from headroles.studies import classify as classify_heads
+    from headroles.studies import classify_heads
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
         if sharing.assists:

@@ -103,8 +103,7 @@ def collaborate(
         raise UsageError("name a folder for the model with --out")
     from headroles.models.stored import model_folder
     from headroles.results import write_together
-    from headroles.studies import Collaboration, CollaborativeModel
-    from headroles.studies import collaborate as make
+    from headroles.studies import Collaboration, CollaborativeModel, collaborate_heads
 
     kinds = (CollaborativeModel, Collaboration)
     with (
@@ -112,7 +111,8 @@ def collaborate(
         console.progress_bar("collaborating", "steps") as on_progress,
     ):
         watched = console.watched(_open(sample, read), on_progress)
-        made, table = make(model, watched, replace(options, on_progress=on_progress), task)
+        asked = replace(options, on_progress=on_progress)
+        made, table = collaborate_heads(model, watched, task=task, options=asked)
         write_together(folder, [made, table])
     console.finish(out, output, table)
 
@@ -124,14 +124,14 @@ def _report(
     out: Path | None,
     roles_from: Path | None,
 ) -> None:
-    from headroles.studies import Redundancy, RoleTable, redundancy
+    from headroles.studies import Redundancy, RoleTable, report_redundancy
 
     refuse_idle_overwrite(out, output, "report")
     roles = None if roles_from is None else RoleTable.load(roles_from)
     if out is None:
-        show(redundancy(model, roles, options), output)
+        show(report_redundancy(model, roles, options), output)
     else:
-        fill(out, Redundancy, output, lambda: redundancy(model, roles, options))
+        fill(out, Redundancy, output, lambda: report_redundancy(model, roles, options))
 
 
 def _of_sample(context: typer.Context, reading: CorpusOptions, task: Path | None) -> CorpusOptions:

@@ -68,8 +68,7 @@ def compare(
     all of them.
     """
     from headroles.results import new_folder, write_together
-    from headroles.studies import RoleShifts
-    from headroles.studies import compare as compare_roles
+    from headroles.studies import RoleShifts, compare_roles
     from headroles.studies.comparison import check_places, name_sides
 
     _check_form(context, sides, models)
@@ -81,7 +80,7 @@ def compare(
             folders = _score(named, corpus or [], staging, options, reading, scoring)
         sets = [_load_scores(folder) for folder in folders]
         with console.working("testing"):
-            shifts = compare_roles(sets, options)
+            shifts = compare_roles(*sets, options=options)
         write_together(staging, [shifts])
     console.finish(out, output, shifts)
 

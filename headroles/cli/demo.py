@@ -18,11 +18,11 @@ def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
     from headroles.results import new_folder, write_together
     from headroles.sample import demo_model, sample_treebank
     from headroles.scoring import HeadScores
-    from headroles.studies import ClassifyOptions, classify
+    from headroles.studies import ClassifyOptions, classify_heads
 
     with new_folder(out, [HeadScores], output.overwrite) as folder:
         model = demo_model()
         source = read_conllu(sample_treebank())
-        result = with_progress("scoring", classify, model, source, options=ClassifyOptions())
+        result = with_progress("scoring", classify_heads, model, source, options=ClassifyOptions())
         write_together(folder, [result.scores, result.roles])
     console.finish(out, ReportedOptions(**vars(output), report=True), result)

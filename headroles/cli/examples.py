@@ -56,7 +56,7 @@ def examples(
     from headroles.report.saving import check_figure_file
     from headroles.roles import find_role
     from headroles.scoring import HeadScores
-    from headroles.studies import examples as examples_of
+    from headroles.studies import find_examples
 
     refuse_idle_overwrite(out, output, "examples")
     if figure is not None:
@@ -69,7 +69,7 @@ def examples(
     head = read_head(named, layer)
     scores = HeadScores.load(scored)
     role = find_role(role, scores.role_ids)
-    found = examples_of(scores, head, role, options.part(ExampleOptions))
+    found = find_examples(scores, head, role, options.part(ExampleOptions))
     keep_or_show(found, out, output)
     if figure is not None:
         _draw(scores, head, role, options, figure)
@@ -98,10 +98,10 @@ def _draw(
     from dataclasses import replace
 
     from headroles.report import draw_attention, save_figure
-    from headroles.studies import attention
+    from headroles.studies import read_attention
 
     with console.working("reading attention"):
-        found = attention(scores, head, role, replace(options, n=1))
+        found = read_attention(scores, head, role, replace(options, n=1))
         if not found:
             raise UsageError(f"no example has a score of head {head[0]}-{head[1]} for {role}")
         with warnings.catch_warnings(record=True) as told:

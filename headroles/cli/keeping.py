@@ -165,7 +165,7 @@ def with_progress(
     """What a study gives for its subjects and options, its progress shown on the way."""
     with console.progress_bar(what, unit) as on_progress:
         watched = (console.watched(one, on_progress) for one in subjects)
-        return study(*watched, replace(options, on_progress=on_progress))
+        return study(*watched, options=replace(options, on_progress=on_progress))
 
 
 def finish_scoring(out: Path, output: OutputOptions, provenance: dict[str, Any]) -> None:

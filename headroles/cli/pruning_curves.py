@@ -32,9 +32,7 @@ def pruning_curves(
     Orders of removing heads are compared with one of them, at every share and over all. Models are
     not written; headroles prune writes the one that is wanted.
     """
-    from headroles.studies.removal import PruningCurves
-    from headroles.studies.removal import pruning_curves as measure
+    from headroles.studies.removal import PruningCurves, find_pruning_curves
 
-    fill_resumably(
-        out, PruningCurves, output, resuming, "pruning", measure, model, test, task, options=options
-    )
+    made = (PruningCurves, output, resuming, "pruning", find_pruning_curves)
+    fill_resumably(out, *made, model, test, task, options=options)

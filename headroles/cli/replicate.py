@@ -41,8 +41,7 @@ def replicate(
     """
     from headroles.options import split_names
     from headroles.scoring import HeadScores
-    from headroles.studies import kind_of
-    from headroles.studies import replicate as replicate_roles
+    from headroles.studies import kind_of, replicate_roles
 
     def work() -> Result:
         sets = [HeadScores.load(one) for one in scored]

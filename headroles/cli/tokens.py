@@ -24,12 +24,12 @@ def tokens(
     Norms are weights times the lengths of what heads hand on from a token (Kobayashi et al. 2020).
     """
     from headroles.corpus import open_corpus
-    from headroles.studies import TokenGroups, token_groups
+    from headroles.studies import TokenGroups, measure_token_groups
 
     source = open_corpus(corpus, reading)
     fill(
         out,
         TokenGroups,
         output,
-        lambda: with_progress("reading", token_groups, model, source, options=options),
+        lambda: with_progress("reading", measure_token_groups, model, source, options=options),
     )

@@ -8,7 +8,6 @@ from .options import ScoringOptions as ScoringOptions
 from .run import ScoringRun as ScoringRun
 from .run import assist as assist
 from .run import open_scoring as open_scoring
-from .run import score as score
 from .run import score_heads as score_heads
 from .run import score_to_folder as score_to_folder
 from .run_notes import RunSummary as RunSummary

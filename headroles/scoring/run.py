@@ -32,7 +32,9 @@ from headroles.wording import listed
 
 
 @takes(ScoreOptions)
-def score_heads(model: Attending, corpus: Corpus, options: ScoreOptions) -> HeadScores:
+def score_heads(  # noqa: D417 - sharing is for commands
+    model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+) -> HeadScores:
     """Score every head of an encoder on every role, over every example of a corpus.
 
     Args:
@@ -50,13 +52,6 @@ def score_heads(model: Attending, corpus: Corpus, options: ScoreOptions) -> Head
         CorpusError: defective input, or a relation that the corpus does not have.
         ModelError, TokenizerError, UsageError: as `load_encoder`.
     """
-    return score(model, corpus, options)
-
-
-def score(
-    model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
-) -> HeadScores:
-    """Run `score_heads` with options that are already checked; ``sharing`` is that of the run."""
     with open_scoring(model, corpus, options, sharing=sharing) as run:
         return HeadScores.from_blocks(run.blocks(), run.roles, run.score, run.provenance)
 

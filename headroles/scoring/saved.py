@@ -12,7 +12,7 @@ from headroles.errors import UsageError
 from headroles.models import SavedAttention
 from headroles.options import Option, takes
 from headroles.scoring.options import ScoreOptions
-from headroles.scoring.run import score
+from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def score_attention(
         _by_id(arrays, corpus, "arrays"),
         alignment if _is_tokenizer(alignment) else _by_id(alignment, corpus, "alignment"),
     )
-    return score(saved, corpus, options)
+    return score_heads(saved, corpus, options)
 
 
 def _is_tokenizer(alignment: Any) -> bool:

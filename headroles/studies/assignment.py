@@ -54,11 +54,7 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     Raises:
         UsageError: an option outside its range, or options or scores that do not go together.
     """
-    return assign(scores_of(scores), options)
-
-
-def assign(scores: HeadScores, options: AssignOptions) -> RoleTable:
-    """`assign_roles` for callers that have their options together."""
+    scores = scores_of(scores)
     asked = tests_asked(scores, options)
     columns = HeadColumns.of(scores)
     refuse_nothing(columns)

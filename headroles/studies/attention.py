@@ -78,13 +78,6 @@ def read_attention(
         CorpusError: the treebank is not there any more, or is another one now.
         ModelError: the model is not there any more, or is another one now, or its tokenizer is.
     """
-    return attention(scores, head, role, options)
-
-
-def attention(
-    scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions
-) -> list[WordAttention]:
-    """`read_attention` for callers that have their options together."""
     return attention_of_heads(find_again(scores, [(head, role, options)]), options)[0]
 
 

@@ -131,11 +131,6 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     Raises:
         UsageError: scores of another kind, or examples that cannot be clustered as asked.
     """
-    return best_heads(scores, options)
-
-
-def best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
-    """`find_best_heads` for callers that have their options together."""
     if scores.offset_shares is None:
         raise UsageError(
             f"best heads are those whose first choices hit most, and these are {scores.score.name} "

@@ -11,8 +11,8 @@ from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
 from headroles.models import Attending
 from headroles.options import takes
 from headroles.results import Shown, Summary, as_html, as_text, brief, picture, save_together
-from headroles.scoring import ALONE, HeadScores, Sharing, score
-from headroles.studies.assignment import assign
+from headroles.scoring import ALONE, HeadScores, Sharing, score_heads
+from headroles.studies.assignment import assign_roles
 from headroles.studies.heads import refuse_one_document
 from headroles.studies.options import ClassifyOptions, ThresholdOptions, UntilOptions
 from headroles.studies.role_table import RoleTable
@@ -63,25 +63,20 @@ class Classification(Summary):
 
 
 @takes(ClassifyOptions)
-def classify_heads(model: Attending, corpus: Corpus, options: ClassifyOptions) -> Classification:
-    """`score_heads`, then `assign_roles`; arguments, options and errors are theirs."""
-    return classify(model, corpus, options)
-
-
-def classify(
+def classify_heads(
     model: Attending, corpus: Corpus, options: ClassifyOptions, sharing: Sharing = ALONE
 ) -> Classification:
-    """`classify_heads` for callers that have their options together; `sharing` is of scoring."""
+    """`score_heads`, then `assign_roles`; arguments, options and errors are theirs."""
     if options.tests.clusters == "document":  # refused before long work
         corpus = _of_several_documents(as_corpus(corpus), options.tests)
     if options.until is None:
-        scores = score(model, corpus, options, sharing)
+        scores = score_heads(model, corpus, options, sharing=sharing)
     else:
         stopping = Stopping(
             options.part(UntilOptions), options.tests, options.part(ThresholdOptions)
         )
         scores = stopping.score(model, corpus, options, sharing)
-    return Classification(scores, assign(scores, options))
+    return Classification(scores, assign_roles(scores, options))
 
 
 def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:

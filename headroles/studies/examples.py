@@ -138,13 +138,6 @@ def find_examples(
         UsageError: a head or role that the scores do not have, or scores of parsed text.
         CorpusError: the treebank is not there any more, or is another one now.
     """
-    return examples(scores, head, role, options)
-
-
-def examples(
-    scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
-) -> Examples:
-    """`find_examples` for callers that have their options together."""
     return find_again(scores, [(head, role, options)]).examples()[0]
 
 

@@ -59,11 +59,7 @@ def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
         UsageError: an option outside its range, examples that cannot be clustered as asked, or
             scores that stopped early.
     """
-    return plan(scores_of(scores), options)
-
-
-def plan(scores: HeadScores, options: PlanOptions) -> PowerPlan:
-    """`plan_examples` for callers that have their options together."""
+    scores = scores_of(scores)
     refuse_stopped(scores, "a plan takes")
     columns = HeadColumns.of(scores)
     hypotheses = hypotheses_of(scores, columns, options, options)

@@ -71,11 +71,6 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
     Raises:
         UsageError: scores without such, or examples that cannot be clustered as asked.
     """
-    return describe(scores, options)
-
-
-def describe(scores: HeadScores, options: UnitOptions) -> Quantities:
-    """`describe_heads` for callers that have their options together."""
     columns = HeadColumns.of(scores, described=True)
     if not columns.roles:
         raise UsageError(

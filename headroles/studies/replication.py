@@ -46,13 +46,6 @@ def replicate_roles(
     Raises:
         UsageError: fewer than two sets, sets that do not go together, or without bounds.
     """
-    return replicate(sets, names, options)
-
-
-def replicate(
-    sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
-) -> Replication | LayerCounts:
-    """`replicate_roles` for callers that have their options together."""
     _check_sets(sets, names, options)
     present = [HeadColumns.of(one).roles for one in sets]
     roles, left_out = _common_roles(present)

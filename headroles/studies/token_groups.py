@@ -226,11 +226,6 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
         ModelSupportError: a family whose value and output projections are not known.
         ModelError, TokenizerError, UsageError: as `score_heads`.
     """
-    return token_groups(model, corpus, options)
-
-
-def token_groups(model: Model, corpus: Corpus, options: TokenOptions) -> TokenGroups:
-    """`measure_token_groups` for callers that have their options together."""
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
         refuse_one_document(ready.documents, options)
         counts = count_words(options, ready)

@@ -20,8 +20,7 @@ from headroles.models.stored import PrunedModel, model_folder
 from headroles.models.surgery import remove_heads
 from headroles.results import new_folder
 from headroles.storage import HIDDEN, read_run
-from headroles.studies import CollaborateOptions, CollaborativeModel
-from headroles.studies.collaboration.collaborate import collaborate
+from headroles.studies import CollaborativeModel, collaborate_heads
 from headroles.studies.removal import Importance
 from tests.conftest import make_bert, make_tokenizer
 
@@ -36,7 +35,7 @@ def pruned(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def low_rank(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path) -> Path:
     folder = tmp_path_factory.mktemp("low") / "rank"
-    return collaborate(bert_folder, None, CollaborateOptions(rank=16))[0].save(folder)
+    return collaborate_heads(bert_folder, None, rank=16)[0].save(folder)
 
 
 def change(file: Path, **changes: Any) -> None:

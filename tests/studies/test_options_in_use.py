@@ -17,7 +17,7 @@ import headroles.options
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.errors import UsageError
 from headroles.options import Options, fields_of
-from headroles.scoring import ScoreOptions, score
+from headroles.scoring import ScoreOptions
 from headroles.studies import (
     AssignOptions,
     AttentionOptions,
@@ -30,18 +30,18 @@ from headroles.studies import (
     ReplicateOptions,
     RoleTable,
     TokenOptions,
-    assign,
-    attention,
-    best_heads,
-    classify,
-    collaborate,
-    compare,
-    describe,
-    examples,
-    plan,
-    redundancy,
-    replicate,
-    token_groups,
+    assign_roles,
+    classify_heads,
+    collaborate_heads,
+    compare_roles,
+    describe_heads,
+    find_best_heads,
+    find_examples,
+    measure_token_groups,
+    plan_examples,
+    read_attention,
+    replicate_roles,
+    report_redundancy,
 )
 from headroles.studies.removal import (
     AblateOptions,
@@ -52,14 +52,13 @@ from headroles.studies.removal import (
     PruneOptions,
     RoleImportanceOptions,
     TaskDropOptions,
-    ablate,
     ablate_heads,
-    by_task,
+    compare_roles_in_task,
+    compare_tasks,
+    find_importance,
+    find_pruning_curves,
     gate,
-    importance,
     prune,
-    pruning_curves,
-    role_importance,
 )
 from headroles.testing import UnitOptions
 from tests.studies.removal.conftest import classifier, labelled, roles
@@ -139,18 +138,18 @@ OF_TESTS = ({}, FLIPS, {"clusters": "none"})
 STUDIES = {
     "score": Study(
         ScoreOptions,
-        lambda place, asked: score(place.encoder, read_conllu(place.corpus), asked),
+        lambda place, asked: score_heads(place.encoder, read_conllu(place.corpus), asked),
         settings=({"roles": "rare,syntactic"}, {}),
     ),
     "assign": Study(
         AssignOptions,
-        lambda place, asked: assign(place.bias if asked.is_published else place.hits, asked),
+        lambda place, asked: assign_roles(place.bias if asked.is_published else place.hits, asked),
         settings=({**FEW, **FLIPS},),
         companions=OF_TESTS,
     ),
     "classify": Study(
         ClassifyOptions,
-        lambda place, asked: classify(place.encoder, read_conllu(place.corpus), asked),
+        lambda place, asked: classify_heads(place.encoder, read_conllu(place.corpus), asked),
         settings=(
             {**FEW, **FLIPS, "score": "hit", "roles": "rare,syntactic"},
             {"until": 0.5, "roles": "local"},
@@ -158,60 +157,64 @@ STUDIES = {
         companions=({"roles": "local"}, {"until": 0.5, "roles": "local"}),
         elsewhere=AssignOptions,
     ),
-    "best": Study(UnitOptions, lambda place, asked: best_heads(place.hits, asked)),
-    "describe": Study(UnitOptions, lambda place, asked: describe(place.hits, asked)),
-    "plan": Study(PlanOptions, lambda place, asked: plan(place.hits, asked)),
+    "best": Study(UnitOptions, lambda place, asked: find_best_heads(place.hits, asked)),
+    "describe": Study(UnitOptions, lambda place, asked: describe_heads(place.hits, asked)),
+    "plan": Study(PlanOptions, lambda place, asked: plan_examples(place.hits, asked)),
     "compare": Study(
         CompareOptions,
-        lambda place, asked: compare([place.hits, _shifted(place.hits)], asked),
+        lambda place, asked: compare_roles(place.hits, _shifted(place.hits), options=asked),
         FEW,
         settings=(FLIPS,),
         companions=({}, FLIPS),
     ),
     "replicate": Study(
         ReplicateOptions,
-        lambda place, asked: replicate([place.hits, _others(place.hits)], ["a", "b"], asked),
+        lambda place, asked: replicate_roles([place.hits, _others(place.hits)], ["a", "b"], asked),
     ),
     "tokens": Study(
         TokenOptions,
-        lambda place, asked: token_groups(place.encoder, read_conllu(place.corpus), asked),
+        lambda place, asked: measure_token_groups(place.encoder, read_conllu(place.corpus), asked),
     ),
     "examples": Study(
-        ExampleOptions, lambda place, asked: examples(place.bias, (0, 1), "local", asked)
+        ExampleOptions, lambda place, asked: find_examples(place.bias, (0, 1), "local", asked)
     ),
     "attention": Study(
-        AttentionOptions, lambda place, asked: attention(place.bias, (0, 1), "local", asked)
+        AttentionOptions, lambda place, asked: read_attention(place.bias, (0, 1), "local", asked)
     ),
     "collaborate": Study(
         CollaborateOptions,
-        lambda place, asked: collaborate(place.classifier, None, asked, place.task),
+        lambda place, asked: collaborate_heads(
+            place.classifier, None, task=place.task, options=asked
+        ),
         {"sample_examples": 20},
         settings=({"rank": 8}, {"error": 0.5}),
         companions=({"rank": 8},),
     ),
     "redundancy": Study(
         RedundancyOptions,
-        lambda place, asked: redundancy(place.classifier, RoleTable.load(place.roles), asked),
+        lambda place, asked: report_redundancy(
+            place.classifier, RoleTable.load(place.roles), asked
+        ),
         {"draws": 9, "permutations": 99},
     ),
     "importance": Study(
-        ImportanceOptions, lambda place, asked: importance(place.classifier, place.task, asked)
+        ImportanceOptions, lambda place, asked: find_importance(place.classifier, place.task, asked)
     ),
     "ablate": Study(
         AblateOptions,
-        lambda place, asked: ablate(place.classifier, place.task, asked),
+        lambda place, asked: ablate_heads(place.classifier, place.task, asked),
         FEW,
         settings=(FLIPS, {"sets": "roles", "roles_from": "ROLES"}),
         companions=({}, FLIPS),
     ),
     "by-role": Study(
         RoleImportanceOptions,
-        lambda place, asked: role_importance(place.classifier, place.task, asked),
+        lambda place, asked: compare_roles_in_task(place.classifier, place.task, asked),
         {"roles_from": "ROLES", "permutations": 99, "draws": 2},
     ),
     "by-task": Study(
         TaskDropOptions,
-        lambda place, asked: by_task([place.ablations, place.ablations], ["a", "b"], asked),
+        lambda place, asked: compare_tasks([place.ablations, place.ablations], ["a", "b"], asked),
     ),
     "prune": Study(
         PruneOptions,
@@ -225,7 +228,9 @@ STUDIES = {
     ),
     "pruning-curves": Study(
         CurveOptions,
-        lambda place, asked: pruning_curves(place.classifier, place.task, place.task, asked),
+        lambda place, asked: find_pruning_curves(
+            place.classifier, place.task, place.task, options=asked
+        ),
         {"draws": 2, "shares": "0.5"},
         settings=({}, {**BY_ROLE, "orders": "with_role,random"}),
     ),

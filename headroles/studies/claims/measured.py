@@ -16,7 +16,7 @@ from headroles.models import Attending, load_encoder, open_reader
 from headroles.models.loading import is_own
 from headroles.models.sites import find_sites
 from headroles.roles.frequencies import count_words
-from headroles.scoring import HeadScores, ScoreOptions, score
+from headroles.scoring import HeadScores, ScoreOptions, score_heads
 from headroles.storage.arrays import decode_arrays, encode_arrays
 from headroles.studies.claims.answers import HeadAnswers, ScoredRoles
 from headroles.studies.claims.claim import NotTestable
@@ -206,7 +206,7 @@ class Measured:
         place = None if self._kept is None else self._kept / name
         if place is not None and place.exists():
             return HeadScores.load(place)
-        found = score(self.model, self.corpus, asked)
+        found = score_heads(self.model, self.corpus, asked)
         if place is not None:
             found.save(place)
         return found

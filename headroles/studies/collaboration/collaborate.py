@@ -64,16 +64,6 @@ def collaborate_heads(
         UsageError: a rank that the layers cannot have, or neither a rank nor an error.
         CorpusError, ModelError, TokenizerError: as `score_heads`, and for a task as `ablate_heads`.
     """
-    return collaborate(model, sample, options, task)
-
-
-def collaborate(
-    model: Model,
-    sample: Corpus | None,
-    options: CollaborateOptions,
-    task: str | Path | None = None,
-) -> tuple[CollaborativeModel, Collaboration]:
-    """`collaborate_heads` for callers that have their options together."""
     with shown_in_notebooks(options, "steps") as shown:
         return _collaborate(model, sample, shown, task)
 

@@ -62,11 +62,6 @@ def report_redundancy(
         UsageError: roles of a model of another shape, or of one that lacks heads.
         ModelError, TokenizerError: as `score_heads`.
     """
-    return redundancy(model, roles, options)
-
-
-def redundancy(model: Model, roles: RoleTable | None, options: RedundancyOptions) -> Redundancy:
-    """`report_redundancy` for callers that have their options together."""
     encoder = load_encoder(model, options)
     with open_reader(encoder.model) as reader:
         n_heads, described = reader.n_heads, reader.description

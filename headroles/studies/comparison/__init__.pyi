@@ -5,7 +5,6 @@ from .answers import is_certified as is_certified
 from .answers import role_status as role_status
 from .checkpoints import check_places as check_places
 from .checkpoints import score_checkpoints as score_checkpoints
-from .compare import compare as compare
 from .compare import compare_roles as compare_roles
 from .compare import name_sides as name_sides
 from .result import RoleShifts as RoleShifts

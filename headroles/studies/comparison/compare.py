@@ -10,7 +10,7 @@ from headroles.options import takes
 from headroles.provenance import new_provenance
 from headroles.record import Record
 from headroles.scoring import HeadScores
-from headroles.studies.assignment import assign
+from headroles.studies.assignment import assign_roles
 from headroles.studies.comparison.joining import JoinedScores, join_scores
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.comparison.shifts import shift_frame
@@ -56,18 +56,14 @@ def compare_roles(
         UsageError: an option outside its range, or scores that cannot be compared: of other
             examples, numbers of layers or heads, scored with other options, or stopped early.
     """
-    return compare([before, after, *later], options)
-
-
-def compare(sides: Sequence[Scored], options: CompareOptions) -> RoleShifts:
-    """`compare_roles` for callers that have their options together."""
+    sides = [before, after, *later]
     scores = list(map(scores_of, sides))
     named = dict(zip(name_sides(len(sides), options), scores, strict=True))
     for one in scores:
         refuse_stopped(one, "paired tests take")
     joined = join_scores(named, options.on_mismatch)
     asked = options.part(AssignOptions)
-    tables = {name: assign(scores, asked) for name, scores in joined.sets.items()}
+    tables = {name: assign_roles(scores, asked) for name, scores in joined.sets.items()}
     margin = scores[0].score.margin if options.margin is None else options.margin
     frame, warnings = shift_frame(
         joined.sets,

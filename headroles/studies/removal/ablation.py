@@ -159,11 +159,6 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     Raises:
         UsageError, CorpusError, ModelError: as `find_importance`; roles of another model.
     """
-    return ablate(model, task, options)
-
-
-def ablate(model: Model, task: str | Path, options: AblateOptions) -> Ablations:
-    """`ablate_heads` for callers that have their options together."""
     run = open_run(model, task, options)
     keep_parts("ablations", options, run.encoder, run)
     removals = removals_of(run, options)

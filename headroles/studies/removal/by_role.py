@@ -177,13 +177,6 @@ def compare_roles_in_task(
     Raises:
         UsageError: no roles, or those of a model of another size; else as `ablate_heads`.
     """
-    return role_importance(model, task, options)
-
-
-def role_importance(
-    model: Model, task: str | Path, options: RoleImportanceOptions
-) -> RoleImportance:
-    """`compare_roles_in_task` for callers that have their options together."""
     if options.roles_from is None:
         raise UsageError("name the folder of roles: roles_from (--roles-from DIR)")
     table = load_roles(options.roles_from).where(role=options.roles)

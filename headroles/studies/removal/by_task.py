@@ -203,13 +203,6 @@ def compare_tasks(
         UsageError: fewer than two tasks, names that are not different, different ablations, no
             removals in common, or results without their examples.
     """
-    return by_task(ablations, names, options)
-
-
-def by_task(
-    ablations: Sequence[Ablations], names: Sequence[str], options: TaskDropOptions
-) -> TaskDrops:
-    """`compare_tasks` for callers that have their options together."""
     _check(ablations, names)
     common = _common_removals(ablations, names)
     measures, left_out = measures_of(ablations, names)

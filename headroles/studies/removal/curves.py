@@ -199,13 +199,6 @@ def find_pruning_curves(
         UsageError: an order without what it needs, or more heads than may go.
         CorpusError, ModelError: as `find_importance`.
     """
-    return pruning_curves(model, test, task, options)
-
-
-def pruning_curves(
-    model: Model, test: str | Path, task: str | Path | None, options: CurveOptions
-) -> PruningCurves:
-    """`find_pruning_curves` for callers that have their options together."""
     refuse_idle([options.of_order(one)[0] for one in options.orders], options)
     tested = open_run(model, test, options.of_test())
     runs = _deal(tested, task, options)

@@ -259,11 +259,6 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
         CorpusError, UsageError: a task that cannot be read, or labels the model does not know.
         ModelError, TokenizerError: as `score_heads`; nothing trained on top of the encoder.
     """
-    return importance(model, task, options)
-
-
-def importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
-    """`find_importance` for callers that have their options together."""
     run = open_run(model, task, options)
     keep_parts("importance", options, run.encoder, run)
     return importance_of(run, options)
