@@ -5,16 +5,14 @@ examples.
 from headroles.corpus.conllu_files import read_conllu
 from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.documents import NEWDOC
-from headroles.corpus.examples import PAIRINGS, Example, make_examples
 from headroles.corpus.files import read_lines
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.opening import as_corpus, open_corpus
 from headroles.corpus.options import GIVEN, CorpusOptions
 from headroles.corpus.places import Places
-from headroles.corpus.prepared import PreparedCorpus, prepared
+from headroles.corpus.prepared import PreparedCorpus, find_prepared, prepared, prepared_in
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
-from headroles.corpus.sentence import MISSING, ROOT, Sentence
-from headroles.corpus.shared import find_prepared, prepared_in
+from headroles.corpus.sentence import MISSING, PAIRINGS, ROOT, Example, Sentence, make_examples
 from headroles.corpus.text import read_pairs, read_text
 
 __all__ = [

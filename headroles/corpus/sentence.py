@@ -1,8 +1,8 @@
-"""Parsed sentences, and checks that their dependencies form a tree."""
+"""Parsed sentences, and examples of one sentence or two adjacent ones: the unit of every test."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from headroles.wording import listed
@@ -116,3 +116,49 @@ def tree_defect(governors: tuple[int, ...], n_trees: int = 1) -> str | None:
     if len(roots) > n_trees:
         return f"has {len(roots)} roots (words {listed(roots, _FEW)}) instead of one"
     return None
+
+
+PAIRINGS = ("adjacent", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One input of the model, with one or two sentences as its segments."""
+
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def id(self) -> str:
+        """Ids of the sentences, joined by ``+``."""
+        return "+".join(sentence.id for sentence in self.sentences)
+
+    @property
+    def document(self) -> str:
+        """Document of all sentences of the example."""
+        return self.sentences[0].document
+
+
+def make_examples(sentences: Iterable[Sentence], pairing: str) -> Iterator[Example]:
+    """Group ``sentences`` (in corpus order) into examples.
+
+    ``"adjacent"`` pairs the sentences of a document without overlap, 1+2, 3+4 and so on; a sentence
+    left over, at the end or beside a skipped sentence, stays alone. ``"none"`` makes every sentence
+    an example.
+    """
+    waiting: Sentence | None = None
+    for sentence in sentences:
+        if pairing == "none":
+            yield Example((sentence,))
+        elif waiting is not None and _adjacent(waiting, sentence):
+            yield Example((waiting, sentence))
+            waiting = None
+        else:
+            if waiting is not None:
+                yield Example((waiting,))
+            waiting = sentence
+    if waiting is not None:
+        yield Example((waiting,))
+
+
+def _adjacent(first: Sentence, second: Sentence) -> bool:
+    return first.document == second.document and first.position + 1 == second.position

@@ -22,8 +22,7 @@ from headroles.inference._columns import (
     check_share,
     check_thresholds,
 )
-from headroles.inference._flipped import FlippedTests, t_of
-from headroles.inference._signs import SignFlips, sign_flips
+from headroles.inference._flipped import FlippedTests, SignFlips, sign_flips, t_of
 from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.sample import Sample
 

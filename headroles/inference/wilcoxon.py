@@ -15,7 +15,7 @@ from headroles.inference._columns import (
     check_alternative,
     check_thresholds,
 )
-from headroles.inference._signs import all_sign_flips
+from headroles.inference._flipped import all_sign_flips
 from headroles.inference.sample import Sample
 
 _EXACT_UP_TO = 50

@@ -12,10 +12,10 @@ from .loading import Model as Model
 from .loading import load_encoder as load_encoder
 from .loading import load_model as load_model
 from .loading import load_whole as load_whole
-from .measures import MEASURES as MEASURES
-from .measures import NORMS as NORMS
-from .measures import WEIGHTS as WEIGHTS
 from .norms import NormReader as NormReader
+from .options import MEASURES as MEASURES
+from .options import NORMS as NORMS
+from .options import WEIGHTS as WEIGHTS
 from .options import ModelOptions as ModelOptions
 from .own import OWN as OWN
 from .saved import SavedAttention as SavedAttention

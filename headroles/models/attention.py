@@ -28,10 +28,10 @@ from headroles.models.families import (
     layer_reaches,
 )
 from headroles.models.kept_heads import Head, kept_heads, pruned_heads
-from headroles.models.measures import WEIGHTS
 from headroles.models.norms import NormReader
+from headroles.models.options import WEIGHTS
 from headroles.models.own import OwnAttention, lacks_weights
-from headroles.models.projections import find_projections
+from headroles.models.projections import find_projections, open_values
 from headroles.models.reporting import (
     OnLayer,
     Pass,
@@ -41,7 +41,6 @@ from headroles.models.reporting import (
     trial_inputs,
 )
 from headroles.models.returned import returned_attention
-from headroles.models.values import open_values
 from headroles.wording import in_one_line
 
 

@@ -18,10 +18,14 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
-from headroles.models.ablations import ABLATIONS, MEAN, UNIFORM, ZERO
 from headroles.models.families import Paths, encoder_of, find_at, find_family, layer_reaches
-from headroles.models.projections import LayerProjections, find_projections
-from headroles.models.values import ValueReader, open_values
+from headroles.models.options import ABLATIONS, MEAN, UNIFORM, ZERO
+from headroles.models.projections import (
+    LayerProjections,
+    ValueReader,
+    find_projections,
+    open_values,
+)
 
 OUTPUTS = "outputs of heads"
 """Description of how heads are reached if their attention weights are not read."""

@@ -1,13 +1,18 @@
-"""Access to the hub: finds out within seconds whether it can be reached."""
+"""Calls of transformers and the hub: without their reports, and without long waits."""
 
 from __future__ import annotations
 
 import functools
+import logging
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
+
+from transformers.utils import logging as transformers_logging
 
 from headroles.models.options import ModelOptions
 
@@ -44,3 +49,20 @@ def _is_reachable(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence progress bars and load reports; their relevant content is checked and raised."""
+    bars, level = (
+        transformers_logging.is_progress_bar_enabled(),
+        transformers_logging.get_verbosity(),
+    )
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers_logging.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

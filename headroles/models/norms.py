@@ -13,7 +13,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from headroles.models.values import ValueReader
+from headroles.models.projections import ValueReader
 
 
 class NormReader:

@@ -1,4 +1,4 @@
-"""Options of loading a model."""
+"""Options of loading a model, and names of what is read and replaced; cheap to import."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Annotated, Any, ClassVar
 from headroles.options import Option, Options
 
 DTYPES = ("float32", "bfloat16", "float16")
+WEIGHTS, NORMS = MEASURES = ("weights", "norms")
+"""Where a head looks, and what it takes from there."""
+ABLATIONS = ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
+"""Replacements for the output of a head."""
 
 
 @dataclass(frozen=True, kw_only=True)

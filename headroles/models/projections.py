@@ -6,9 +6,10 @@ biases), here every head has its own rows of a weight and its own columns of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -179,3 +180,36 @@ class PathFinder:
         config = self.base_model.config
         group = self.layer * getattr(config, "num_hidden_groups", 1) // config.num_hidden_layers
         return find_at(find, path.format(self.layer, group=group), self.family)
+
+
+class ValueReader:
+    """Reader that stores the latest outputs of the value projections.
+
+    If layers share their projection, the output is that of the last layer that ran.
+    """
+
+    def __init__(self, layers: Sequence[LayerProjections]) -> None:
+        self.layers = layers
+        self._put_out: dict[nn.Module, Tensor] = {}
+
+    def keep(self, module: nn.Module, inputs: Any, output: Tensor) -> None:
+        """Store an output, as a forward hook of a value projection."""
+        self._put_out[module] = output
+
+    def of(self, layer: int) -> Tensor:
+        """Return the value vectors of a layer (batch, token, heads, head size), biases included."""
+        projections = self.layers[layer]
+        return projections.values_in(self._put_out[projections.value.linear])
+
+
+@contextmanager
+def open_values(layers: Sequence[LayerProjections]) -> Iterator[ValueReader]:
+    """Open a reader of the value vectors of these layers; restore the modules afterwards."""
+    reader = ValueReader(layers)
+    linears = {id(layer.value.linear): layer.value.linear for layer in layers}
+    handles = [linear.register_forward_hook(reader.keep) for linear in linears.values()]
+    try:
+        yield reader
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -19,7 +19,7 @@ from headroles import storage
 from headroles.errors import ModelError, StorageError
 from headroles.models.collaborative import is_collaborative
 from headroles.models.folders import read_settings
-from headroles.models.quiet import quiet_transformers
+from headroles.models.hub import quiet_transformers
 from headroles.results import MODEL_KINDS, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
 

@@ -18,9 +18,8 @@ from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from headroles import storage
 from headroles.errors import TokenizerError
 from headroles.models.folders import TOKENIZER_FILES, says_no_casing
-from headroles.models.hub import where_to_look
+from headroles.models.hub import quiet_transformers, where_to_look
 from headroles.models.options import ModelOptions
-from headroles.models.quiet import quiet_transformers
 from headroles.wording import in_one_line
 
 _SPARE_SHARE, _SPARE_NUMBER = 0.1, 128

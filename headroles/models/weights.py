@@ -24,10 +24,9 @@ from headroles.errors import ModelError
 from headroles.models.collaborative import is_collaborative, load_collaborative
 from headroles.models.families import encoder_of, is_encoder_decoder, refuse_unsupported
 from headroles.models.folders import cure_of_config, cure_of_weights, refuse_absurd_sizes
-from headroles.models.hub import where_to_look
+from headroles.models.hub import quiet_transformers, where_to_look
 from headroles.models.options import ModelOptions
 from headroles.models.pruned import as_published, class_of, class_to_load, one_of
-from headroles.models.quiet import quiet_transformers
 from headroles.models.stored import check_folder
 from headroles.wording import in_one_line, listed
 

@@ -1,12 +1,12 @@
 from .examples import ExampleBatch as ExampleBatch
 from .examples import collate as collate
 from .examples import passes_over as passes_over
-from .gradients import gradients_of_mean as gradients_of_mean
 from .loop import Budget as Budget
 from .loop import Passes as Passes
-from .notebooks import shown_in_notebooks as shown_in_notebooks
+from .loop import gradients_of_mean as gradients_of_mean
 from .options import OnProgress as OnProgress
 from .options import PassOptions as PassOptions
+from .options import shown_in_notebooks as shown_in_notebooks
 from .parts import Arrays as Arrays
 from .parts import Forms as Forms
 from .parts import KeptBatches as KeptBatches

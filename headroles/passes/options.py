@@ -1,10 +1,12 @@
-"""Options of running a model over examples."""
+"""Options of running a model over examples, and reports of progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, TypeAlias, TypeVar
 
 from headroles.models.options import ModelOptions
 from headroles.options import Option
@@ -37,3 +39,24 @@ class PassOptions(ModelOptions):
             recorded=False,
         ),
     ] = None
+
+
+Given = TypeVar("Given", bound=PassOptions)
+
+
+@contextmanager
+def shown_in_notebooks(options: Given, unit: str = "sentences") -> Iterator[Given]:
+    """Yield ``options`` with a progress bar, in a notebook without ``on_progress``."""
+    if options.on_progress is not None or "ipykernel" not in sys.modules:
+        yield options
+        return
+    from tqdm import tqdm
+
+    # a text bar: widgets need another package, and warn if it is missing
+    with tqdm(unit=f" {unit}", leave=False, mininterval=0.5) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield replace(options, on_progress=report)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
-from headroles.models.measures import MEASURES, WEIGHTS
+from headroles.models.options import MEASURES, WEIGHTS
 from headroles.options import Option, Options
 from headroles.passes import PassOptions
 from headroles.roles import BIAS, SCORES, RoleOptions

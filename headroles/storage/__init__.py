@@ -1,6 +1,5 @@
 """Storage: files and folders that appear whole or not at all, and their records."""
 
-from headroles.storage.arrays import decode_arrays, encode_arrays
 from headroles.storage.files import (
     encode_json,
     is_special,
@@ -19,7 +18,7 @@ from headroles.storage.folders import (
     result_folder,
 )
 from headroles.storage.names import HIDDEN
-from headroles.storage.parts import OpenParts, Parts, differences
+from headroles.storage.parts import OpenParts, Parts, decode_arrays, differences, encode_arrays
 from headroles.storage.run import (
     FORMAT,
     REPORT_FILE,

@@ -14,13 +14,17 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from safetensors import SafetensorError
 
 from headroles.errors import StorageError
 from headroles.storage.files import cannot_be_written, encode_json, read_json, write_bytes
 from headroles.wording import shortened
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 _PLAN, _CLAIMS = "plan.json", "claims"
 _PREFIX = "part-"
@@ -214,3 +218,19 @@ def _flat(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 def _shown(plan: Mapping[str, Any], name: str) -> str:
     return shortened(json.dumps(plan[name]), _LONGEST_VALUE) if name in plan else "not there"
+
+
+def encode_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Encode arrays of any layout as bytes."""
+    import numpy as np
+    from safetensors.numpy import save
+
+    # save() writes the memory of an array as it is, so strides must be removed first
+    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+
+
+def decode_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """Decode the arrays of `encode_arrays`. Raises SafetensorError for other bytes."""
+    from safetensors.numpy import load
+
+    return load(content)

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from headroles.errors import ModelError
 from headroles.models import LoadedEncoder, Model, load_config, load_encoder
-from headroles.models.ablations import MEAN, ZERO
 from headroles.models.gates import (
     Ablation,
     GateGradients,
@@ -26,6 +25,7 @@ from headroles.models.gates import (
     gated,
 )
 from headroles.models.loading import weight_digest
+from headroles.models.options import MEAN, ZERO
 from headroles.passes import Arrays, Forms, KeptBatches, Progress, shown_in_notebooks
 from headroles.provenance import new_provenance
 from headroles.tasks.batches import IGNORED, Batch, Batches

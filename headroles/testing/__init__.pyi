@@ -3,8 +3,12 @@ from .answers import NO as NO
 from .answers import UNDECIDED as UNDECIDED
 from .answers import UNTESTABLE as UNTESTABLE
 from .answers import YES as YES
+from .answers import Certified as Certified
+from .answers import RunningAnswers as RunningAnswers
 from .answers import answer as answer
 from .answers import answers as answers
+from .answers import by_betting as by_betting
+from .answers import certify as certify
 from .catalogue import BETTING as BETTING
 from .catalogue import BOOTSTRAP_T as BOOTSTRAP_T
 from .catalogue import BY_T as BY_T
@@ -18,9 +22,6 @@ from .catalogue import SIMULTANEOUS as SIMULTANEOUS
 from .catalogue import TESTS as TESTS
 from .catalogue import WILCOXON as WILCOXON
 from .catalogue import T as T
-from .certified import Certified as Certified
-from .certified import by_betting as by_betting
-from .certified import certify as certify
 from .evidence import PValues as PValues
 from .evidence import corrected_together as corrected_together
 from .evidence import find_equivalence as find_equivalence
@@ -50,4 +51,3 @@ from .options import check_max_t as check_max_t
 from .options import check_resamples as check_resamples
 from .options import describe_correction as describe_correction
 from .options import describe_interval as describe_interval
-from .running import RunningAnswers as RunningAnswers

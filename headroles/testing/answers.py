@@ -1,12 +1,18 @@
-"""Answers, from significance and direction, in any words."""
+"""Answers from tests, in any words; certified ones by betting, also while values still come."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headroles.errors import StatisticsError
-from headroles.testing.evidence import PValues
+from headroles.inference import Bounds, RunningBets, Sample
+from headroles.testing.catalogue import BETTING
+from headroles.testing.evidence import PValues, find_p_values, of_bets
+from headroles.testing.hypotheses import FloatArray, Hypotheses, IntArray, families_of
+from headroles.testing.options import LevelOptions, TestOptions
 
 YES, NO, UNDECIDED, UNTESTABLE = ANSWERS = ("yes", "no", "undecided", "untestable")
 
@@ -50,3 +56,72 @@ def answer(above: PValues, below: PValues, alpha: float) -> NDArray[np.str_]:
         )
     missing = np.isnan(above.adjusted) & np.isnan(above.by_bound)
     return np.where(missing, UNTESTABLE, answers(yes | no, yes * 1.0 - no))
+
+
+CORRECTION = "fdr_bh"
+"""Correction of 1 / E: e-BH (Wang and Ramdas 2022), valid under any dependence between tests."""
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Certified ``answers`` (T,), empty texts if the bounds of values are unknown.
+
+    ``mean`` (T,) is the weighted mean that was tested, NaN without an answer.
+    """
+
+    answers: NDArray[np.str_]
+    mean: FloatArray
+
+
+def by_betting(options: TestOptions) -> TestOptions:
+    """Return the options of the tests behind certified answers, at the level of ``options``."""
+    return replace(options, test=BETTING, correction=CORRECTION)
+
+
+def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
+    """Answer by betting, at the level and over the families of ``options``."""
+    if not hypotheses.has_bounds:
+        nothing = np.full(hypotheses.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
+        return Certified(nothing, np.full(hypotheses.n_tests, np.nan))
+    asked = by_betting(options)
+    above, below = (find_p_values(hypotheses, asked, side) for side in ("greater", "less"))
+    return Certified(answer(above, below, options.alpha), hypotheses.betting.test("greater").mean)
+
+
+class RunningAnswers:
+    """Running answers: those of `find_p_values` by betting, and `answer`, for all values so far.
+
+    They may be read after every part: betting keeps its level however often one looks. Columns that
+    vary only by rounding are bet on too; such bets win and lose nothing.
+
+    Args:
+        threshold: (T,), as in `Hypotheses`.
+        labels: (T,), as in `Hypotheses`.
+        options: level, correction and family.
+        n_population: as in `Hypotheses`; parts then come in the order of drawing.
+    """
+
+    def __init__(
+        self,
+        threshold: FloatArray,
+        labels: IntArray,
+        options: LevelOptions,
+        n_population: int | None = None,
+    ) -> None:
+        self._bets = RunningBets(threshold, n_population)
+        self._families = families_of(labels, options.family)
+        self._options = options
+
+    def add(
+        self, values: NDArray[np.floating], bounds: Bounds, clusters: IntArray | None = None
+    ) -> None:
+        """Add values (examples, T) of new units, their bounds, and their clusters if any."""
+        self._bets.add(Sample.of(values, clusters), bounds)
+
+    def look(self) -> NDArray[np.str_]:
+        """Return the answers (T,) so far."""
+        above, below = (
+            of_bets(self._bets.test(side).log_e, self._families, self._options)
+            for side in ("greater", "less")
+        )
+        return answer(above, below, self._options.alpha)

@@ -1,16 +1,17 @@
-"""Permutation tests within strata, against all permutations and SciPy."""
+"""Permutations within groups, and exchanges of labels."""
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from headroles.errors import StatisticsError
-from headroles.inference import permute_within, rank_test
+from headroles.inference import permute_within, rank_test, shuffle_labels
 
 VALUES = np.array([0.3, 1.2, 0.1, 0.9, 2.0, 1.1, 0.2, 0.8])
 STRATA = np.array([0, 0, 0, 0, 1, 1, 1, 1])
@@ -65,3 +66,91 @@ def test_bad_input() -> None:
         permute_within([1, 2], [True], [0, 0])
     with pytest.raises(StatisticsError, match="finite"):
         permute_within([1, np.nan], [True, False], [0, 0])
+
+
+def make_likeness(groups: int, items: int, seed: int = 0) -> NDArray[np.float64]:
+    values = np.random.default_rng(seed).normal(size=(groups, items, items))
+    return np.asarray(values + values.swapaxes(1, 2))
+
+
+def mean_of_pairs(likeness: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+    """Written out for one label (groups, items)."""
+    pairs = [
+        likeness[group, one, other]
+        for group, has in enumerate(labels)
+        for one in np.flatnonzero(has)
+        for other in np.flatnonzero(has)
+        if one < other
+    ]
+    return float(np.mean(pairs))
+
+
+def p_values(likeness: Any, labels: Any, n: int) -> NDArray[np.float64]:
+    """The rank of the mean likeness of each label among those of shuffled items."""
+    found = shuffle_labels(likeness, labels, n_resamples=n, seed=0)
+    p = np.full(len(found.mean), np.nan)
+    some = ~np.isnan(found.mean)
+    p[some] = rank_test(found.drawn[:, some], found.mean[some], 1e-9)
+    return p
+
+
+def test_is_that_of_all_permutations() -> None:
+    likeness = make_likeness(2, 4)
+    labels = np.array([[1, 1, 0, 0], [0, 1, 1, 1]], dtype=bool)
+    every = [
+        mean_of_pairs(likeness, np.stack([labels[0][list(one)], labels[1][list(other)]]))
+        for one, other in product(permutations(range(4)), repeat=2)
+    ]
+    observed = mean_of_pairs(likeness, labels)
+    found = shuffle_labels(likeness, labels[..., None], n_resamples=20000, seed=0)
+    assert found.n_pairs.tolist() == [4]
+    assert found.mean[0] == pytest.approx(observed)
+    assert found.drawn[:, 0].mean() == pytest.approx(np.mean(every), abs=0.03)
+    expected = np.mean(np.array(every) >= observed - 1e-9)
+    assert p_values(likeness, labels[..., None], 20000)[0] == pytest.approx(expected, abs=0.012)
+
+
+def test_planted_likeness_is_found() -> None:
+    likeness = make_likeness(3, 8)
+    labels = np.zeros((3, 8, 2), dtype=bool)
+    labels[:, :3, 0] = True
+    labels[:, 5:, 1] = True
+    likeness[:, :3, :3] += 6
+    planted, other = p_values(likeness, labels, 999)
+    assert planted == 0.001
+    assert other > 0.05
+
+
+def test_level_holds_without_likeness() -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.random((4, 6, 40)) < 0.4
+    found = np.concatenate([p_values(make_likeness(4, 6, seed), labels, 99) for seed in range(20)])
+    assert np.nanmean(found <= 0.1) < 0.16  # labels of one draw are not independent
+
+
+def test_labels_without_pairs_or_of_all_are_not_tested() -> None:
+    labels = np.zeros((2, 4, 3), dtype=bool)
+    labels[0, 0, 1] = labels[1, 2, 1] = True  # one in each group: no pair
+    labels[0, :, 2] = True  # all of a group: shuffles change nothing
+    found = shuffle_labels(make_likeness(2, 4), labels, n_resamples=9, seed=0)
+    assert np.isnan(found.drawn).all()
+    assert np.isnan(found.mean).all()
+    assert found.n_pairs.tolist() == [0, 0, 6]
+
+
+def test_the_diagonal_plays_no_part() -> None:
+    labels = np.random.default_rng(2).random((2, 5, 2)) < 0.5
+    likeness = make_likeness(2, 5)
+    other = likeness + 100 * np.eye(5)
+    first, second = (
+        shuffle_labels(one, labels, n_resamples=99, seed=0) for one in (likeness, other)
+    )
+    np.testing.assert_allclose(first.drawn, second.drawn)
+    np.testing.assert_allclose(first.mean, second.mean)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(StatisticsError, match="give at least 1"):
+        shuffle_labels(make_likeness(1, 3), np.ones((1, 3, 1), bool), n_resamples=0, seed=0)
+    with pytest.raises(StatisticsError, match="labels have shape"):
+        shuffle_labels(make_likeness(1, 3), np.ones((1, 4, 1), bool), n_resamples=9, seed=0)

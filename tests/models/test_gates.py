@@ -16,8 +16,8 @@ from headroles.models.gates import (
     MeanOutputs,
     gated,
 )
+from headroles.models.projections import ValueReader
 from headroles.models.surgery import remove_heads, zero_heads
-from headroles.models.values import ValueReader
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.models.test_surgery import (
     A_LAYER,

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 
 from headroles.models.attention import open_norms, open_reader
 from headroles.models.norms import NormReader
-from headroles.models.projections import LayerProjections, Projection
+from headroles.models.projections import LayerProjections, Projection, ValueReader
 from headroles.models.surgery import remove_heads
-from headroles.models.values import ValueReader
 from tests.models.families import HEADS, PROJECTED, make_model
 from tests.models.test_projections import INPUTS, LAYER, inputs_of, projections_of, weights_of
 from tests.rounding import SUMS, assert_same_outputs

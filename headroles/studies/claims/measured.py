@@ -17,7 +17,7 @@ from headroles.models.loading import is_own
 from headroles.models.sites import find_sites
 from headroles.roles.frequencies import count_words
 from headroles.scoring import HeadScores, ScoreOptions, score_heads
-from headroles.storage.arrays import decode_arrays, encode_arrays
+from headroles.storage.parts import decode_arrays, encode_arrays
 from headroles.studies.claims.answers import HeadAnswers, ScoredRoles
 from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.kinds import jackknifed

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
-from headroles.inference.labels import shuffle_labels
+from headroles.inference.permutation import shuffle_labels
 from headroles.models import Model, load_encoder, open_reader
 from headroles.models.als import FloatArray, head_singular
 from headroles.models.sites import find_sites

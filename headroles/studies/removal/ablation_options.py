@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from headroles.errors import UsageError
-from headroles.models.ablations import ABLATIONS, ZERO
+from headroles.models.options import ABLATIONS, ZERO
 from headroles.options import Option, seed_option, split_names
 from headroles.studies.removal.options import (
     ABSOLUTE,

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.formats import to_records
-from headroles.inference.skewed import skewed_interval
+from headroles.inference.intervals import skewed_interval
 from headroles.models import Model
 from headroles.options import takes
 from headroles.results import NUMBER, Axes, Column, Grid, Result, Shown, Warned, one_of, widened
