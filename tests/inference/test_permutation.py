@@ -94,7 +94,7 @@ def p_values(likeness: Any, labels: Any, n: int) -> NDArray[np.float64]:
     return p
 
 
-def test_is_that_of_all_permutations() -> None:
+def test_shuffles_are_those_of_all_permutations() -> None:
     likeness = make_likeness(2, 4)
     labels = np.array([[1, 1, 0, 0], [0, 1, 1, 1]], dtype=bool)
     every = [
@@ -149,7 +149,7 @@ def test_the_diagonal_plays_no_part() -> None:
     np.testing.assert_allclose(first.mean, second.mean)
 
 
-def test_bad_input() -> None:
+def test_bad_labels() -> None:
     with pytest.raises(StatisticsError, match="give at least 1"):
         shuffle_labels(make_likeness(1, 3), np.ones((1, 3, 1), bool), n_resamples=0, seed=0)
     with pytest.raises(StatisticsError, match="labels have shape"):
