@@ -16,6 +16,8 @@ from headroles.cli.flags import help_record
 from headroles.report import __all__ as figures
 from tests.docs.pages import REPOSITORY
 
+pytest.importorskip("sphinx")
+
 HTML = '<html><body id="here">{}</body></html>'
 
 

@@ -23,12 +23,6 @@ _COMMON: dict[str, Any] = {
     "initializer_range": 0.4,
 }
 
-_ONLY_EAGER = (
-    *("mpnet", "deberta", "deberta-v2", "roformer", "rembert", "megatron-bert", "splinter"),
-    *("xlm", "flaubert", "luke", "ibert", "squeezebert", "fsmt", "prophetnet", "convbert"),
-    *("nystromformer", "xlnet", "lilt", "layoutlmv3"),
-)
-
 _T5 = {
     "d_model": 32,
     "d_kv": 8,
@@ -156,14 +150,17 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "bert-generation": ("BertGeneration", {}),
 }
-# transformers 5.10 has no NeoMME.
-CONFIGS = {kind: one for kind, one in CONFIGS.items() if hasattr(hf, f"{one[0]}Config")}
+UNKNOWN = () if hasattr(hf, "NeoMMEConfig") else ("neomme",)
+"""What transformers of this version does not have."""
+CONFIGS = {kind: one for kind, one in CONFIGS.items() if kind not in UNKNOWN}
 HALVES = tuple(
     kind
     for kind, (name, _) in CONFIGS.items()
     if getattr(getattr(hf, f"{name}Config"), "is_encoder_decoder", False)
 )
 """Encoders of encoder-decoders."""
+OLD_T5 = () if hf.T5Model._supports_sdpa else ("t5", "mt5", "umt5")
+"""What older versions compute by code of their own, so that it is read as it is returned."""
 PROJECTED = tuple(kind for kind in CONFIGS if FAMILIES[kind].paths is not None)
 """Families whose projections are known."""
 UNPROJECTED = tuple(kind for kind in CONFIGS if kind not in PROJECTED)
@@ -190,10 +187,8 @@ def _make(kind: str, task: str, attention: str, seed: int) -> PreTrainedModel:
     name, options = CONFIGS[kind]
     sizes = {name: size for name, size in {**_COMMON, **options}.items() if size is not None}
     config = getattr(hf, f"{name}Config")(**sizes)
-    if kind in _ONLY_EAGER:
-        attention = "eager"
-    config._attn_implementation = attention
-    torch.manual_seed(seed)
     made = getattr(hf, f"{name}{task}", None) or getattr(hf, f"{name}Encoder")
+    config._attn_implementation = attention if made._supports_sdpa else "eager"
+    torch.manual_seed(seed)
     model: PreTrainedModel = made(config)
     return model.eval()

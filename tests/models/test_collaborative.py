@@ -102,6 +102,7 @@ class TestWhatIsOnTop:
 
 
 def test_what_is_trained_is_saved_by_the_trainer(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
     model = with_vocabulary(with_biases("bert", "ForSequenceClassification"))
     folder = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
     network = load_model(folder)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from headroles import HeadScores, assign_roles, load_model, read_conllu, score_heads
@@ -122,13 +122,13 @@ def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None
 def test_a_broken_folder_is_refused(pruned_folder: Path, tmp_path: Path) -> None:
     (pruned_folder / "run.json").unlink()
     file = pruned_folder / "model.safetensors"
-    weights = load_file(file)
-    left_out = {k: v for k, v in weights.items() if "layer.1.attention.self.query" not in k}
-    save_file(left_out, file, metadata={"format": "pt"})
+    whole = file.read_bytes()  # tensors that were loaded lie in the file itself in some versions
+    left_out = {k: v for k, v in load(whole).items() if "layer.1.attention.self.query" not in k}
+    file.write_bytes(save(left_out, metadata={"format": "pt"}))
     for read in (load_model, lambda folder: load_encoder(folder, head="classification")):
         with pytest.raises(ModelError, match="lacks weights of its"):
             read(pruned_folder)
-    save_file(weights, file, metadata={"format": "pt"})
+    file.write_bytes(whole)
     config = json.loads((pruned_folder / "config.json").read_text())
     config["pruned_heads"]["0"] = []
     (pruned_folder / "config.json").write_text(json.dumps(config))

@@ -262,7 +262,7 @@ class TestForgedTables:
         [
             ({"threshold": np.nan}, "column threshold: values are missing"),
             ({"p_value": 1.5}, "column p_value: 1.5 is not between 0 and 1"),
-            ({"mean": "high"}, "column mean: it holds large_string instead of numbers"),
+            ({"mean": "high"}, r"column mean: it holds \w*string instead of numbers"),
             ({"role": 3}, "column role: it holds int64 instead of text"),
             ({"answer": "perhaps"}, "column answer: it holds something else than 'yes', 'no'"),
             ({"n": -1}, "column n: -1 is not between 0 and"),

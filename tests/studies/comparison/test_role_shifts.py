@@ -91,7 +91,8 @@ class TestViews:
 @pytest.mark.parametrize("view", VIEWS)
 class TestExport:
     def test_csv(self, shifts: RoleShifts, view: str) -> None:
-        read = pd.read_csv(io.BytesIO(shifts.export("csv", view)), dtype={"checkpoint": str})
+        csv = io.BytesIO(shifts.export("csv", view))
+        read = pd.read_csv(csv, dtype={"checkpoint": str}, float_precision="round_trip")
         expected = shifts.view(view)
         texts = [name for name in ("note", "certified") if name in read]
         read[texts] = read[texts].astype(object).fillna("")

@@ -144,6 +144,7 @@ def test_fine_tuning_starts_anew(
     commands: dict[str, list[object]], labelled: Path, tmp_path: Path
 ) -> None:
     """What is kept is of the weights as they were: nothing of it is taken for the others."""
+    pytest.importorskip("accelerate")
     asked = ["--fine-tune-on", labelled, "--epochs", 1, "--learning-rate", 0.01, "--compensation"]
     command = [*commands["prune, reestimated"], *asked]
     expected = prune_heads(

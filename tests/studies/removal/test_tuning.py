@@ -29,6 +29,8 @@ from tests.tasks.conftest import make_task_model, save
 GONE = [(0, 1), (0, 2), (2, 3), *[(1, head) for head in range(4)]]
 ALL = torch.ones(1, 3, 4)
 
+pytest.importorskip("accelerate")
+
 
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
