@@ -24,7 +24,7 @@ from headroles.options import takes
 from headroles.wording import listed, shortened
 
 SUFFIXES = (".conllu", ".conllup", ".cupt")
-COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
+CONLLU_COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
 _NEEDED = ("id", "form", "head", "deprel")
 _LONGEST_NUMBER = 9
 _MOST_FILES = 2**24  # leaves 39 bits for lines
@@ -105,7 +105,7 @@ class _Reader:
         """
         self._files.append(file)
         documents = Documents(file, self._options.documents)
-        columns = COLUMNS
+        columns = CONLLU_COLUMNS
         for count, block in enumerate(_blocks(file), start=1):
             if count == 1:
                 columns = _columns(file, block)
@@ -171,7 +171,7 @@ def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
     """Return the columns of a file, as its CoNLL-U Plus comment lists them, if it has one."""
     named = tuple(first.metadata.get("global.columns", "").lower().split())
     if not named:
-        return COLUMNS
+        return CONLLU_COLUMNS
     if lacking := [name for name in _NEEDED if named.count(name) != 1]:
         raise CorpusError(
             f"{file}: its global.columns must name {listed(lacking, 4).upper()} once; "

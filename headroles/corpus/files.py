@@ -103,7 +103,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFiles:
     """Files of a corpus in order, and the folders that held them."""
 
     files: tuple[CorpusFile, ...]
@@ -118,7 +118,7 @@ class Found:
         return source
 
 
-def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> Found:
+def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFiles:
     """Find files; folders are replaced by their files with one of ``suffixes``, sorted.
 
     Files may be compressed, as ``.gz``, ``.bz2`` or ``.xz``; ``-`` is standard input, which is read
@@ -147,7 +147,7 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> Found:
     if not found:
         raise CorpusError("no corpus was given; give at least one file or folder")
     _refuse_repeats([one for one in found if isinstance(one, Path)])
-    return Found(tuple(_named(found)), tuple(folders))
+    return FoundFiles(tuple(_named(found)), tuple(folders))
 
 
 def is_dataset(path: PathLike) -> bool:

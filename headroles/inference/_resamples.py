@@ -26,7 +26,7 @@ _NUMBERS_KEPT = 2**24
 
 
 @dataclass(frozen=True)
-class Part:
+class Centred:
     """Columns with the same gaps, centred at their means, and the settings of their resampling.
 
     ``sums`` (clusters, tests) are sums by cluster, ``sizes`` (clusters,) numbers of values, and
@@ -61,11 +61,13 @@ class Part:
         return found
 
 
-Statistic: TypeAlias = Callable[[Part, FloatArray], FloatArray]
+Statistic: TypeAlias = Callable[[Centred, FloatArray], FloatArray]
 """Function from a part and numbers of draws (resamples, clusters) to (resamples, tests)."""
 
 
-def parts(sample: Sample, n_resamples: int, seed: Seed) -> Iterator[tuple[NDArray[np.intp], Part]]:
+def centred_columns(
+    sample: Sample, n_resamples: int, seed: Seed
+) -> Iterator[tuple[NDArray[np.intp], Centred]]:
     """Yield (columns, part) for all testable columns, grouped by gaps."""
     check_resamples(n_resamples)
     moments = sample.moments
@@ -82,7 +84,7 @@ def parts(sample: Sample, n_resamples: int, seed: Seed) -> Iterator[tuple[NDArra
             error = moments.standard_error[block]
             if (sizes != sizes[0]).any():
                 error = _robust_error(sums, len(complete))
-            yield block, Part(sums, sizes, error, n_resamples, start)
+            yield block, Centred(sums, sizes, error, n_resamples, start)
 
 
 def _robust_error(sums: FloatArray, n: int) -> FloatArray:

@@ -26,7 +26,7 @@ from headroles.inference._columns import (
     check_share,
     check_thresholds,
 )
-from headroles.inference._resamples import Part, parts
+from headroles.inference._resamples import Centred, centred_columns
 from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.ranks import p_of_draws
 from headroles.inference.sample import Sample
@@ -115,7 +115,7 @@ def bootstrap_t_test(
     sample = Sample.of(values, clusters)
     limits = check_thresholds(threshold, sample.n_tests)
     p_values = np.full(sample.n_tests, np.nan)
-    for columns, part in parts(sample, n_resamples, seed):
+    for columns, part in centred_columns(sample, n_resamples, seed):
         t = part.resampled(_studentised)
         observed = (sample.moments.mean - limits)[columns] / part.standard_error
         if alternative == "two-sided":
@@ -126,7 +126,7 @@ def bootstrap_t_test(
     return p_values
 
 
-_Limits: TypeAlias = Callable[[Part, FloatArray], FloatArray]
+_Limits: TypeAlias = Callable[[Centred, FloatArray], FloatArray]
 """Function from a part and two levels to limits of intervals (2, tests), less the means."""
 
 
@@ -137,32 +137,32 @@ def _intervals(
     check_share(confidence, "confidence")
     result = open_intervals(sample)
     levels = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-    for columns, part in parts(sample, n_resamples, seed):
+    for columns, part in centred_columns(sample, n_resamples, seed):
         low, high = sample.moments.mean[columns] + limits(part, levels)
         result.ci_low[columns], result.ci_high[columns] = low, high
     return result
 
 
-def _t_limits(part: Part, levels: FloatArray) -> FloatArray:
+def _t_limits(part: Centred, levels: FloatArray) -> FloatArray:
     t = part.resampled(_studentised)
     low = np.quantile(t, levels[0], axis=0, method="lower")
     high = np.quantile(t, levels[1], axis=0, method="higher")
     return np.array([-high, -low]) * part.standard_error
 
 
-def _bca_limits(part: Part, levels: FloatArray) -> FloatArray:
+def _bca_limits(part: Centred, levels: FloatArray) -> FloatArray:
     means = part.resampled(_shifted_mean)
     return _quantiles_by_column(means, _bca_levels(means, part, levels))
 
 
-def _shifted_mean(part: Part, counts: FloatArray) -> FloatArray:
+def _shifted_mean(part: Centred, counts: FloatArray) -> FloatArray:
     """Return the mean of each resample less the mean of the data (some resamples, tests)."""
     total = counts @ part.sums
     total[np.abs(total) <= _ROUNDING * np.abs(part.sums).sum(axis=0)] = 0
     return np.asarray(total / (counts @ part.sizes)[:, None])
 
 
-def _studentised(part: Part, counts: FloatArray) -> FloatArray:
+def _studentised(part: Centred, counts: FloatArray) -> FloatArray:
     """Return (mean of the resample - mean of the data) / SE of the resample, for each resample."""
     sums, sizes, n_clusters = part.sums, part.sizes, part.n_clusters
     mean = _shifted_mean(part, counts)
@@ -177,7 +177,7 @@ def _studentised(part: Part, counts: FloatArray) -> FloatArray:
         return np.where(mean == 0, 0, mean / error)
 
 
-def _bca_levels(means: FloatArray, part: Part, levels: FloatArray) -> FloatArray:
+def _bca_levels(means: FloatArray, part: Centred, levels: FloatArray) -> FloatArray:
     """Return the levels (2, tests) of the quantiles of resampled means."""
     below = ((means < 0).mean(axis=0) + (means <= 0).mean(axis=0)) / 2
     bias = special.ndtri(below)

@@ -63,7 +63,7 @@ class ScoreMaps:
 
 
 @dataclass(frozen=True)
-class Moments:
+class InputMoments:
     """Second moments of the inputs of a layer, of width D.
 
     ``mean`` (D,) and ``covariance`` (D, D) are of the inputs of queries, ``within`` (D, D) is the
@@ -75,7 +75,7 @@ class Moments:
     within: FloatArray
 
     @classmethod
-    def none(cls, width: int) -> Moments:
+    def none(cls, width: int) -> InputMoments:
         """Return moments of unknown inputs, for which the error is that of the tensor itself."""
         return cls(np.zeros(width), np.eye(width), np.eye(width))
 
@@ -114,7 +114,7 @@ class Factors:
 
 def factorise(
     maps: ScoreMaps,
-    moments: Moments,
+    moments: InputMoments,
     rank: int,
     method: str = SHARED,
     *,
@@ -139,7 +139,7 @@ def factorise(
     )
 
 
-def score_error(maps: ScoreMaps, factors: Factors, moments: Moments) -> float:
+def score_error(maps: ScoreMaps, factors: Factors, moments: InputMoments) -> float:
     """Return the root mean square error of scores, relative to that of the scores themselves.
 
     The mean of each row of scores is subtracted. The inputs have the given ``moments``.
@@ -180,7 +180,7 @@ class _Basis:
     key: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, moments: Moments) -> _Basis:
+    def of(cls, moments: InputMoments) -> _Basis:
         return cls(moments.mean, _roots(moments.covariance), _roots(moments.within))
 
     def enter(self, maps: ScoreMaps) -> ScoreMaps:

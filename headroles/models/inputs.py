@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headroles.models.factorisation import Moments
+from headroles.models.factorisation import InputMoments
 from headroles.models.families import encoder_of
 from headroles.models.sites import Site
 
@@ -23,7 +23,7 @@ def collect_moments(
     model: PreTrainedModel,
     sites: Sequence[Site],
     over_batches: Callable[[ReadSums], Iterable[list[tuple[int, Sums]]]],
-) -> tuple[Moments, ...]:
+) -> tuple[InputMoments, ...]:
     """Compute the moments of the inputs of each site, over the real tokens of all batches.
 
     ``over_batches`` applies the function that it is given to each batch.
@@ -94,9 +94,9 @@ class Sums:
         self.squares += other.squares
         self.between += other.between
 
-    def moments(self) -> Moments:
+    def moments(self) -> InputMoments:
         """Return the moments of all tokens."""
         mean = self.total / self.n
         covariance = self.squares / self.n - torch.outer(mean, mean)
         within = (self.squares - self.between) / self.n
-        return Moments(mean.numpy(), covariance.numpy(), within.numpy())
+        return InputMoments(mean.numpy(), covariance.numpy(), within.numpy())

@@ -20,7 +20,7 @@ _TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}
 _MEMORY_SLACK = 64 * 2**20  # bytes that stay reserved, since memory given back is slow to regain
 
 
-class Batch(Protocol):
+class HasRows(Protocol):
     """Examples that run together."""
 
     @property
@@ -28,7 +28,7 @@ class Batch(Protocol):
         """Their places among all examples."""
 
 
-B = TypeVar("B", bound=Batch)
+B = TypeVar("B", bound=HasRows)
 R = TypeVar("R")
 
 

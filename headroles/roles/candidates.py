@@ -21,7 +21,7 @@ from headroles.roles.batch import Batch, Scope
 from headroles.roles.rows import BoolArray, FloatArray
 
 EVERY, TOKENS, WORDS = "every token", "tokens of words", "words"
-COLUMNS = "words that attend"
+ATTENDING = "words that attend"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,6 @@ def among_in(scope: Scope, among: str) -> str | None:
 
 def queries_among(batch: Batch, among: str) -> BoolArray:
     """Mark as (B, N) the queries whose choices are read; a word's choice is at its first piece."""
-    if among in (WORDS, COLUMNS):
+    if among in (WORDS, ATTENDING):
         return batch.first_pieces
     return batch.real if among == EVERY else batch.in_words

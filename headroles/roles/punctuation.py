@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 
 import numpy as np
 
 from headroles.corpus import MISSING
+from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError
 from headroles.options import Options
 from headroles.roles.batch import Batch
@@ -14,7 +16,7 @@ from headroles.roles.key_sets import Shared
 from headroles.roles.role import Context, Role
 from headroles.roles.word_sets import WordSets
 
-MARK = "PUNCT"
+_MARK = "PUNCT"
 
 
 def roles(options: Options, context: Context) -> Iterator[Role]:
@@ -35,8 +37,20 @@ def find_marks(batch: Batch) -> list[Shared]:
     """Find punctuation marks as the keys of all words."""
     marks = np.zeros((batch.size, batch.width), dtype=bool)
     for row, example in enumerate(batch.examples):
-        upos = [text for sentence in example.sentences for text in sentence.upos]
-        is_mark = np.array([text == MARK for text in upos], dtype=bool)
+        is_mark = np.array(marks_in(example), dtype=bool)
         words = batch.words[row]
         marks[row] = (words >= 0) & is_mark[np.maximum(words, 0)]
     return [Shared(batch.in_words, marks)]
+
+
+def marks_in(example: EncodedExample) -> list[bool]:
+    """Tell of each word whether it is punctuation: by its part of speech, else its characters."""
+    return [
+        upos == _MARK if upos != MISSING else _has_marks_only(word)
+        for sentence in example.sentences
+        for word, upos in zip(sentence.words, sentence.upos, strict=True)
+    ]
+
+
+def _has_marks_only(word: str) -> bool:
+    return all(unicodedata.category(character).startswith("P") for character in word)

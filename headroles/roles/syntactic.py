@@ -16,7 +16,7 @@ from headroles.presets import PresetOptions
 from headroles.role_names import contrast_of
 from headroles.roles.arc_sources import BASIC, arcs_of
 from headroles.roles.batch import Batch, placed_sentences
-from headroles.roles.candidates import COLUMNS
+from headroles.roles.candidates import ATTENDING
 from headroles.roles.contrasts import BeyondOffset
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.relations import RelationOptions
@@ -95,7 +95,7 @@ def from_governor(role: Role) -> Role:
         role,
         id=f"{role.id.removesuffix(':to_governor')}:from_governor",
         words=f"{role.words}, as the word that attends most to it",
-        sieve=replace(_links(role), among=COLUMNS),
+        sieve=replace(_links(role), among=ATTENDING),
     )
 
 

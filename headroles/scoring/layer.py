@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headroles.roles import Candidates, Plan
-from headroles.roles.candidates import COLUMNS, EVERY, TOKENS
+from headroles.roles.candidates import ATTENDING, EVERY, TOKENS
 from headroles.roles.sieve import Layer
 
 
@@ -120,7 +120,7 @@ class FirstChoices:
             return first_largest(attention, given.barred[:, None, None])
         # sums over the pieces of a query have their maximum where the means have
         table = self._between_words
-        if kind == COLUMNS:
+        if kind == ATTENDING:
             pieces = given.of_words.sum(1).clamp_min(1)
             table = (table / pieces[:, None, :, None]).mT.contiguous()
         itself = torch.eye(table.shape[-1], dtype=torch.bool, device=table.device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from torch import Tensor
 
-from headroles.corpus import MISSING, PreparedCorpus, Sentence
+from headroles.corpus import PreparedCorpus, Sentence
 from headroles.encoding import EncodedExample
 from headroles.models import AttentionReader, LoadedEncoder, NormReader, open_norms, open_reader
 from headroles.passes import Budget, ExampleBatch, passes_over
 from headroles.roles import Batch
 from headroles.roles.frequencies import fold
-from headroles.roles.punctuation import MARK
+from headroles.roles.punctuation import marks_in
 from headroles.scoring.block_scoring import refuse_not_finite
 from headroles.scoring.windows import windows_of
 from headroles.studies.options import TokenOptions
@@ -151,21 +150,6 @@ def groups_of(batch: Batch) -> NDArray[np.bool_]:
     )
     words = batch.in_words
     return np.stack([batch.classifier, batch.separators, words & marks, words & ~marks])
-
-
-def marks_in(example: EncodedExample) -> list[bool]:
-    """Of each word, whether it is punctuation: by its part of speech, or else by its characters."""
-    return [
-        _is_mark(word, upos)
-        for sentence in example.sentences
-        for word, upos in zip(sentence.words, sentence.upos, strict=True)
-    ]
-
-
-def _is_mark(word: str, upos: str) -> bool:
-    if upos != MISSING:
-        return upos == MARK
-    return all(unicodedata.category(character).startswith("P") for character in word)
 
 
 def values_of(

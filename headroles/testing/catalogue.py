@@ -36,9 +36,8 @@ class Test:
     """A test of `Hypotheses`.
 
     ``words`` name it in output. ``find`` takes hypotheses, the alternative, the number of resamples
-    and the seed. ``takes_values``: moments alone do not suffice. ``takes_independent``: clusters
-    are not supported. ``takes_bounds``: values must be bounded, and their distribution is then
-    arbitrary. ``is_resampled``: p-values come in steps.
+    and the seed. ``takes_independent``: clusters are not supported. ``takes_bounds``: values must
+    be bounded, and their distribution is then arbitrary. ``is_resampled``: p-values come in steps.
     """
 
     __test__ = False  # keeps pytest from collecting the class because of its name
@@ -46,7 +45,6 @@ class Test:
     name: str
     words: str
     find: Callable[[Hypotheses, Alternative, int, int], Found]
-    takes_values: bool = True
     takes_independent: bool = False
     takes_bounds: bool = False
     is_resampled: bool = False
@@ -59,7 +57,6 @@ class Interval:
     name: str
     words: str
     find: Callable[..., Intervals]
-    takes_values: bool = True
     is_resampled: bool = True
 
 
@@ -103,7 +100,7 @@ def _mcnemar(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: 
 TESTS = {
     one.name: one
     for one in (
-        Test(T, "t-tests", _t, takes_values=False),
+        Test(T, "t-tests", _t),
         Test(WILCOXON, "Wilcoxon signed-rank tests", _wilcoxon, takes_independent=True),
         Test(
             SIGN_FLIP,
@@ -117,7 +114,7 @@ TESTS = {
             _resampled(lambda *args, **options: inference.bootstrap_t_test(*args, **options)),
             is_resampled=True,
         ),
-        Test(BETTING, "tests by betting", _betting, takes_values=False, takes_bounds=True),
+        Test(BETTING, "tests by betting", _betting, takes_bounds=True),
         Test(RANK, "Monte Carlo tests", _rank, is_resampled=True),
         Test(MCNEMAR, "McNemar's tests", _mcnemar, takes_independent=True),
     )
@@ -132,7 +129,6 @@ INTERVALS = {
             BY_T,
             "t, for each head separately",
             lambda *args, **options: inference.t_interval(*args, **options),
-            takes_values=False,
             is_resampled=False,
         ),
         Interval(
@@ -149,7 +145,6 @@ INTERVALS = {
             FCR,
             "t, adjusted for the selection of heads with the same answer",
             lambda *args, **options: inference.t_interval(*args, **options),
-            takes_values=False,
             is_resampled=False,
         ),
         Interval(

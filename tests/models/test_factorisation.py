@@ -15,7 +15,7 @@ from headroles.models.factorisation import (
     PER_HEAD,
     SHARED,
     FloatArray,
-    Moments,
+    InputMoments,
     ScoreMaps,
     factorise,
     score_error,
@@ -40,10 +40,10 @@ def make_inputs(n: int = 400, width: int = WIDTH, seed: int = 1) -> FloatArray:
     return np.asarray(rng.normal(size=(n, width)) @ rng.normal(size=(width, width)) + 1)
 
 
-def moments_of(inputs: FloatArray) -> Moments:
+def moments_of(inputs: FloatArray) -> InputMoments:
     """As of one long sequence."""
     covariance = np.cov(inputs.T, bias=True)
-    return Moments(inputs.mean(axis=0), covariance, covariance)
+    return InputMoments(inputs.mean(axis=0), covariance, covariance)
 
 
 def tensor_of(maps: ScoreMaps) -> FloatArray:
@@ -67,7 +67,7 @@ class TestByHand:
 
     @pytest.mark.parametrize("rank", [1, 2])
     def test_rank_one_is_enough(self, rank: int) -> None:
-        factors = factorise(self.MAPS, Moments.none(3), rank)
+        factors = factorise(self.MAPS, InputMoments.none(3), rank)
         first, second = factors.as_maps().scores(self.INPUTS)
         assert_allclose(first, [[0, 1.5, 3], [0, 0.5, 1], [0, 2.5, 5]], atol=DIGITS)
         assert_allclose(second, [[0, 1, 2], [0, -1, -2], [0, 3, 6]], atol=DIGITS)
@@ -79,12 +79,12 @@ class TestByHand:
 
     def test_the_bias_of_the_keys_plays_no_part(self) -> None:
         with_key_bias = [[0.45, 1.95, 3.45], [0.15, 0.65, 1.15], [0.75, 3.25, 5.75]]
-        ours = factorise(self.MAPS, Moments.none(3), 1).as_maps().scores(self.INPUTS)[0]
+        ours = factorise(self.MAPS, InputMoments.none(3), 1).as_maps().scores(self.INPUTS)[0]
         assert_allclose(softmax(ours, axis=1), softmax(with_key_bias, axis=1), atol=DIGITS)
 
     def test_the_scale_of_the_released_code_would_be_another(self) -> None:
         """It divides by the root of R / H, here of 1 / 2, and not by that of the head size."""
-        scores = factorise(self.MAPS, Moments.none(3), 1).as_maps().scores(self.INPUTS)
+        scores = factorise(self.MAPS, InputMoments.none(3), 1).as_maps().scores(self.INPUTS)
         released = softmax(scores[0, 0] / np.sqrt(0.5))
         assert_allclose(released, [0.012669, 0.105686, 0.881645], atol=DIGITS)
 
@@ -94,7 +94,7 @@ class TestFullRank:
     @pytest.mark.parametrize("weighted", [False, True])
     def test_scores_are_the_same(self, method: str, weighted: bool) -> None:
         maps, inputs = make_maps(), make_inputs(20)
-        moments = moments_of(make_inputs()) if weighted else Moments.none(WIDTH)
+        moments = moments_of(make_inputs()) if weighted else InputMoments.none(WIDTH)
         factors = factorise(maps, moments, maps.full_rank, method)
         assert factors.rank == maps.full_rank
         assert_allclose(factors.as_maps().scores(inputs), maps.scores(inputs), atol=NOTHING)
@@ -118,10 +118,12 @@ class TestError:
 
     def test_of_no_inputs_is_that_of_the_tensor(self, method: str) -> None:
         maps = ScoreMaps(make_maps().query, make_maps().key, np.zeros((HEADS, SIZE)))
-        factors = factorise(maps, Moments.none(WIDTH), 8, method)
+        factors = factorise(maps, InputMoments.none(WIDTH), 8, method)
         exact, close = tensor_of(maps), tensor_of(factors.as_maps())
         expected = np.linalg.norm(exact - close) / np.linalg.norm(exact)
-        assert score_error(maps, factors, Moments.none(WIDTH)) == pytest.approx(expected, rel=1e-6)
+        assert score_error(maps, factors, InputMoments.none(WIDTH)) == pytest.approx(
+            expected, rel=1e-6
+        )
 
     def test_falls_with_the_rank(self, method: str) -> None:
         maps, moments = make_maps(), moments_of(make_inputs())
@@ -134,10 +136,10 @@ class TestError:
     def test_on_inputs_is_less_if_these_are_what_counts(self, method: str) -> None:
         maps, moments = make_maps(), moments_of(make_inputs())
         weighted, plain = (
-            factorise(maps, those, 8, method) for those in (moments, Moments.none(WIDTH))
+            factorise(maps, those, 8, method) for those in (moments, InputMoments.none(WIDTH))
         )
         assert score_error(maps, weighted, moments) < 0.9 * score_error(maps, plain, moments)
-        none = Moments.none(WIDTH)
+        none = InputMoments.none(WIDTH)
         assert score_error(maps, plain, none) < score_error(maps, weighted, none)
 
 
@@ -207,19 +209,21 @@ class TestShared:
     def test_heads_of_no_weights_are_no_error(self) -> None:
         nothing = np.zeros((HEADS, SIZE, WIDTH))
         maps = ScoreMaps(nothing, nothing, np.zeros((HEADS, SIZE)))
-        factors = factorise(maps, Moments.none(WIDTH), 4)
+        factors = factorise(maps, InputMoments.none(WIDTH), 4)
         assert np.isfinite(factors.as_maps().scores(make_inputs(5))).all()
-        assert score_error(maps, factors, Moments.none(WIDTH)) == 0
+        assert score_error(maps, factors, InputMoments.none(WIDTH)) == 0
 
 
 class TestPerHead:
     def test_error_is_that_of_the_singular_values_left_out(self) -> None:
         maps = make_maps(9)
-        factors = factorise(maps, Moments.none(WIDTH), 2 * HEADS, PER_HEAD)
+        factors = factorise(maps, InputMoments.none(WIDTH), 2 * HEADS, PER_HEAD)
         with_bias = np.concatenate([maps.query, maps.bias[:, :, None]], axis=2)
         strength = np.linalg.svd(with_bias.swapaxes(1, 2) @ maps.key, compute_uv=False)
         expected = np.sqrt((strength[:, 2:] ** 2).sum() / (strength**2).sum())
-        assert score_error(maps, factors, Moments.none(WIDTH)) == pytest.approx(expected, rel=1e-6)
+        assert score_error(maps, factors, InputMoments.none(WIDTH)) == pytest.approx(
+            expected, rel=1e-6
+        )
 
     def test_shared_dimensions_are_at_least_as_good(self) -> None:
         """They could be those of the heads, each mixed by its head alone."""

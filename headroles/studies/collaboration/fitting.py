@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headroles.errors import UsageError
-from headroles.models.factorisation import Factors, Moments, factorise, score_error
+from headroles.models.factorisation import Factors, InputMoments, factorise, score_error
 from headroles.models.inputs import ReadSums, Sums, collect_moments
 from headroles.models.sites import Site
 from headroles.passes import ExampleBatch, OnProgress, Passes, Progress
@@ -81,7 +81,7 @@ def fit_sites(
     tell = Progress(options.on_progress, len(sites))
     fits = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
-        plain = Moments.none(site.maps.query.shape[2])
+        plain = InputMoments.none(site.maps.query.shape[2])
         start = time.process_time()
         weighting = seen if options.weighting == INPUTS else plain
         factors = _find(site, weighting, seen, options, n_heads)
@@ -97,7 +97,7 @@ def moments_of(
     sites: tuple[Site, ...],
     passes: Passes[ExampleBatch],
     on_progress: OnProgress | None = None,
-) -> tuple[Moments, ...]:
+) -> tuple[InputMoments, ...]:
     """Moments of the inputs of each site over all examples."""
 
     def over_batches(read: ReadSums) -> Iterator[list[tuple[int, Sums]]]:
@@ -108,7 +108,11 @@ def moments_of(
 
 
 def _find(
-    site: Site, weighting: Moments, seen: Moments, options: CollaborateOptions, n_heads: int
+    site: Site,
+    weighting: InputMoments,
+    seen: InputMoments,
+    options: CollaborateOptions,
+    n_heads: int,
 ) -> Factors:
     """Factors of the rank asked for, or of the least rank whose error on the sample is met."""
 
