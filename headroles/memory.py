@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headroles.errors import ModelError
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
@@ -23,10 +25,12 @@ MOST_AT_ONCE = 2**26
 """Largest number of values that tests compute with at once: half a GiB, several times over."""
 _STATM = Path("/proc/self/statm")
 _NO_MEMORY = (
-    *("out of memory", "allocate memory", "not enough memory", "alloc_failed"),
+    *("out of memory", "allocate memory", "not enough memory", "alloc_failed", "map segment"),
     "could not create a primitive",  # of oneDNN, which says no more
 )
 """Parts of messages by which PyTorch and its libraries report a lack of memory."""
+_LEAST = 1200 * 2**20
+"""Address space for the libraries of models; with less, OpenBLAS may wait for it without end."""
 
 
 def new_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -65,6 +69,20 @@ def collect_rarely() -> None:
     repeatedly takes a fifth of the time of importing.
     """
     gc.set_threshold(100_000, 50, 50)
+
+
+def refuse_low_limit() -> None:
+    """Raise ModelError if this process may not have the memory that libraries of models need."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _LEAST:
+        raise ModelError(
+            f"memory of this process is limited to {limit >> 20} MiB, and the libraries of models "
+            f"alone need {_LEAST >> 20}; raise the limit (ulimit -v)"
+        )
 
 
 def leave(code: int) -> None:
@@ -120,7 +138,9 @@ def lacks_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     said = str(error).lower()
-    return isinstance(error, RuntimeError) and any(words in said for words in _NO_MEMORY)
+    return isinstance(error, RuntimeError | ImportError) and any(
+        words in said for words in _NO_MEMORY
+    )
 
 
 def _find_trim() -> Callable[[int], int] | None:

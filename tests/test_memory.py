@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from headroles import memory
+from headroles.cli import app
 from headroles.memory import HeldMemory, lacks_memory
 
 
@@ -128,4 +130,15 @@ def test_resident_memory_is_that_of_this_process() -> None:
 )
 def test_words_for_a_lack_of_memory(message: str) -> None:
     assert lacks_memory(RuntimeError(message))
+    assert lacks_memory(ImportError("libtorch_cpu.so: failed to map segment from shared object"))
     assert not lacks_memory(RuntimeError("shapes do not fit"))
+
+
+def test_a_limit_below_the_libraries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise they fail in many ways, and one of them never returns."""
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**30, 2**30))
+    done = CliRunner().invoke(app, ["score", "model", "t.conllu", "--out", "scores"])
+    assert done.exit_code == 1
+    assert done.stderr.startswith("error: memory of this process is limited to 1024 MiB, and the")
+    assert len(done.stderr.splitlines()) == 1

@@ -69,9 +69,10 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
             tell(stop.args[0] if stop.args else written_so_far())
             was_asked = isinstance(stop, Terminated)
             raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
-        except (MemoryError, RuntimeError) as error:
+        except (MemoryError, RuntimeError, ImportError) as error:
             if not lacks_memory(error):
                 raise
+            sys.unraisablehook = lambda _: None  # what cleans up at the end may lack memory too
             err.print(f"error: {_NO_MEMORY}", style="red", soft_wrap=True)
             raise typer.Exit(1) from None
         except BrokenPipeError:  # who was to read it has gone

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from headroles.cli.console import reports_errors
+from headroles.memory import refuse_low_limit
 from headroles.options import TITLES, Field, Option, Options, fields_of
 from headroles.wording import printable
 
@@ -187,6 +188,8 @@ def _with_flags(function: Callable[..., None], without: Container[str]) -> Calla
         for name, group in groups.items():
             own = (one.name for one in fields_of(group) if one.name in given)
             values[name] = group(**{option: given[option] for option in own})
+        if "device" in flagged:
+            refuse_low_limit()
         function(**values)
 
     own = [
