@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.encoding import IntArray
+from headroles.encoding import EncodedExample, IntArray
 from headroles.roles.batch import Batch, Scope
 from headroles.roles.candidates import WORDS, among_in
 from headroles.roles.fixed_offsets import find_offset_shares
@@ -46,6 +46,28 @@ class LinkTable:
 
     def __len__(self) -> int:
         return len(self.owners)
+
+    @classmethod
+    def of(
+        cls, batch: Batch, find: Callable[[EncodedExample], IntArray], n_labels: int = 1
+    ) -> LinkTable:
+        """Make a table of the links that ``find`` returns of each example.
+
+        These are (links, 3): the places of the first word and of the second, and the label.
+        """
+        tables = [find(example) for example in batch.examples]
+        pieces = np.concatenate(
+            [
+                np.stack([example.starts[table[:, :2]], example.sizes[table[:, :2]]], axis=-1)
+                for example, table in zip(batch.examples, tables, strict=True)
+            ]
+        )
+        owners = np.repeat(np.arange(batch.size), [len(table) for table in tables])
+        labels = np.concatenate([table[:, 2] for table in tables])
+        whole = (pieces[..., 1] > 0).all(axis=1)
+        first, second = pieces[whole, 0], pieces[whole, 1]
+        n_lost = int((~whole).sum())
+        return cls(owners[whole], first, second, labels[whole], n_labels, n_lost)
 
 
 FindLinks: TypeAlias = Callable[[Batch], LinkTable]

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from headroles.corpus import Sentence
-from headroles.encoding import EncodedExample
+from headroles.encoding import EncodedExample, IntArray
 from headroles.errors import UsageError
 from headroles.roles.batch import Batch, placed_sentences
 from headroles.roles.key_sets import Shared
@@ -162,29 +162,16 @@ class FindPairs:
 
     def __call__(self, batch: Batch) -> LinkTable:
         """Find the links of all examples."""
-        tables = [self._of(example) for example in batch.examples]
-        links = np.concatenate(tables)
-        owners = np.repeat(np.arange(batch.size), [len(table) for table in tables])
-        whole = (links[:, 1] > 0) & (links[:, 3] > 0)
-        return LinkTable(
-            owners=owners[whole],
-            first=links[whole, 0:2],
-            second=links[whole, 2:4],
-            labels=np.zeros(int(whole.sum()), dtype=np.int64),
-            n_labels=1,
-            n_lost=int((~whole).sum()),
-        )
+        return LinkTable.of(batch, self._of)
 
-    def _of(self, example: EncodedExample) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return first piece and number of pieces of both ends of each link (links, 4)."""
+    def _of(self, example: EncodedExample) -> IntArray:
+        """Return the places of both words of each link, and 0 (links, 3)."""
         pairs = [
-            (before + one, before + other)
+            (before + one, before + other, 0)
             for before, sentence in placed_sentences(example)
             for one, other in self.find.of(sentence)
         ]
-        ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        columns = [own[ends[:, k]] for k in (0, 1) for own in (example.starts, example.sizes)]
-        return np.column_stack(columns)
+        return np.array(pairs, dtype=np.int64).reshape(-1, 3)
 
 
 @dataclass(frozen=True)

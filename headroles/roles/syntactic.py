@@ -128,31 +128,17 @@ class Arcs:
     def __call__(self, batch: Batch) -> LinkTable:
         """Find the arcs of all examples, word by word."""
         numbers = {relation: number for number, relation in enumerate(self.relations)}
-        tables = [self._arcs(example, numbers) for example in batch.examples]
-        arcs = np.concatenate(tables)
-        owners = np.repeat(np.arange(batch.size), [len(table) for table in tables])
-        whole = (arcs[:, 1] > 0) & (arcs[:, 3] > 0)
-        return LinkTable(
-            owners=owners[whole],
-            first=arcs[whole, 0:2],
-            second=arcs[whole, 2:4],
-            labels=arcs[whole, 4],
-            n_labels=len(self.relations),
-            n_lost=int((~whole).sum()),
+        return LinkTable.of(
+            batch, lambda example: self._arcs(example, numbers), len(self.relations)
         )
 
     def _arcs(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
-        """Return first piece and number of pieces of both ends, and the label, of each arc (arcs,
-        5).
-        """
+        """Return dependent, governor and label (arcs, 3) of each arc."""
         if self.source != BASIC:
             return self._arcs_elsewhere(example, numbers)
         labels = np.array([numbers.get(self._name(label), -1) for label in example.relations])
         dependents = np.flatnonzero((labels >= 0) & (example.governors != ROOT))
-        governors = example.governors[dependents]
-        ends = (dependents, governors)
-        spans = [of_words[end] for end in ends for of_words in (example.starts, example.sizes)]
-        return np.column_stack([*spans, labels[dependents]])
+        return np.column_stack([dependents, example.governors[dependents], labels[dependents]])
 
     def _arcs_elsewhere(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
         found = [
@@ -161,9 +147,7 @@ class Arcs:
             for arc in arcs_of(self.source, sentence)
             if (number := numbers.get(self._name(arc.label), -1)) >= 0
         ]
-        table = np.array(found, dtype=np.int64).reshape(-1, 3)
-        spans = [own[table[:, k]] for k in (0, 1) for own in (example.starts, example.sizes)]
-        return np.column_stack([*spans, table[:, 2]])
+        return np.array(found, dtype=np.int64).reshape(-1, 3)
 
     def _name(self, relation: str) -> str:
         return relation if self.keep_subtypes else fold_subtype(relation)
