@@ -133,7 +133,8 @@ def reference_word_set(
         wanted = [word for word in wanted if tokens.pieces(word)]
         for word in queries:
             if asked.score == "hit":
-                if tokens.pieces(word) and set(wanted) - {word}:
+                others = [j for own in wanted if own != word for j in tokens.pieces(own)]
+                if any(set(asked.keys(i, tokens.n)) & set(others) for i in tokens.pieces(word)):
                     values.append(np.isin(chosen[word], wanted).astype(float))
                 continue
             sieve = [j for own in wanted for j in tokens.pieces(own)]

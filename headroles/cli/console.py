@@ -138,17 +138,18 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
 class _Forecast:
     """A callback (done, total, now): one line that says how long work takes, from its first part.
 
-    The first batch has the longest examples, so the line gives an upper limit. A study may take
-    several rounds, each with a total of its own; each that takes more than a minute is announced.
+    The first batch has the longest examples, so the line gives an upper limit. Work may take
+    several rounds, each of which starts at 0; each that takes more than a minute is announced.
     """
 
     def __init__(self, what: str) -> None:
         self._what, self._total, self._first, self._start = what, 0, 0, 0.0
-        self._waits = True
+        self._waits, self._done = True, 0
 
     def __call__(self, done: int, total: int, now: float) -> None:
-        if total != self._total:
-            self._start, self._first, self._total, self._waits = now, done, total, True
+        if done < self._done or not self._total:
+            self._start, self._first, self._waits = now, done, True
+        self._total, self._done = total, done
         if not self._waits or not total or done <= self._first or now < self._start + _SETTLED:
             return
         self._waits = False
@@ -160,7 +161,7 @@ class _Forecast:
 class _Lines:
     """A callback (done, total) for logs: a line at most every half minute, and how long it takes.
 
-    A study may take several rounds, each with a total of its own.
+    Work may take several rounds, each of which starts at 0.
     """
 
     def __init__(self, what: str, unit: str, forecast: _Forecast) -> None:
@@ -171,9 +172,9 @@ class _Lines:
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
         self._forecast(done, total, now)
-        if total != self._total or done < self._done:
-            self._start, self._first, self._total = now, done, total
-        self._done = done
+        if done < self._done or not self._total:
+            self._start, self._first = now, done
+        self._total, self._done = total, done
         if now - self._told >= SECONDS_BETWEEN_LINES:
             self._told = now
             doing = f"{self._what}: {done} of {total}" if total else f"{READING}: {done}"

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
-from headroles.models.families import Paths, encoder_of, find_at, find_family, layer_reaches
+from headroles.models.families import encoder_of, find_family, layer_reaches
 from headroles.models.options import ABLATIONS, MEAN, UNIFORM, ZERO
 from headroles.models.projections import (
     LayerProjections,
@@ -235,44 +235,3 @@ class GateGradients:
         for layer, own in zip(layers, found, strict=True):
             gradients[:, :, layer, list(self._sites.layers[layer].heads)] = own
         return gradients
-
-
-class LayerOutputs:
-    """Outputs of all layers of a pass, so that layers below a change need not run again."""
-
-    def __init__(self, sites: HeadSites) -> None:
-        """Find the layers; without effect if layers share modules."""
-        base, family = encoder_of(sites.model), find_family(sites.model)
-        path = cast(Paths, family.paths).output
-        shared = sites.layers_are_shared
-        stem = path[: path.index("{}") + 2] if not shared else ""
-        self._modules = [
-            find_at(base.get_submodule, stem.format(layer), family)
-            for layer in range(0 if shared else sites.n_layers)
-        ]
-        self._outputs: list[Any] = []
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Store the outputs of all layers of a forward pass within the block."""
-        self._outputs = []
-        with ExitStack() as stack:
-            for module in self._modules:
-
-                def keep(module: nn.Module, given: Any, output: Any) -> None:
-                    self._outputs.append(output)
-
-                stack.callback(module.register_forward_hook(keep).remove)
-            yield
-
-    @contextmanager
-    def reused_below(self, layer: int) -> Iterator[None]:
-        """Let layers below ``layer`` return their stored outputs within the block."""
-        below = self._modules[:layer]
-        for module, output in zip(below, self._outputs, strict=False):
-            module.forward = lambda *_, _output=output, **__: _output
-        try:
-            yield
-        finally:
-            for module in below:
-                del module.forward

@@ -66,6 +66,12 @@ class LayerProjections:
     """Numbers of the heads, which do not change when others are removed."""
 
     @property
+    def inputs(self) -> tuple[nn.Linear, ...]:
+        """Linears of queries, keys and values, each once; of low rank, that of values alone."""
+        parts = (self.query, self.key, self.value)
+        return tuple(dict.fromkeys(part.linear for part in parts if part is not None))
+
+    @property
     def output_weight(self) -> Tensor:
         """(heads, hidden size, head size): weights of each head in the output, without the bias."""
         return self.output.weight[:, self.columns].transpose(0, 1)

@@ -11,6 +11,7 @@ from .parts import Arrays as Arrays
 from .parts import Forms as Forms
 from .parts import KeptBatches as KeptBatches
 from .progress import Progress as Progress
+from .progress import Rounds as Rounds
 from .tensors import as_tensors as as_tensors
 from .tensors import on_device as on_device
 from .tensors import to_host as to_host

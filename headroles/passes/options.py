@@ -33,7 +33,7 @@ class PassOptions(ModelOptions):
         OnProgress | None,
         Option(
             "Called with the amount done and the total: sentences of a corpus; of a task, passes "
-            "over a batch, or updates. Studies of several rounds start anew with each.",
+            "over a batch, or updates. The total of some studies changes as they go on.",
             more="If left out, notebooks show a bar.",
             has_flag=False,
             recorded=False,

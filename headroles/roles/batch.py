@@ -93,6 +93,18 @@ class Batch:
         return np.where(self.in_words, np.cumsum(self.first_pieces, axis=1) - 1, -1)
 
     @cached_property
+    def n_pieces(self) -> IntArray:
+        """(B, N): number of pieces of each token's word, 0 outside of words."""
+        return self.count_in_words(self.in_words) * self.in_words
+
+    def count_in_words(self, tokens: BoolArray) -> IntArray:
+        """Count, of each token's word, the pieces that are among ``tokens`` (B, N)."""
+        n_words = int(self.word_places.max(initial=0)) + 1
+        ids = np.arange(self.size)[:, None] * n_words + np.maximum(self.word_places, 0)
+        pieces = np.bincount(ids[tokens & self.in_words], minlength=self.size * n_words)
+        return np.asarray(pieces[ids])
+
+    @cached_property
     def separators(self) -> BoolArray:
         """(B, N): True for special tokens other than the first."""
         return self.special & ~self.classifier
@@ -123,15 +135,19 @@ class Scope:
         """(B, N): number of keys that each query can attend to."""
         return self.count(self.batch.real)
 
-    def count(self, keys: BoolArray) -> IntArray:
-        """Return, as (B, N), how many of ``keys`` (B, N) each query can attend to."""
+    def count(self, keys: BoolArray, n_queries: IntArray | int = 1) -> IntArray:
+        """Return, as (B, N), how many of ``keys`` (B, N) each query can attend to.
+
+        With ``n_queries`` (B, N), as many queries from each on can attend to them together.
+        """
         totals = np.cumsum(keys, axis=1)
         if self.reach is None:
             return np.broadcast_to(totals[:, -1:], totals.shape)
         width = self.batch.width
         padded = np.concatenate([np.zeros_like(totals[:, :1]), totals], axis=1)
         query = np.arange(width)
-        after = padded[:, np.minimum(query + self.reach + 1, width)]
+        ends = np.broadcast_to(np.minimum(query + n_queries + self.reach, width), totals.shape)
+        after = np.take_along_axis(padded, ends, axis=1)
         before = padded[:, np.maximum(query - self.reach, 0)]
         counts: IntArray = after - before
         return counts

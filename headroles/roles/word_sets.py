@@ -96,16 +96,16 @@ def sets_of_sentences(batch: Batch, find: Callable[[Sentence], Collection[int]])
 
 
 def _sizes(scope: Scope, keys: BoolArray) -> IntArray:
-    """Count the keys of each query (B, N); for first choices other words, by first pieces."""
+    """Count the keys of each query (B, N); for first choices of words those of others.
+
+    A word sees another if any piece of the one sees any piece of the other, as in `links`.
+    """
     if not scope.score.of_first_choice:
         return scope.count(keys)
-    return scope.count(keys & scope.batch.first_pieces) - keys
+    own = scope.batch.n_pieces
+    return scope.count(keys, np.maximum(own, 1)) - keys * own
 
 
 def _shares_of_words(scope: Scope, scored: BoolArray) -> NDArray[np.float64]:
     """Return 1 / (number of the word's scored pieces) for scored pieces (B, N), 0 elsewhere."""
-    batch = scope.batch
-    n_words = int(batch.word_places.max(initial=0)) + 1
-    ids = np.arange(batch.size)[:, None] * n_words + np.maximum(batch.word_places, 0)
-    pieces = np.bincount(ids.ravel(), weights=scored.ravel(), minlength=batch.size * n_words)
-    return divide(scored.astype(np.float64), pieces[ids])
+    return divide(scored.astype(np.float64), scope.batch.count_in_words(scored))

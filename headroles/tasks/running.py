@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,15 @@ from headroles.models.gates import (
     Ablation,
     GateGradients,
     HeadSites,
-    LayerOutputs,
     MeanOutputs,
     gated,
 )
 from headroles.models.loading import weight_digest
 from headroles.models.options import MEAN, ZERO
-from headroles.passes import Arrays, Forms, KeptBatches, Progress, shown_in_notebooks
+from headroles.models.shared_passes import SharedPasses, first_tokens_alone
+from headroles.passes import Arrays, Forms, KeptBatches, Progress, Rounds, shown_in_notebooks
 from headroles.provenance import new_provenance
+from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.tasks.batches import IGNORED, Batch, Batches
 from headroles.tasks.metrics import measure, metrics_of
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
@@ -35,7 +38,9 @@ from headroles.tasks.outcomes import Derivatives, FloatArray, Outcomes
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.targets import find_targets, objective_of
 
-OnPass = Callable[[int], None]
+OnPass = Callable[[float], None]
+DERIVATIVES = 2
+"""Passes that derivatives of all examples take: one forward and one back."""
 _REFERENCE_BATCHES = 16
 
 
@@ -55,11 +60,16 @@ class TaskRun:
         self.batches = self.passes.batches()
         self.batch_tokens = self.passes.budget.tokens
         self.kept = KeptBatches()
+        self.rounds = Rounds(options.on_progress)
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
         """Return a run of the same model over another file; raises errors as `read_task`."""
         task = read_task(file, options, labelled=self.objective != MASKED_LM)
         return TaskRun(self.encoder, task, options)
+
+    def expect(self, n_passes: float) -> None:
+        """Report progress as that of so many more passes over all examples."""
+        self.rounds.expect(n_passes * len(self.batches))
 
     @property
     def named(self) -> str:
@@ -115,33 +125,47 @@ class TaskRun:
     def outcomes(self, gates: Tensor, ablation: str = ZERO) -> Outcomes:
         """Return the outcomes of all examples under each of ``gates`` (S, layers, heads).
 
-        Layers below the first gate that is not open run once for all settings.
+        Layers run once for all settings with the same gates in them and below them.
         """
-        first = [_first_changed(setting) for setting in gates]
-        made = self._ablation(ablation) if any(layer is not None for layer in first) else Ablation()
-        sites = self.sites
+        order, shared, costs = self._in_order(gates)
+        is_whole = (gates == 1).all(-1).all(-1)
+        made = Ablation() if bool(is_whole.all()) else self._ablation(ablation)
+        sites, places = self.sites, np.argsort(order)
 
         def compute(batch: Batch, on_pass: OnPass) -> Arrays:
-            layer_outputs = LayerOutputs(sites)
+            passes = SharedPasses(sites)
             own = replace(made, attention_mask=batch.inputs["attention_mask"])
+            read: list[tuple[FloatArray, FloatArray]] = []
             with torch.inference_mode():
-                with layer_outputs.kept():
-                    whole = self._read(batch)
-                read: list[tuple[FloatArray, FloatArray]] = []
-                for setting, layer in zip(gates, first, strict=True):
-                    on_pass(len(read))
-                    if layer is None:
-                        read.append(whole)
-                        continue
-                    with gated(sites, setting, own), layer_outputs.reused_below(layer):
+                for setting, following, done in zip(
+                    order, [*shared, 0], costs.cumsum(), strict=True
+                ):
+                    with ExitStack() as stack:
+                        if not is_whole[setting]:
+                            stack.enter_context(gated(sites, gates[setting], own))
+                        stack.enter_context(passes.next(following))
+                        stack.enter_context(self._what_is_read())
                         read.append(self._read(batch))
-            losses, predictions = (np.stack(one, axis=1) for one in zip(*read, strict=True))
+                    on_pass(done)
+            losses, predictions = (
+                np.stack(one, axis=1)[:, places] for one in zip(*read, strict=True)
+            )
             return {"losses": losses, "predictions": predictions}
 
         each = np.float64, (len(gates),)
         forms = {"losses": each, "predictions": each}
-        found = self._over_batches(compute, [ablation], gates, forms, len(gates))
+        found = self._over_batches(compute, [ablation], gates, forms, costs.sum())
         return Outcomes(found["losses"], found["predictions"])
+
+    def n_passes(self, gates: Tensor) -> float:
+        """Return how many whole passes `outcomes` takes for ``gates``."""
+        return float(self._in_order(gates)[-1].sum())
+
+    def _in_order(self, gates: Tensor) -> tuple[list[int], list[int], FloatArray]:
+        """Return `shared_layers` of gates, and the share of a pass that each takes in its order."""
+        order, shared = shared_layers(gates)
+        reused = np.array([0, *shared]) * (not self.sites.layers_are_shared)
+        return order, shared, 1 - reused / self.shape[0]
 
     def derivatives(self, gates: Tensor | None = None) -> Derivatives:
         """Return the derivatives of every example's loss, from one forward and one backward pass.
@@ -156,6 +180,7 @@ class TaskRun:
             with ExitStack() as stack:
                 stack.enter_context(without_gradients(self.encoder.model))
                 stack.enter_context(gradients.of_pass())
+                stack.enter_context(self._what_is_read())
                 if gates is not None:
                     stack.enter_context(gated(sites, gates))
                 losses, predictions = self.losses_of(batch)
@@ -169,7 +194,8 @@ class TaskRun:
                 "predictions": predictions.detach().double().cpu().numpy(),
             }
 
-        found = self._over_batches(compute, ["derivatives"], at, self._forms_of_derivatives())
+        forms = self._forms_of_derivatives()
+        found = self._over_batches(compute, ["derivatives"], at, forms, DERIVATIVES)
         if not np.isfinite(found["by_gate"]).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
@@ -193,7 +219,7 @@ class TaskRun:
         what: list[str],
         gates: Tensor,
         forms: Forms,
-        n_passes: int = 1,
+        n_passes: float = 1,
     ) -> Arrays:
         """Compute arrays of ``forms`` for every batch; join them in the order of the examples.
 
@@ -205,8 +231,7 @@ class TaskRun:
             column: np.empty((len(self.task), *shape), kind)
             for column, (kind, shape) in forms.items()
         }
-        with shown_in_notebooks(self.options, "passes") as options:
-            tell = Progress(options.on_progress, len(self.batches) * n_passes)
+        with self._reported(len(self.batches) * n_passes) as tell:
             for number, batch in enumerate(self.batches):
                 make = partial(self._computed, batch, compute, tell, number * n_passes, n_passes)
                 own = self.kept.get(f"{name}-{number + 1}", make, forms, len(batch.rows))
@@ -215,13 +240,20 @@ class TaskRun:
                     found[column][batch.rows] = values
         return found
 
+    @contextmanager
+    def _reported(self, amount: float) -> Iterator[Progress]:
+        """Yield the report of a round; a notebook without `expect` has a bar for each."""
+        with shown_in_notebooks(self.options, "passes") as options:
+            own = options is not self.options
+            yield (Rounds(options.on_progress) if own else self.rounds).start(amount)
+
     def _computed(
         self,
         batch: Batch,
         compute: Callable[[Batch, OnPass], Arrays],
         tell: Progress,
-        before: int,
-        n_passes: int,
+        before: float,
+        n_passes: float,
     ) -> Arrays:
         """Compute the arrays of a batch, all at once or in parts."""
         parts: list[Arrays] = []
@@ -252,6 +284,27 @@ class TaskRun:
             for _, sums in self.passes.run(some, lambda batch: means.read(batch.inputs)):
                 means.add(*sums)
         return Ablation(kind, means=means.means)
+
+    def _what_is_read(self) -> AbstractContextManager[None]:
+        """Let passes run the last layer for first tokens alone where no others are read."""
+        return first_tokens_alone(self.sites) if self._reads_first_tokens else nullcontext()
+
+    @cached_property
+    def _reads_first_tokens(self) -> bool:
+        """Whether the outputs for an example depend on its first token alone, up to rounding."""
+        if self.objective == MASKED_LM:
+            return False
+        inputs, model = self.passes.make([0]).inputs, self.encoder.model
+        with torch.inference_mode():
+            expected = model(**inputs).logits.double()
+            try:
+                with first_tokens_alone(self.sites):
+                    found = model(**inputs).logits.double()
+            except (RuntimeError, IndexError, ValueError):  # the model reads more tokens
+                return False
+        epsilon = torch.finfo(model.dtype).eps
+        reach = float(rounding_bound(1 + float(expected.abs().max()), MODEL_TERMS, epsilon))
+        return found.shape == expected.shape and float((found - expected).abs().max()) <= reach
 
     def _read(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
         losses, predictions = self.losses_of(batch)
@@ -291,10 +344,18 @@ def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:
     return TaskRun(load_encoder(model, options, head), task, options)
 
 
-def _first_changed(gates: Tensor) -> int | None:
-    """Return the first layer with a gate that is not open; None if all are open."""
-    changed = (gates != 1).any(-1).nonzero()
-    return int(changed[0]) if len(changed) else None
+def shared_layers(gates: Tensor) -> tuple[list[int], list[int]]:
+    """Return an order of ``gates`` (S, layers, heads) with the fewest layers to run.
+
+    With it comes, of every two neighbours, in how many of the lowest layers they are the same.
+    """
+    by_layer = gates.tolist()
+    order = sorted(range(len(gates)), key=lambda setting: by_layer[setting], reverse=True)
+    shared = [
+        sum(1 for _ in takewhile(bool, map(operator.eq, by_layer[one], by_layer[other])))
+        for one, other in pairwise(order)
+    ]
+    return order, shared
 
 
 @contextmanager

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import UsageError
@@ -12,11 +14,11 @@ from headroles.models.gates import (
     Ablation,
     GateGradients,
     HeadSites,
-    LayerOutputs,
     MeanOutputs,
     gated,
 )
 from headroles.models.projections import ValueReader
+from headroles.models.shared_passes import SharedPasses
 from headroles.models.surgery import remove_heads, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.models.test_surgery import (
@@ -120,26 +122,25 @@ class TestEveryFamily:
         tolerance = {"rtol": 2e-2, "atol": 5e-2} if rough else {"rtol": 1e-6, "atol": 1e-6}
         torch.testing.assert_close(found[:, :, [0, 3]], expected[:, :, [0, 3]], **tolerance)
 
-    def test_layers_below_a_change_need_not_be_run(self, kind: str) -> None:
+    def test_passes_share_the_layers_that_are_the_same(self, kind: str) -> None:
         model = make_rich(kind)
         sites = HeadSites.of(model)
-        kept = LayerOutputs(sites)
-        with kept.kept():
-            before = outputs(model)
-        heads = of_family(kind, [(2, 1)])
-        with gated(sites, closed(heads)):
-            expected = outputs(model)
-            computed: list[int] = []
-            handles = [
-                layer.value.linear.register_forward_hook(lambda *_: computed.append(1))
-                for layer in {id(layer.output): layer for layer in sites.layers}.values()
-            ]
-            with kept.reused_below(2):
+        settings = [closed(of_family(kind, one)) for one in ([], [(2, 1)], [(2, 0)], [(1, 1)])]
+        shared = [2, 2, 1, 0]
+        computed: list[nn.Module] = []
+        passes = SharedPasses(sites)
+        for gates, following in zip(settings, shared, strict=True):
+            with gated(sites, gates):
+                expected = outputs(model)
+            with ExitStack() as stack:
+                for module in {layer.output: 0 for layer in sites.layers}:
+                    note = module.register_forward_hook(lambda module, *_: computed.append(module))
+                    stack.callback(note.remove)
+                stack.enter_context(gated(sites, gates))
+                stack.enter_context(passes.next(following))
                 assert torch.equal(outputs(model), expected)
-        assert len(computed) == (LAYERS if kind == "albert" else 1)
-        for handle in handles:
-            handle.remove()
-        assert torch.equal(outputs(model), before)
+        assert len(computed) == (4 * LAYERS if kind == "albert" else LAYERS + 1 + 1 + 2)
+        assert not any("forward" in vars(module) for module in model.modules())
 
 
 def test_gates_of_examples_one_by_one() -> None:

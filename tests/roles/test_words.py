@@ -127,7 +127,7 @@ def test_words_equal_the_reference(
     example: EncodedExample, seed: int, score: str, data: st.DataObject
 ) -> None:
     n_words = len(example.starts)
-    reach = None if score == "hit" else data.draw(st.one_of(st.none(), st.integers(1, 6)))
+    reach = data.draw(st.one_of(st.none(), st.integers(1, 6)))
     upos = data.draw(st.lists(st.sampled_from(["PUNCT", "X"]), min_size=n_words, max_size=n_words))
     words = data.draw(st.lists(st.sampled_from("abcd"), min_size=n_words, max_size=n_words))
     example = with_sentences(example, upos, words)
@@ -150,6 +150,17 @@ def test_words_equal_the_reference(
     expected = reference_word_set(attention[0], tokens, sets, asked)
     role = replace(rare, sieve=type(rare.sieve)(rarest))  # type: ignore[call-arg,arg-type]
     assert_value(role, example, attention, score, reach, expected)
+
+
+@pytest.mark.parametrize(("reach", "n_words"), [(1, 2), (2, 3), (3, 4)])
+def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> None:
+    """Like arcs: of the word of two pieces the second is nearer to the mark of two pieces."""
+    example = make_example([0] * 6, [0, 0, 1, 2, 3, 3])
+    example = with_sentences(example, ["X", "X", "X", "PUNCT"], ["a", "b", "c", "."])
+    sentences = list(example.sentences)
+    role = choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["hit"], sentences)[0]
+    plan = plan_roles([role], Scope(Batch([example]), reach, SCORES["hit"]))
+    assert plan.counts[0, 0] == n_words - 1
 
 
 @given(examples(min_words=2), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)))

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    BertForSequenceClassification,
+    MPNetForSequenceClassification,
+    PreTrainedModel,
+)
 
 from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
 from headroles.models.gates import HeadSites, gated
@@ -50,6 +58,54 @@ def test_losses_are_those_of_each_example_alone(classifier: Path, labelled: Path
             assert found.predictions[row, place] == int(logits.argmax())
     right = (found.predictions[:, 1] == run.targets).mean()
     assert run.measure(found, 1)["accuracy"] == pytest.approx(right)
+
+
+@pytest.mark.parametrize("kind", [BertForSequenceClassification, MPNetForSequenceClassification])
+@pytest.mark.parametrize("reads_all", [False, True])
+def test_nothing_is_computed_for_tokens_that_are_not_read(
+    reads_all: bool, kind: type[PreTrainedModel], labelled: Path, tmp_path: Path
+) -> None:
+    run = open_run(save(make_task_model(kind), tmp_path / "model"), labelled, OPTIONS)
+    gates = torch.cat([settings(), settings((2, 1)), settings((1, 0)), settings((1, 0), (2, 2))])
+    encoder = run.encoder.model.base_model.encoder
+    if reads_all:
+
+        def spread(module: torch.nn.Module, given: object, output: Any) -> None:
+            output.last_hidden_state[:, 0] += output.last_hidden_state.mean(1)
+
+        encoder.register_forward_hook(spread)
+    tokens: list[int] = []
+    last = encoder.layer[-1].intermediate.dense
+    last.register_forward_pre_hook(lambda _, given: tokens.append(given[0].shape[1]))
+    assert run._reads_first_tokens == (not reads_all)
+    tokens.clear()
+    found, slopes = run.outcomes(gates), run.derivatives()
+    assert (max(tokens) == 1) == (not reads_all)
+    run._reads_first_tokens = False
+    whole, at_all = run.outcomes(gates), run.derivatives()
+    assert found.losses == near(whole.losses)
+    assert slopes.by_gate == near(at_all.by_gate, 10 * WEIGHTS)
+    assert slopes.by_token == near(at_all.by_token, 10 * WEIGHTS)
+
+
+@pytest.mark.parametrize("ablation", ["zero", "mean", "uniform"])
+def test_passes_are_those_that_no_other_has_made(
+    ablation: str, classifier: Path, labelled: Path
+) -> None:
+    run = open_run(classifier, labelled, OPTIONS)
+    removed = [[], [(0, 1)], [(1, 1), (2, 0)], [(1, 1), (2, 3)], [(1, 1)], [(2, 3)], [(2, 2)]]
+    gates = torch.cat([settings(*heads) for heads in removed])
+    calls: Counter[int] = Counter()
+    for layer, site in enumerate(run.sites.layers):
+        site.output.register_forward_hook(lambda *_, layer=layer: calls.update([layer]))
+    found = run.outcomes(gates, ablation)
+    if ablation == "zero":
+        n_batches = len(run.batches)
+        assert calls == {0: 2 * n_batches, 1: 3 * n_batches, 2: 7 * n_batches}
+        assert run.n_passes(gates) == pytest.approx((2 + 3 + 7) / 3)
+    for place, one in enumerate(gates):
+        alone = run.outcomes(one[None], ablation)
+        assert np.array_equal(found.losses[:, place], alone.losses[:, 0])
 
 
 def test_losses_of_regression(regressor: Path, numbered: Path) -> None:

@@ -28,11 +28,16 @@ from headroles.studies.removal.measures import LESS, MORE
 from headroles.studies.removal.orders import (
     heads_by_role,
     load_roles,
+    passes_to_choose,
     present_heads,
     rises_of,
 )
 from headroles.studies.removal.resuming import keep_parts
-from headroles.studies.removal.role_removals import compare_removed, n_sets_like
+from headroles.studies.removal.role_removals import (
+    compare_removed,
+    expected_passes,
+    n_sets_like,
+)
 from headroles.tasks import open_run
 from headroles.testing import RANK, UNDECIDED, Hypotheses, find_p_values
 from headroles.wording import listed
@@ -185,6 +190,10 @@ def compare_roles_in_task(
     if not having:
         raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
     keep_parts("role importance", options, run.encoder, run)
+    run.expect(
+        sum(passes_to_choose(order, run) for order in ("importance", "ablation"))
+        + expected_passes(run, heads, having, options)
+    )
     importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
     rises = rises_of(run)
     removed = compare_removed(run, heads, having, options)

@@ -23,7 +23,7 @@ from headroles.studies.removal.curve_table import COLUMNS, NOT_COMPARED, make_ta
 from headroles.studies.removal.examples import OutcomesResult
 from headroles.studies.removal.measures import BETTER, LOSS, WORSE, describe_task, measured
 from headroles.studies.removal.options import BY_TASK, refuse_idle
-from headroles.studies.removal.orders import without_each
+from headroles.studies.removal.orders import passes_to_choose, without_each
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import TaskRun, open_run, read_task
 from headroles.tasks.options import MASKED_LM
@@ -203,8 +203,11 @@ def find_pruning_curves(
     tested = open_run(model, test, options.of_test())
     runs = _deal(tested, task, options)
     keep_parts("pruning curves", options, tested.encoder, tested, *runs)
+    _expect(tested, runs, options)
     found = find_points(tested, runs, options)
-    outcomes = tested.outcomes(without_each(found.sets, tested.shape))
+    gates = without_each(found.sets, tested.shape)
+    tested.expect(tested.n_passes(gates))
+    outcomes = tested.outcomes(gates)
     frame, warnings = make_table(found, outcomes, tested.targets, tested.metrics, options)
     whole = measured(outcomes, tested.targets, tested.metrics)
     curves = {
@@ -218,6 +221,20 @@ def find_pruning_curves(
     }
     provenance = {**tested.provenance(options), "curves": curves}
     return PruningCurves(frame, provenance, outcomes, tested.targets)
+
+
+def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> None:
+    """Report the progress of all runs as one; points that remove the same heads are counted."""
+    orders = [options.of_order(one) for one in options.orders]
+    n_points = 1 + len(orders) * len(options.shares) * options.draws
+    amount = n_points * len(tested.batches) + sum(
+        len(run.batches) * passes_to_choose(name, run, own.steps)
+        for run in runs
+        for name, own in orders
+    )
+    for run in (tested, *runs):
+        run.rounds = tested.rounds
+    tested.rounds.expect(amount)
 
 
 def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> list[TaskRun]:

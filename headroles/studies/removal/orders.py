@@ -18,7 +18,7 @@ from headroles.studies.removal.estimators import normalise, values_of
 from headroles.studies.removal.options import BY_LAYER, BY_ROLE, SelectionOptions
 from headroles.studies.removal.shared_heads import SharedLayers
 from headroles.studies.role_table import RoleTable
-from headroles.tasks import TaskRun
+from headroles.tasks import DERIVATIVES, TaskRun
 
 FloatArray = NDArray[np.float64]
 
@@ -89,17 +89,29 @@ def rises_of(run: TaskRun, shared: SharedLayers | None = None) -> FloatArray:
 
     A head of ``shared`` layers is removed from its whole group, and stands in the first layer.
     """
-    heads = present_heads(run)
-    sets = [[head] for head in heads]
-    if shared is not None:
-        heads = shared.units(heads)
-        sets = [shared.spread([head]) for head in heads]
-    gates = without_each([[], *sets], run.shape)
+    heads, gates = _single(run, shared)
     losses = run.outcomes(gates).losses.mean(0)
     rises = np.full(run.shape, np.nan)
     for place, head in enumerate(heads, start=1):
         rises[head] = losses[place] - losses[0]
     return rises
+
+
+def _single(run: TaskRun, shared: SharedLayers | None = None) -> tuple[list[Head], torch.Tensor]:
+    """The heads that `rises_of` removes alone, and gates: open ones, then those of each head."""
+    heads = present_heads(run)
+    sets = [[head] for head in heads]
+    if shared is not None:
+        heads = shared.units(heads)
+        sets = [shared.spread([head]) for head in heads]
+    return heads, without_each([[], *sets], run.shape)
+
+
+def passes_to_choose(order: str, run: TaskRun, steps: int = 1) -> float:
+    """Return how many passes over the examples of a run `choose_heads` takes."""
+    if order == "ablation":
+        return run.n_passes(_single(run)[1])
+    return DERIVATIVES * {"importance": 1, "reestimated": steps}.get(order, 0)
 
 
 def _by_importance(

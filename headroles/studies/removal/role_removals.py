@@ -18,9 +18,32 @@ from headroles.tasks import TaskRun
 from headroles.tasks.outcomes import FloatArray
 from headroles.testing import RANK, Hypotheses, answers, find_p_values, size_of
 
-ENOUGH = 10
+_ENOUGH = 10
 """A role is drawn for no longer once so many draws lost more, and so many less, than its heads."""
-_ROUND = 25
+_ROUND = 4
+_ROUNDING = 1e-9
+
+
+def enough_draws(options: RoleImportanceOptions) -> int:
+    """Return with how many draws to either side of its heads a role needs no more draws.
+
+    With so many of all ``draws`` its p-value is above alpha: it stays undecided whatever follows.
+    """
+    undecided = int(options.alpha * (1 + options.draws) / 2 + _ROUNDING)
+    return min(undecided, _ENOUGH) or _ENOUGH
+
+
+def expected_passes(
+    run: TaskRun,
+    heads: Sequence[Head],
+    having: Mapping[str, Sequence[Head]],
+    options: RoleImportanceOptions,
+) -> float:
+    """Return about how many passes `compare_removed` will take."""
+    sets = [tuple(own) for own in having.values()]
+    n_drawn = sum(n_sets_like(own, heads) > 1 for own in sets)
+    draws = _expected_draws(np.empty((0, n_drawn)), np.zeros(n_drawn), options)
+    return run.n_passes(without_each(sets, run.shape)) + draws
 
 
 def compare_removed(
@@ -88,36 +111,47 @@ def _draw(
 
     One order of all heads serves all roles in each draw: roles with equal numbers of heads in the
     lower layers share what is computed there. Draws of a role end where both of its tails have
-    ``ENOUGH``, with p-values that are valid all the same (Besag and Clifford 1991).
+    `enough_draws`, with p-values that are valid all the same (Besag and Clifford 1991).
     """
-    rng = np.random.default_rng(options.seed)
+    rng, enough = np.random.default_rng(options.seed), enough_draws(options)
     drawn = np.full((options.draws, len(sets)), np.nan)
     is_open = np.array([n_sets_like(own, heads) > 1 for own in sets])
-    for start in range(0, options.draws, _ROUND):
-        if not is_open.any():
-            break
+    start, cost = 0, 1.0
+    while start < options.draws and is_open.any():
         open_roles: list[int] = np.flatnonzero(is_open).tolist()
-        part = slice(start, min(start + _ROUND, options.draws))
+        run.expect(cost * _expected_draws(drawn[:start, open_roles], observed[open_roles], options))
+        part = slice(start, min(start + max(_ROUND, start // 4), options.draws))
         orders = [
             [heads[place] for place in rng.permutation(len(heads))]
             for _ in range(part.start, part.stop)
         ]
         asked = [draw_like(sets[role], order) for order in orders for role in open_roles]
-        drawn[part, open_roles] = _mean_losses(run, asked).reshape(len(orders), -1)
-        is_open[open_roles] = ~_end_decided(drawn, observed)[open_roles]
+        gates = without_each(dict.fromkeys(asked), run.shape)
+        cost = run.n_passes(gates) / len(asked)
+        places = {own: place for place, own in enumerate(dict.fromkeys(asked))}
+        losses = run.outcomes(gates).losses.mean(0)
+        drawn[part, open_roles] = losses[[places[own] for own in asked]].reshape(len(orders), -1)
+        is_open[open_roles] = ~_end_decided(drawn, observed, enough)[open_roles]
+        start = part.stop
     return drawn
 
 
-def _mean_losses(run: TaskRun, sets: Sequence[tuple[Head, ...]]) -> FloatArray:
-    """The mean loss (sets,) without the heads of each set; no set is run twice."""
-    places = {own: place for place, own in enumerate(sorted(set(sets)))}
-    losses = run.outcomes(without_each(places, run.shape)).losses.mean(0)
-    return np.asarray(losses[[places[own] for own in sets]], dtype=np.float64)
+def _expected_draws(
+    drawn: FloatArray, observed: FloatArray, options: RoleImportanceOptions
+) -> float:
+    """Return how many draws roles will still take, by how many of those so far were in the tails.
+
+    Before the first draw those of a role whose rank is any with the same probability.
+    """
+    n_drawn, enough = len(drawn), enough_draws(options)
+    tail = np.minimum((drawn >= observed).sum(0), (drawn <= observed).sum(0))
+    needed = (enough - tail) * (n_drawn + 2) / (tail + 1 / 4)
+    return float(np.minimum(needed, options.draws - n_drawn).sum())
 
 
-def _end_decided(drawn: FloatArray, observed: FloatArray) -> NDArray[np.bool_]:
-    """Discard draws after the one with which both tails have ``ENOUGH``; whether there is one."""
+def _end_decided(drawn: FloatArray, observed: FloatArray, enough: int) -> NDArray[np.bool_]:
+    """Discard draws after that with which both tails have ``enough``; whether there is one."""
     above, below = ((side).cumsum(0) for side in (drawn >= observed, drawn <= observed))
-    is_decided = np.minimum(above, below) >= ENOUGH
+    is_decided = np.minimum(above, below) >= enough
     drawn[is_decided.cumsum(0) > 1] = np.nan
     return np.asarray(is_decided.any(0))

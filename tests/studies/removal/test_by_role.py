@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from headroles import RoleTable, classify_heads, read_conllu
 from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.models.kept_heads import Head
-from headroles.studies.removal import RoleImportance, compare_roles_in_task
+from headroles.studies.removal import RoleImportance, compare_roles_in_task, role_removals
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.role_removals import compare_removed, draw_like, n_sets_like
 from headroles.tasks import Outcomes, TaskOptions, open_run
@@ -103,6 +103,13 @@ class AddedLosses:
     worth: np.ndarray
     shape: tuple[int, int] = (3, 6)
     n_run: int = 0
+    expected: list[float] = field(default_factory=list)
+
+    def n_passes(self, gates: torch.Tensor) -> float:
+        return float(len(gates))
+
+    def expect(self, n_passes: float) -> None:
+        self.expected.append(self.n_run + n_passes)
 
     def outcomes(self, gates: torch.Tensor) -> Outcomes:
         self.n_run += len(gates)
@@ -130,8 +137,26 @@ def test_random_roles_are_shown_as_often_as_said() -> None:
     found, run = removed(worth, having, 199)
     assert (found["p_removed"] <= 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
     assert (found["p_removed"] <= 0.2).mean() == pytest.approx(0.2, abs=0.07)
-    assert (found["draws"] == 199).sum() < 150  # most are decided before
-    assert run.n_run < 60 * 400
+    assert (found["draws"] == 199).sum() < 100  # most are decided before
+    assert run.n_run < 40 * 400
+    assert run.expected[0] == pytest.approx(run.n_run, rel=0.5)
+    assert run.expected[-3:] == pytest.approx([run.n_run] * 3, rel=0.1)
+
+
+def test_draws_that_cannot_change_an_answer_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    worth = rng.exponential(size=18) ** 3 + 0.1 * rng.normal(size=(50, 18))
+    having = {
+        str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:4])] for at in range(100)
+    }
+    some, few = removed(worth, having, 99)
+    monkeypatch.setattr(role_removals, "enough_draws", lambda options: 100)
+    whole, all_of_them = removed(worth, having, 99)
+    assert (whole["draws"] == 99).all()
+    assert some["answer"].tolist() == whole["answer"].tolist()
+    assert len(set(whole["answer"])) > 1
+    assert (some["p_removed"] >= 0.05 - 1e-9)[some["draws"] < 99].all()
+    assert few.n_run < all_of_them.n_run / 3
 
 
 def test_heads_of_worth_are_shown() -> None:

@@ -1,0 +1,79 @@
+"""Passes that skip what earlier passes computed, and what nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from typing import Any, cast
+
+from torch import Tensor, nn
+
+from headroles.models.families import Paths, encoder_of, find_at, find_family
+from headroles.models.gates import HeadSites
+
+_BLOCK = "encoder.layer.{}.attention"
+
+
+class SharedPasses:
+    """Passes over one batch, each of which computes only what the pass before it did not.
+
+    Memory holds the outputs of each layer for the one batch, and queries, keys and values of one.
+    """
+
+    def __init__(self, sites: HeadSites) -> None:
+        """Find the layers; passes share nothing if layers share modules."""
+        base, family = encoder_of(sites.model), find_family(sites.model)
+        paths = cast(Paths, family.paths)
+        shared = sites.layers_are_shared
+        stem = paths.output[: paths.output.index("{}") + 2] if not shared else ""
+        self._layers = [
+            find_at(base.get_submodule, stem.format(layer), family)
+            for layer in range(0 if shared else sites.n_layers)
+        ]
+        # those with position terms may be called for positions as well
+        has_parts = self._layers and not paths.positions
+        self._parts = [layer.inputs if has_parts else () for layer in sites.layers]
+        self._outputs: dict[nn.Module, Any] = {}
+
+    @contextmanager
+    def next(self, shared: int) -> Iterator[None]:
+        """Run a pass within the block; the pass after it is to share ``shared`` layers with it.
+
+        That pass must have the same input and the same gates in the lowest ``shared`` layers.
+        """
+        before, self._outputs = self._outputs, {}
+
+        def keep(module: nn.Module, given: Any, output: Any) -> None:
+            self._outputs[module] = output
+
+        with ExitStack() as stack:
+            for module, output in before.items():
+                module.forward = lambda *_, _output=output, **__: _output
+                stack.callback(delattr, module, "forward")
+            # gates act behind queries, keys and values of their layer
+            for module in chain(self._layers[:shared], *self._parts[shared : shared + 1]):
+                stack.callback(module.register_forward_hook(keep).remove)
+            yield
+
+
+@contextmanager
+def first_tokens_alone(sites: HeadSites) -> Iterator[None]:
+    """Let the last layer run for first tokens alone, from the sum of attention and its input on.
+
+    Without effect for families that lack a module for that sum, and where layers share modules.
+    """
+    base, paths = encoder_of(sites.model), find_family(sites.model).paths
+    if sites.layers_are_shared or not cast(Paths, paths).output.startswith(f"{_BLOCK}."):
+        yield
+        return
+
+    def cut(module: nn.Module, given: Any, output: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (output[0][:, :1], *output[1:])
+
+    block = base.get_submodule(_BLOCK.format(sites.n_layers - 1))
+    handle = block.register_forward_hook(cut)
+    try:
+        yield
+    finally:
+        handle.remove()
