@@ -95,6 +95,7 @@ def test_passes_are_those_that_no_other_has_made(
     run = open_run(classifier, labelled, OPTIONS)
     removed = [[], [(0, 1)], [(1, 1), (2, 0)], [(1, 1), (2, 3)], [(1, 1)], [(2, 3)], [(2, 2)]]
     gates = torch.cat([settings(*heads) for heads in removed])
+    assert run._reads_first_tokens  # tried out once
     calls: Counter[int] = Counter()
     for layer, site in enumerate(run.sites.layers):
         site.output.register_forward_hook(lambda *_, layer=layer: calls.update([layer]))

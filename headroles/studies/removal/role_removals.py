@@ -41,9 +41,9 @@ def expected_passes(
 ) -> float:
     """Return about how many passes `compare_removed` will take."""
     sets = [tuple(own) for own in having.values()]
-    n_drawn = sum(n_sets_like(own, heads) > 1 for own in sets)
-    draws = _expected_draws(np.empty((0, n_drawn)), np.zeros(n_drawn), options)
-    return run.n_passes(without_each(sets, run.shape)) + draws
+    drawn = [own for own in sets if n_sets_like(own, heads) > 1]
+    draws = _expected_draws(np.empty((0, len(drawn))), np.zeros(len(drawn)), options)
+    return run.n_passes(without_each(sets, run.shape)) + draws * _cost(run, drawn)
 
 
 def compare_removed(
@@ -116,7 +116,7 @@ def _draw(
     rng, enough = np.random.default_rng(options.seed), enough_draws(options)
     drawn = np.full((options.draws, len(sets)), np.nan)
     is_open = np.array([n_sets_like(own, heads) > 1 for own in sets])
-    start, cost = 0, 1.0
+    start, cost = 0, _cost(run, [own for own, one in zip(sets, is_open, strict=True) if one])
     while start < options.draws and is_open.any():
         open_roles: list[int] = np.flatnonzero(is_open).tolist()
         run.expect(cost * _expected_draws(drawn[:start, open_roles], observed[open_roles], options))
@@ -126,14 +126,20 @@ def _draw(
             for _ in range(part.start, part.stop)
         ]
         asked = [draw_like(sets[role], order) for order in orders for role in open_roles]
-        gates = without_each(dict.fromkeys(asked), run.shape)
-        cost = run.n_passes(gates) / len(asked)
+        cost = _cost(run, asked)
         places = {own: place for place, own in enumerate(dict.fromkeys(asked))}
-        losses = run.outcomes(gates).losses.mean(0)
+        losses = run.outcomes(without_each(places, run.shape)).losses.mean(0)
         drawn[part, open_roles] = losses[[places[own] for own in asked]].reshape(len(orders), -1)
         is_open[open_roles] = ~_end_decided(drawn, observed, enough)[open_roles]
         start = part.stop
     return drawn
+
+
+def _cost(run: TaskRun, sets: Sequence[tuple[Head, ...]]) -> float:
+    """Return how many passes each of ``sets`` takes, those in common divided among them."""
+    if not sets:
+        return 0.0
+    return run.n_passes(without_each(dict.fromkeys(sets), run.shape)) / len(sets)
 
 
 def _expected_draws(

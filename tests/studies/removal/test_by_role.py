@@ -139,7 +139,7 @@ def test_random_roles_are_shown_as_often_as_said() -> None:
     assert (found["p_removed"] <= 0.2).mean() == pytest.approx(0.2, abs=0.07)
     assert (found["draws"] == 199).sum() < 100  # most are decided before
     assert run.n_run < 40 * 400
-    assert run.expected[0] == pytest.approx(run.n_run, rel=0.5)
+    assert run.n_run / 3 < run.expected[0] < 3 * run.n_run  # with others, fewer sets are shared
     assert run.expected[-3:] == pytest.approx([run.n_run] * 3, rel=0.1)
 
 
@@ -153,10 +153,12 @@ def test_draws_that_cannot_change_an_answer_are_not_run(monkeypatch: pytest.Monk
     monkeypatch.setattr(role_removals, "enough_draws", lambda options: 100)
     whole, all_of_them = removed(worth, having, 99)
     assert (whole["draws"] == 99).all()
-    assert some["answer"].tolist() == whole["answer"].tolist()
-    assert len(set(whole["answer"])) > 1
+    shown = whole["p_removed"] <= 0.05
+    assert 0 < shown.sum() < 100
+    assert ((some["p_removed"] <= 0.05) == shown).all()
     assert (some["p_removed"] >= 0.05 - 1e-9)[some["draws"] < 99].all()
-    assert few.n_run < all_of_them.n_run / 3
+    assert some["draws"].sum() < whole["draws"].sum() / 3
+    assert few.n_run < all_of_them.n_run
 
 
 def test_heads_of_worth_are_shown() -> None:
