@@ -55,6 +55,7 @@ class Centred:
         step = max(1, _NUMBERS_AT_ONCE // n)
         for first in range(0, self.n_resamples, step):
             rows = min(step, self.n_resamples - first)
+            # one count of all rows together: each row has numbers of its own
             drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
             counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
             found[first : first + rows] = statistic(self, counts.astype(np.float64))
@@ -82,6 +83,7 @@ def centred_columns(
             sums = cluster_sums(complete - complete.mean(axis=0), clusters)
             sizes = np.bincount(clusters).astype(np.float64)
             error = moments.standard_error[block]
+            # CR2 has no form in sums of draws; data and resamples need the same error
             if (sizes != sizes[0]).any():
                 error = _robust_error(sums, len(complete))
             yield block, Centred(sums, sizes, error, n_resamples, start)

@@ -126,6 +126,7 @@ class _Capital:
         self._n_drawn = n_before + len(payoffs)
         if self._n_population is not None:
             payoffs = self._relative(payoffs, part, n_before, self._n_population)
+        # stake by stake: all at once would take twelve times the memory of the payoffs
         for logs, stake in zip(self._logs, STAKES, strict=True):
             logs[part] += np.log1p(stake * payoffs).sum(axis=0)
 
@@ -151,5 +152,6 @@ class _Capital:
         log_e = np.logaddexp.reduce(self._logs, axis=0) - np.log(len(STAKES))
         if self._n_population is None:
             return np.asarray(log_e)
+        # if the units that are left cannot bring the sum back to 0, H0 is false for certain
         left = self._n_population - self._n_drawn
         return np.where(self._is_refuted | (self._sum > left + ROUNDING), np.inf, log_e)

@@ -145,6 +145,7 @@ def _intervals(
 
 def _t_limits(part: Centred, levels: FloatArray) -> FloatArray:
     t = part.resampled(_studentised)
+    # the outer order statistics, since interpolation with an infinite t has no value
     low = np.quantile(t, levels[0], axis=0, method="lower")
     high = np.quantile(t, levels[1], axis=0, method="higher")
     return np.array([-high, -low]) * part.standard_error
@@ -158,6 +159,7 @@ def _bca_limits(part: Centred, levels: FloatArray) -> FloatArray:
 def _shifted_mean(part: Centred, counts: FloatArray) -> FloatArray:
     """Return the mean of each resample less the mean of the data (some resamples, tests)."""
     total = counts @ part.sums
+    # sums that cancel leave a rounding error, which would lie on one side of the mean
     total[np.abs(total) <= _ROUNDING * np.abs(part.sums).sum(axis=0)] = 0
     return np.asarray(total / (counts @ part.sizes)[:, None])
 
@@ -171,14 +173,17 @@ def _studentised(part: Centred, counts: FloatArray) -> FloatArray:
     n = (counts @ sizes)[:, None]
     cross = sizes[0] * mean * n if even else counts @ (sizes[:, None] * sums)
     spread = squares - 2 * mean * cross + mean**2 * (counts @ sizes**2)[:, None]
+    # a resample of one cluster alone has no spread: its t is infinite, not merely large
     spread[spread <= _ROUNDING * squares] = 0
     error = np.sqrt(n_clusters / (n_clusters - 1) * spread) / n
     with np.errstate(divide="ignore", invalid="ignore"):
+        # 0 / 0 in such a resample: it lies at the mean, so its t is 0
         return np.where(mean == 0, 0, mean / error)
 
 
 def _bca_levels(means: FloatArray, part: Centred, levels: FloatArray) -> FloatArray:
     """Return the levels (2, tests) of the quantiles of resampled means."""
+    # resamples at the mean count by half, so that discrete values have no bias
     below = ((means < 0).mean(axis=0) + (means <= 0).mean(axis=0)) / 2
     bias = special.ndtri(below)
     left_out = -part.sums / (part.sizes.sum() - part.sizes)[:, None]

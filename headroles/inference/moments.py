@@ -60,6 +60,7 @@ class Moments:
         varies = self.sd > resolution * np.maximum(size, np.finfo(float).tiny)
         # for clusters of one this is the same comparison as that of the deviation above
         error = self.standard_error * np.sqrt(self.n_clusters)
+        # residuals that cancel within all clusters leave an error that is rounding
         tells = error > resolution * np.maximum(size, self.sd)
         enough = (self.n >= 2) & (self.n_clusters >= 2)
         self.status[enough & varies & tells] = OK
@@ -113,6 +114,7 @@ def _standard_error(
         return np.asarray(sd / np.sqrt(n))
     residuals = cluster_sums(data - mean, codes)
     if ddof:
+        # a large cluster pulls the mean towards itself, so its residuals are too small
         residuals /= np.sqrt(1 - np.bincount(codes) / n)[:, None]
     return np.asarray(np.sqrt((residuals**2).sum(axis=0)) / n)
 
@@ -120,6 +122,7 @@ def _standard_error(
 def _degrees_of_freedom(codes: NDArray[np.intp]) -> float:
     """Return the degrees of freedom of Bell and McCaffrey for clusters ``codes`` of values."""
     sizes = np.bincount(codes)
+    # exact, where the formula below leaves a rounding error
     if (sizes == sizes[0]).all():
         return len(sizes) - 1.0
     shares = sizes / sizes.sum()

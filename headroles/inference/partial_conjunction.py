@@ -38,6 +38,7 @@ def partial_conjunction(log_e: ArrayLike, at_least: int, independent: bool) -> F
     n_places = len(values)
     if not 1 <= at_least <= n_places:
         raise StatisticsError(f"at_least is {at_least}; give a number from 1 to {n_places}")
+    # places with most evidence may be the u - 1 true ones, so only the others count
     least = np.sort(np.nan_to_num(values, nan=0.0), axis=0)[: n_places - at_least + 1]
     if independent:
         return np.asarray(least.sum(axis=0))

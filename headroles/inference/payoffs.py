@@ -65,6 +65,7 @@ def payoffs_of(sample: Sample, threshold: ArrayLike, bounds: Bounds) -> Payoffs:
     _check_bounds(sample, bounds)
     n_units = int(sample.clusters.max(initial=-1)) + 1
     payoffs, sizes, total = np.zeros((3, n_units, sample.n_tests))
+    # tests of one kind share their bounds, which would take a column for each test
     for kind in np.unique(bounds.kinds):
         columns = np.flatnonzero(bounds.kinds == kind)
         weighted, weights = _weighted(sample, columns, kind, limits[columns], bounds)
@@ -93,6 +94,7 @@ def _weighted(
         raise StatisticsError(
             f"a value lies {outside.max():g} outside of its bounds; give bounds of these values"
         )
+    # weights follow from bounds alone, known before the values, so that bets stay fair
     farthest = np.maximum(limits - low, high - limits)
     weights = np.where(there, bounds.cap / np.maximum(farthest, bounds.cap), 0)
     distances = np.where(there, np.clip(values, low, high) - limits, 0)

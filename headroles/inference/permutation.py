@@ -52,6 +52,7 @@ def permute_within(
             continue
         centred: FloatArray = numbers[own] - numbers[own].mean()
         observed += centred[marks[own]].sum()
+        # the places of the smallest of random numbers are a random subset
         order = rng.random((n_resamples, len(centred))).argpartition(count - 1, axis=1)[:, :count]
         drawn += centred[order].sum(axis=1)
         n_marked += count
@@ -110,6 +111,7 @@ def shuffle_labels(
         _sums(between, _shuffled(has, min(_CHUNK, n_resamples - start), rng))
         for start in range(0, n_resamples, _CHUNK)
     ]
+    # a label of all items, or of one, stays where it is in every shuffle
     fixed = ((counts < 2) | (counts == labels.shape[1])).all(axis=0)
     pairs = np.where(fixed, np.nan, np.maximum(n_pairs, 1))
     return Relabelled(n_pairs.astype(np.int64), observed / pairs, np.concatenate(sums) / pairs)
@@ -117,6 +119,7 @@ def shuffle_labels(
 
 def _sums(between: FloatArray, labels: FloatArray) -> FloatArray:
     """Sum the likeness of pairs that share each label (B, K), for labels (B, G, N, K)."""
+    # labels of all shuffles at once; the halved sum counts each pair once
     near = np.einsum("gnm,bgmk->bgnk", between, labels, optimize=True)
     return np.asarray((near * labels).sum(axis=(1, 2)) / 2)
 

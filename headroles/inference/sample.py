@@ -142,6 +142,7 @@ class Sample:
         mean = self.moments.mean.astype(self.values.dtype)
         second, third = np.empty((2, self.n_tests))
         for part in self.parts:
+            # in the type of the values: skewness is read to a digit or two
             centred = np.nan_to_num(self.values[:, part] - mean[part])
             squares = centred * centred
             second[part] = squares.sum(axis=0, dtype=np.float64)

@@ -43,6 +43,7 @@ def wilson_interval(
         for own in (np.clip(moments.mean, 0, 1), moments.standard_error, moments.n_clusters)
     )
     tells = (moments.status[some] == OK) & (m * (1 - m) > 0)
+    # the number of independent examples that would have this error
     n = np.divide(m * (1 - m), error**2, where=tells, out=n.astype(np.float64))
     per_n = stats.t.ppf((1 + confidence) / 2, moments.df[some]) ** 2 / n
     centre = (m + per_n / 2) / (1 + per_n)
@@ -76,6 +77,7 @@ def difference_interval(
     """
     sample = Sample.of(values, clusters)
     _check_range(sample, -1, "a value lies outside -1 to 1; give differences of shares")
+    # shares that agree up to rounding are neither won nor lost
     is_rounding = np.abs(sample.values) < resolution_of(sample.values)
     differences = np.where(is_rounding, 0, sample.values)
     won, lost = (Sample(np.maximum(side * differences, 0), sample.clusters) for side in (1, -1))

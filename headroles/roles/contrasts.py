@@ -103,6 +103,7 @@ class ContrastPart(Part):
         batch, heads, _ = given.shape
         _, length, n_runs = self.control_weights.shape
         picked = layer.at(self.control_pairs).view(batch, heads, 2, length, n_runs)
+        # in place: these are the largest arrays of a layer
         runs = picked.mul_(self.control_weights[:, None, None]).sum(dim=3)
         taken = runs.view(batch, heads, -1).bmm(self.run_weights)
         contrasts = given - taken
@@ -128,6 +129,7 @@ class _Runs:
     @classmethod
     def of(cls, controls: Controls) -> _Runs:
         sizes = np.bincount(controls.cells, minlength=len(controls.owners))
+        # rounded up: the last run of a cell may be shorter
         n_runs = -(-sizes // RUN)
         first = np.cumsum(n_runs) - n_runs
         cells, _ = expand(n_runs)
@@ -143,6 +145,7 @@ def _weights_of_cells(
 ) -> NDArray[np.float32]:
     """Return, as (S, 2, r), the weights of each cell's mean; pairs with later keys first."""
     n_cells, n_roles = len(controls.owners), weights.counts.shape[1]
+    # a cell has both directions: attention back differs from attention ahead
     rows = 2 * cells + (pieces.keys < pieces.queries)
     sums = np.bincount(
         rows[weights.pairs] * n_roles + weights.roles,

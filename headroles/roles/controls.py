@@ -46,6 +46,7 @@ class Controls:
         in_second = queries >= self.boundaries[owners]
         across = in_second != (keys >= self.boundaries[owners])
         width = self.batch.width
+        # cells are in ascending order; pairs across sentences find another cell, and are reset
         cells = np.searchsorted(
             _cell_ids(self.owners, self.sentences, self.distances, width),
             _cell_ids(owners, in_second.astype(np.int64), np.abs(keys - queries), width),
@@ -120,6 +121,7 @@ def _control_pairs(
     first = np.broadcast_to(np.arange(batch.width), (len(distances), batch.width))
     beyond = first + distances[:, None]
     second, row = beyond.clip(0, batch.width - 1), owners[:, None]
+    # within the batch, two words of the sentence of the cell, neither the governor of the other
     is_control = (
         (beyond == second)
         & (words[row, first] >= 0)

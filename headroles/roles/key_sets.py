@@ -193,6 +193,7 @@ def find_row_weights(sieve: SharedSieve, scope: Scope, key_sets: KeySetList) -> 
     weights = np.zeros((batch.size, batch.width, len(key_sets)))
     sums = np.zeros((4, batch.size))
     counts = np.zeros(batch.size, dtype=np.int64)
+    # a row of n keys has at most the entropy of uniform attention, ln n
     most_entropy = np.log(np.maximum(scope.row_lengths, 1))
     for queries, keys in batch.of(sieve.find):
         rows = scope.row_values(scope.count(keys))
@@ -203,6 +204,7 @@ def find_row_weights(sieve: SharedSieve, scope: Scope, key_sets: KeySetList) -> 
         of_rows = (rows.offsets, rows.lows, rows.highs, rows.highs * most_entropy)
         sums += [(values * scored).sum(axis=1) for values in of_rows]
         counts += scored.sum(axis=1)
+    # the mean over rows is taken here, once, so that a layer needs a product only
     means = divide(sums, counts).astype(np.float32)
     constants, lows, highs, highs_times_entropy = means
     return RowWeights(

@@ -164,6 +164,7 @@ class PiecesOf:
         ends = ((table.first, table.second), (table.second, table.first))
         parts = [_pieces_along(scope, table, *ends[direction]) for direction in DIRECTIONS]
         owners = np.concatenate([table.owners[part.links] for part in parts])
+        # by example, so that its pairs fill one row of a padded array
         order = np.argsort(owners, kind="stable")
         places, most = slots(owners[order], scope.batch.size)
 
@@ -207,6 +208,8 @@ def _pieces_along(
     """Find the pairs from ``queries`` to ``keys`` (L, 2), first piece and number of pieces."""
     (query_start, query_size), (key_start, key_size) = queries.T, keys.T
     if scope.score.of_first_choice:
+        # choices are between words: the first pieces stand for them, and a word is in reach if
+        # any of its pieces is
         gaps = np.maximum(key_start - query_start - query_size, query_start - key_start - key_size)
         link = np.flatnonzero(gaps < (scope.reach or scope.batch.width))
         query, key = query_start[link], key_start[link]
@@ -289,6 +292,7 @@ def find_link_weights(
         links = np.flatnonzero(is_scored[direction])
         link, role = np.nonzero(chosen[direction, table.labels[links]])
         scores = (table.owners[links[link]], role)
+        # add.at, since several links of an example count for the same role
         np.add.at(counts, scores, 1)
         for total, of_links in zip(
             sums, (pieces.constants, pieces.lows, pieces.highs), strict=True

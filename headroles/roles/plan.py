@@ -70,6 +70,7 @@ def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
     Raises ValueError for a role without a sieve.
     """
     sieves = [_sieve(role) for role in roles]
+    # a dict keeps the order and drops equal sieves
     by_kind: dict[Hashable, dict[Sieve, None]] = {}
     for sieve in sieves:
         by_kind.setdefault(sieve.kind, {})[sieve] = None

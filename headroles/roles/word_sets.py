@@ -45,6 +45,7 @@ class WordSets(Sieve):
             scored = shared.queries & rows.scored & batch.in_words
             if scope.score.of_first_choice:
                 scored &= batch.first_pieces
+            # attention from a word is the mean over its pieces, so each piece has a share
             shares = _shares_of_words(scope, scored)
             weights[:, :, place] = rows.slopes * shares
             for total, of_rows in zip(sums, (rows.offsets, rows.lows, rows.highs), strict=True):

@@ -81,6 +81,7 @@ class AttentionLayer:
         Attention within a set is normalised by its mass. Without any mass the entropy is 0, as for
         the most uneven attention.
         """
+        # a mass below the smallest normal number has no digits to divide by
         there = self.masses > torch.finfo(self.masses.dtype).tiny
         # -sum p/m ln(p/m) = (-sum p ln p) / m + ln m
         safe = self.masses.where(there, 1.0)
@@ -123,6 +124,7 @@ class FirstChoices:
         if kind == ATTENDING:
             pieces = given.of_words.sum(1).clamp_min(1)
             table = (table / pieces[:, None, :, None]).mT.contiguous()
+        # a word attending to itself says nothing of relations between words
         itself = torch.eye(table.shape[-1], dtype=torch.bool, device=table.device)
         chosen = first_largest(table, itself)
         keys = given.starts[:, None].expand(-1, table.shape[1], -1).gather(2, chosen)

@@ -162,6 +162,7 @@ def _by_bound(
         p = _of_alike(hypotheses, alternative)
         p = np.where(alike, p, np.nan)
     p = np.where(alike & (hypotheses.direction == 0), 1.0, p)
+    # max-T flips signs, which changes nothing in columns that do not vary
     correction = options.correction if options.correction in CORRECTIONS else "holm"
     return np.where(alike, _adjust(p, hypotheses.families, options, correction), np.nan)
 
@@ -215,6 +216,7 @@ def _max_t_of_equivalence(
     values = np.where(hypotheses.is_tested, hypotheses.sample.values, np.nan)
     for columns in hypotheses.columns_by_family:
         own = values[:, columns]
+        # both differences are above 0 exactly if the mean lies within the margin
         ends = np.concatenate([margin + own, margin - own], axis=1)
         stepped = inference.step_down_max_t(
             Sample(ends, hypotheses.sample.clusters),

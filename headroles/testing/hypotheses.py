@@ -213,6 +213,7 @@ class Hypotheses:
         """Side (T,) of its threshold on which each mean lies: 1, -1, or 0 within rounding."""
         distance = self.moments.mean - self.threshold
         resolution = inference.resolution_of(self.sample.values)
+        # a threshold such as 0.1 is itself rounded to the type of the values
         tolerance = self.rounding + resolution * np.abs(self.threshold)
         return np.where(np.abs(distance) <= tolerance, 0.0, np.sign(distance))
 
