@@ -2,6 +2,11 @@
 
 It follows from the size and the number of the terms (`headroles.rounding`). Where numbers are
 differences, their size is that of what they are differences of; `sizes_of_scores` finds it.
+
+Tolerances of tests that no model runs in are of three other kinds. Two computations in double
+precision agree to 1e-6 or better, whatever p-values and searches for a root make of their rounding.
+Shares of simulations have a few standard errors. Numbers that were worked out by hand, or printed
+in a paper, have as many digits as were written.
 """
 
 from __future__ import annotations

@@ -114,7 +114,6 @@ def commands(
         "gate": gate,
         "gate, trained": [*gate, "--weights", "trained", "--weight-rate", 0.01],
         "collaborate": ["collaborate", steady, "--rank", 16, "--task", labelled],
-        "collaborate, report": ["collaborate", steady, "--report", "--permutations", 9],
         "claims": [
             *("claims", steady, sample, "--task", labelled, "--claims"),
             "layers-alike,separators-middle,middle-layers-matter",
@@ -125,7 +124,7 @@ def commands(
 NAMES = (
     *("score", "score by norms", "classify", "compare", "tokens", "importance", "ablate"),
     *("ablate, mean", "by-role", "pruning-curves", "prune", "prune, fine-tuned", "gate"),
-    *("gate, trained", "collaborate", "collaborate, report", "claims"),
+    *("gate, trained", "collaborate", "claims"),
 )
 
 

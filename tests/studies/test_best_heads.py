@@ -14,6 +14,7 @@ from headroles.inference import difference_interval, wilson_interval
 from headroles.results import load
 from headroles.roles import OFFSETS
 from tests.conftest import flat, make_scores
+from tests.rounding import tolerance
 
 ROLE = "syntactic:obj:to_governor"
 
@@ -41,11 +42,13 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     own = hits[1::2, 0]
     interval = wilson_interval(own[:, None])
     expected = (interval.ci_low[0], interval.ci_high[0])
-    assert (second["ci_low"], second["ci_high"]) == pytest.approx(expected, rel=1e-6)
+    assert (second["ci_low"], second["ci_high"]) == pytest.approx(expected, abs=tolerance())
     gains = own - 0.25
     of_gains = difference_interval(gains[:, None])
     expected = (of_gains.ci_low[0], of_gains.ci_high[0])
-    assert (second["gain_ci_low"], second["gain_ci_high"]) == pytest.approx(expected, rel=1e-5)
+    assert (second["gain_ci_low"], second["gain_ci_high"]) == pytest.approx(
+        expected, abs=tolerance()
+    )
 
 
 def test_limits_stay_within_what_shares_can_be() -> None:

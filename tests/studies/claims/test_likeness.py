@@ -8,6 +8,7 @@ import torch
 from scipy.spatial.distance import jensenshannon
 
 from headroles.studies.claims.likeness import divergences
+from tests.rounding import tolerance
 
 
 def test_divergences_are_those_of_scipy() -> None:
@@ -18,4 +19,4 @@ def test_divergences_are_those_of_scipy() -> None:
     oracle = [
         [(jensenshannon(one, other, axis=1) ** 2).mean() for other in arrays] for one in arrays
     ]
-    assert found == pytest.approx(np.array(oracle), abs=1e-6)
+    assert found == pytest.approx(np.array(oracle), abs=tolerance())

@@ -124,7 +124,7 @@ def test_small_derivatives_are_no_rounding(
     for name in ESTIMATORS:
         for column in ("importance", "standard_error", "ci_low", "ci_high"):
             expected = found.of(name, column) * scale ** powers.get(name, 1)
-            assert small.of(name, column) == pytest.approx(expected, rel=1e-5)
+            assert small.of(name, column) == pytest.approx(expected, rel=1e-9, abs=0)
         assert (small.of(name, "rank") == found.of(name, "rank")).all()
 
 
