@@ -66,14 +66,24 @@ REMOVALS = [Removal("single", f"{layer}-{head}", ((layer, head),)) for layer, he
 CORPORA = 4
 
 
+def errors_of(words: str, tables: list[FloatArray]) -> Result:
+    """The share of p-values below 0.05, which may be 5 % and three errors of a mean over tables.
+
+    The p-values of one table are of the same examples.
+    """
+    shares = np.array([(own < LEVEL).mean() for own in tables])
+    allowed = LEVEL + 3 * shares.std(ddof=1) / np.sqrt(len(shares))
+    return Result(words, float(shares.mean()), most=float(allowed))
+
+
 def study_ablate(data: Path) -> Iterator[Result]:
     """Losses and accuracies that no head changes."""
     rng = np.random.Generator(np.random.SFC64(21))
     for n in (100, 300):
         found = [_ablated(_losses(data), n, rng) for _ in range(100)]
         for column in ("p_value", "p_accuracy"):
-            p = np.concatenate([one[column] for one in found])
-            yield errors(f"ablate, {n} examples: {column} < 0.05", p < LEVEL)
+            p = [one[column].to_numpy() for one in found]
+            yield errors_of(f"ablate, {n} examples: {column} < 0.05", p)
 
 
 def _losses(data: Path) -> FloatArray:
@@ -115,11 +125,11 @@ def study_within(data: Path) -> Iterator[Result]:
         ("loss without each head", losses[1:] - losses[0]),
     ):
         p = []
-        for _ in range(40):
+        for _ in range(120):
             having = random_roles(24, rng)
             found = _within(values.reshape(6, 12), HEADS, having, options, "own")
             p.append(found["p_own"])
-        yield errors(f"by-role, {words}: random roles with p < 0.05", np.concatenate(p) < LEVEL)
+        yield errors_of(f"by-role, {words}: random roles with p < 0.05", p)
 
 
 def study_tasks(data: Path) -> Iterator[Result]:
@@ -127,11 +137,11 @@ def study_tasks(data: Path) -> Iterator[Result]:
     rng = np.random.Generator(np.random.SFC64(23))
     real, alike = np.load(data / SINGLE)["losses"], _losses(data)
     for n in (100, 300):
-        rows = [rng.integers(0, len(real), (2, n)) for _ in range(100)]
-        dropped = np.concatenate([_dropped(alike[one])["p_value"] for one in rows])
-        yield errors(f"by-task, {n} examples: drops with p < 0.05", dropped < LEVEL)
-        deviating = np.concatenate([_dropped(real[one])["p_deviation"] for one in rows])
-        yield errors(f"by-task, {n} examples: deviations with p < 0.05", deviating < LEVEL)
+        rows = [rng.integers(0, len(real), (2, n)) for _ in range(200)]
+        dropped = [_dropped(alike[one])["p_value"].to_numpy() for one in rows]
+        yield errors_of(f"by-task, {n} examples: drops with p < 0.05", dropped)
+        deviating = [_dropped(real[one])["p_deviation"].to_numpy() for one in rows]
+        yield errors_of(f"by-task, {n} examples: deviations with p < 0.05", deviating)
 
 
 def _dropped(losses: FloatArray) -> pd.DataFrame:
