@@ -73,8 +73,9 @@ class Result:
     def show(self) -> bool:
         """Print it; whether it is as it should be."""
         is_right = self.least <= self.value <= self.most
-        limit = f"at most {self.most:.1%}" if self.most < np.inf else f"at least {self.least:.1%}"
-        print(f"{'ok  ' if is_right else 'FAIL'} {self.words}: {self.value:.1%} ({limit})")
+        limits = (("at most", self.most), ("at least", self.least))
+        told = "".join(f" ({words} {one:.1%})" for words, one in limits if np.isfinite(one))
+        print(f"{'ok  ' if is_right else 'FAIL'} {self.words}: {self.value:.1%}{told}")
         return is_right
 
 
