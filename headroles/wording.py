@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import accumulate
 
 # Control characters, which terminals obey; line breaks; marks that change the direction of
 # writing; and halves of characters, which no encoding can write.
@@ -12,6 +13,7 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _LONGEST_NAME = 100
+_LONGEST_LISTING = 160
 
 
 def printable(text: object) -> str:
@@ -78,7 +80,11 @@ def not_among(what: str, name: object, known: Sequence[str]) -> str:
     """Return the message for a name that is not in ``known``."""
     near = get_close_matches(str(name), known, n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
-    return f"there is no {what} {name!r}; {hint}: {', '.join(known) or 'none'}"
+    lengths = accumulate(len(one) + 2 for one in known)
+    n_shown = sum(length <= _LONGEST_LISTING for length in lengths)
+    more = [f"and {len(known) - n_shown} more"] if n_shown < len(known) else []
+    listing = ", ".join([*known[:n_shown], *more]) or "none"
+    return f"there is no {what} {shortened(name)!r}; {hint}: {listing}"
 
 
 def first_sentence(text: str) -> str:

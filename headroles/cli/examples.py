@@ -17,6 +17,7 @@ from headroles.cli.keeping import OptionalOut, keep_or_show, refuse_idle_overwri
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
 from headroles.studies import AttentionOptions, ExampleOptions
+from headroles.wording import shortened
 
 if TYPE_CHECKING:
     from headroles.scoring import HeadScores
@@ -86,7 +87,8 @@ def read_head(named: str, layer: int | None) -> tuple[int, int]:
     if found is None or (found[1] is None) == (layer is None):
         beside = "" if layer is None else f" with --layer {layer}"
         raise UsageError(
-            f"--head {named}{beside} names no head; name layer and head, from 0, as in --head 4-0"
+            f"--head {shortened(named)}{beside} names no head; name layer and head, from 0, as in "
+            "--head 4-0"
         )
     return (int(found[1]) if layer is None else layer, int(found[2]))
 

@@ -58,8 +58,11 @@ def unpack(content: bytes) -> Part:
     """Decode a part from the bytes that `pack` made. Raises ValueError for other bytes."""
     arrays: dict[str, Any] = decode_arrays(content)
     record = json.loads(arrays.pop(_RECORD).tobytes())
-    if sorted(arrays) != record["arrays"]:
-        raise ValueError(f"it holds the arrays {sorted(arrays)} instead of {record['arrays']}")
+    named = record.get("arrays")
+    if named is None:
+        raise ValueError("another version of headroles wrote it")
+    if sorted(arrays) != named:
+        raise ValueError(f"it holds the arrays {sorted(arrays)} instead of {named}")
     counts = Counts.from_record(record["counts"])
     if record["block"] is None:
         return Part(None, counts)

@@ -57,3 +57,12 @@ def test_roles_are_found_by_id_words_and_relation(name: str, role: str) -> None:
 def test_another_name_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match=r"there is no role 'amod'; .*local"):
         find_role("amod", KNOWN)
+
+
+def test_a_refusal_names_no_more_roles_than_fit_on_two_lines() -> None:
+    many = [f"syntactic:{number}:to_governor" for number in range(99)]
+    with pytest.raises(
+        UsageError, match=r"'x+ \.\.\. x+'; there is: syntactic:0:.*, and 9\d more$"
+    ) as told:
+        find_role("x" * 5000, many)
+    assert len(str(told.value)) < 320

@@ -368,3 +368,12 @@ def test_a_part_without_one_of_its_arrays_is_refused(scoring: Scoring, gone: str
     del arrays[gone]
     with pytest.raises(ValueError, match="instead of"):
         unpack(encode_arrays(arrays))
+
+
+def test_a_part_that_names_no_arrays_is_of_another_version() -> None:
+    content = decode_arrays(pack(Part(None, Counts())))
+    ((name, record),) = content.items()
+    old = {key: value for key, value in json.loads(record.tobytes()).items() if key != "arrays"}
+    encoded = np.frombuffer(json.dumps(old).encode(), dtype=np.uint8)
+    with pytest.raises(ValueError, match="another version of headroles"):
+        unpack(encode_arrays({name: encoded}))
