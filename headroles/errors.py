@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroles.wording import printable, shortened
+from headroles.wording import addressed, printable, shortened
 
 _LONGEST = 1500
 
@@ -10,13 +10,14 @@ _LONGEST = 1500
 class HeadRolesError(Exception):
     """Base of all errors that a user can cause and cure; never raised itself.
 
-    Its message is one line of limited length, whatever names and values it includes.
+    Its message is one line of limited length, whatever names and values it includes. It names
+    arguments, and on the command line flags (`addressed`).
     """
 
     exit_code = 1
 
     def __str__(self) -> str:
-        return shortened(printable(super().__str__()), _LONGEST)
+        return shortened(printable(addressed(super().__str__())), _LONGEST)
 
 
 class UsageError(HeadRolesError, ValueError):

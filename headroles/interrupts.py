@@ -148,7 +148,7 @@ def _watch(reading: int, wanted: frozenset[int]) -> None:
     try:
         told = _tellers[-1]() if _tellers else written_so_far()
     except Exception:
-        told = "what is kept is told by the same command, run with --resume"
+        told = "what is kept is told by the same command with --resume"
     end(told)
 
 

@@ -37,7 +37,7 @@ from typing import (
 )
 
 from headroles.errors import UsageError
-from headroles.wording import as_given
+from headroles.wording import addressed, as_given
 
 A = TypeVar("A")
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -329,6 +329,6 @@ def describe(group: type[Options]) -> str:
         allowed = f"One of {', '.join(one.option.choices)}." if one.option.choices else ""
         text = " ".join(part for part in (one.option.help, one.option.more, allowed) if part)
         lines += textwrap.wrap(
-            f"{one.name}: {text}", 92, initial_indent="    ", subsequent_indent=" " * 8
+            f"{one.name}: {addressed(text)}", 92, initial_indent="    ", subsequent_indent=" " * 8
         )
     return "\n".join(lines)

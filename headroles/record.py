@@ -63,6 +63,9 @@ class RecordedCorpus(Piece, frozen=True):
     multiword_tokens: Count = 0
     undivided: Count = 0
     documents_by_id: Count = 0
+    words: Count = 0
+    language: str = ""
+    frequent_share: float | None = None
 
 
 class RecordedModel(Piece, frozen=True):
@@ -73,6 +76,7 @@ class RecordedModel(Piece, frozen=True):
     family: str = ""
     weights_sha256: str | None = None
     read_through: str = ""
+    languages: list[str] = []
     warnings: list[str] = []
 
     @property

@@ -35,7 +35,7 @@ declare(
     kind="examples",
     result="headroles.studies.examples:Examples",
     function="headroles.studies.examples:find_examples",
-    options="headroles.studies.options:ExampleOptions",
+    options="headroles.studies.options:SentenceOptions",
     commands=("examples",),
 )
 declare(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 from itertools import accumulate
 
@@ -14,6 +16,44 @@ _UNPRINTABLE = re.compile(
 )
 _LONGEST_NAME = 100
 _LONGEST_LISTING = 160
+# An argument of Python or a word before it, and in brackets the flag that is its like.
+_BOTH_WAYS = re.compile(
+    r"""(?P<word>\S+?(?P<value>=(?:'[^']*'|"[^"]*"|[^\s(]+))?) """
+    r"\((?P<flag>--(?P<name>[a-z-]+)[^()]*)\)"
+)
+_of_flags: ContextVar[bool] = ContextVar("headroles_of_flags", default=False)
+
+
+@contextmanager
+def speaking_of_flags() -> Iterator[None]:
+    """Let messages name flags, as on the command line, in place of arguments of Python."""
+    token = _of_flags.set(True)
+    try:
+        yield
+    finally:
+        _of_flags.reset(token)
+
+
+def addressed(text: str) -> str:
+    """Name what to pass in the one way that the reader uses: arguments, or flags.
+
+    Messages are written with both: ``test='t' (--test t)``.
+
+    >>> addressed("pass test='sign_flip' (--test sign_flip), or omit it")
+    "pass test='sign_flip', or omit it"
+    >>> with speaking_of_flags():
+    ...     addressed("pass test='sign_flip' (--test sign_flip), or omit it")
+    'pass --test sign_flip, or omit it'
+    """
+    return _BOTH_WAYS.sub(_of_flag if _of_flags.get() else lambda found: found["word"], text)
+
+
+def _of_flag(found: re.Match[str]) -> str:
+    """Take the flag for its argument; any other word stays, with the flag in brackets."""
+    word, name = found["word"].lstrip("("), found["name"].replace("-", "_")
+    if not (found["value"] or word in (name, ".warnings", ".in_full()")):
+        return found[0]
+    return found["word"].removesuffix(word) + found["flag"]
 
 
 def printable(text: object) -> str:

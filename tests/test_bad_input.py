@@ -406,7 +406,7 @@ class TestCompare:
                 ["--test", "wilcoxon", "--clusters", "none"],
                 "the test is 'wilcoxon'; it must be one of t,",
             ),
-            (["--correction", "max_t"], "(--test sign_flip)"),
+            (["--correction", "max_t"], "--test sign_flip"),
             (["--alpha", "0.5"], "alpha is 0.5"),
             (["--on-mismatch", "ignore"], "on_mismatch is 'ignore'; it must be one of error"),
             (["--names", "a,b"], "names are ['a', 'b'] for 1 score sets"),

@@ -239,7 +239,7 @@ def write(kept: Path, out: Path) -> None:
     replicated(rows).to_csv(out / "encoders.csv", index=False, float_format="%.3g")
 
 
-NO_TASK = "it needs a task (--task)"
+NO_TASK = "pass a task with task (--task)"
 FIRST = ("en_ewt-ud-dev", "ru_gsd-ud-dev", "ko_gsd-ud-dev", "zh_gsd-ud-dev")
 
 

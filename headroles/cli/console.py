@@ -23,7 +23,7 @@ from headroles import storage
 from headroles.errors import HeadRolesError
 from headroles.interrupts import INTERRUPTED, TERMINATED, Terminated, tell, written_so_far
 from headroles.memory import lacks_memory
-from headroles.wording import json_lines, printable
+from headroles.wording import addressed, json_lines, printable, speaking_of_flags
 
 if TYPE_CHECKING:
     from headroles.cli.flags import OutputOptions
@@ -58,31 +58,37 @@ def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
+        with speaking_of_flags(), _reported():
             return command(*args, **kwargs)
-        except HeadRolesError as error:
-            err.print(f"error: {error}", style="red", soft_wrap=True)
-            for note in getattr(error, "__notes__", ()):
-                warn(note)
-            raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt as stop:
-            tell(stop.args[0] if stop.args else written_so_far())
-            was_asked = isinstance(stop, Terminated)
-            raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
-        except (MemoryError, RuntimeError, ImportError) as error:
-            if not lacks_memory(error):
-                raise
-            sys.unraisablehook = lambda _: None  # what cleans up at the end may lack memory too
-            err.print(f"error: {_NO_MEMORY}", style="red", soft_wrap=True)
-            raise typer.Exit(1) from None
-        except BrokenPipeError:  # who was to read it has gone
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
-        except OSError as error:  # of a place that no room of the house knows of
-            err.print(f"error: {printable(_of_system(error))}", style="red", soft_wrap=True)
-            raise typer.Exit(1) from None
 
     return guarded
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    try:
+        yield
+    except HeadRolesError as error:
+        err.print(f"error: {error}", style="red", soft_wrap=True)
+        for note in getattr(error, "__notes__", ()):
+            warn(note)
+        raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt as stop:
+        tell(stop.args[0] if stop.args else written_so_far())
+        was_asked = isinstance(stop, Terminated)
+        raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
+    except (MemoryError, RuntimeError, ImportError) as error:
+        if not lacks_memory(error):
+            raise
+        sys.unraisablehook = lambda _: None  # what cleans up at the end may lack memory too
+        err.print(f"error: {_NO_MEMORY}", style="red", soft_wrap=True)
+        raise typer.Exit(1) from None
+    except BrokenPipeError:  # who was to read it has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
+    except OSError as error:  # of a place that no room of the house knows of
+        err.print(f"error: {printable(_of_system(error))}", style="red", soft_wrap=True)
+        raise typer.Exit(1) from None
 
 
 def _of_system(error: OSError) -> str:
@@ -208,12 +214,12 @@ def working(what: str) -> Iterator[None]:
 
 def warn(message: str) -> None:
     """A line on standard error that does not end the command."""
-    err.print(f"warning: {printable(message)}", style="yellow", soft_wrap=True)
+    err.print(f"warning: {printable(addressed(message))}", style="yellow", soft_wrap=True)
 
 
 def note(message: str) -> None:
     """A line on standard error about how the command goes on."""
-    err.print(printable(message), soft_wrap=True)
+    err.print(printable(addressed(message)), soft_wrap=True)
 
 
 def print_json(content: Any) -> None:
@@ -233,7 +239,7 @@ def print_shown(shown: Iterable[Shown]) -> None:
 
 def say(text: str) -> None:
     """A line on standard output, however long."""
-    out.print(printable(text), soft_wrap=True)
+    out.print(printable(addressed(text)), soft_wrap=True)
 
 
 def finish(folder: Path, options: OutputOptions, told: Summary, roles: Sequence[str] = ()) -> None:

@@ -16,7 +16,7 @@ from headroles.cli.flags import FolderOptions, command, given_flags
 from headroles.cli.keeping import OptionalOut, keep_or_show, refuse_idle_overwrite
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
-from headroles.studies import AttentionOptions, ExampleOptions
+from headroles.studies import AttentionOptions, SentenceOptions
 from headroles.wording import shortened
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def examples(
         str, typer.Option("--head", metavar="<layer-head>", help="Layer and head, from 0: 4-0.")
     ],
     role: Annotated[str, typer.Option("--role", help=_ROLE)],
-    options: AttentionOptions,
+    options: SentenceOptions,
     output: FolderOptions,
     layer: Annotated[
         int | None, typer.Option("--layer", help="Layer, where --head names the head alone.")
@@ -50,10 +50,7 @@ def examples(
         ),
     ] = None,
 ) -> None:
-    """Show the sentences behind the scores of a head.
-
-    With --figure also its attention between the words of the first one, read from the model again.
-    """
+    """Show the sentences behind a head's scores, and its weights."""
     from headroles.report.saving import check_figure_file
     from headroles.roles import find_role
     from headroles.scoring import HeadScores
@@ -62,15 +59,15 @@ def examples(
     refuse_idle_overwrite(out, output, "examples")
     if figure is not None:
         check_figure_file(figure)
-    elif idle := given_flags(context, ModelOptions) + ["--model"] * (options.model is not None):
+    elif not options.weights and (idle := given_flags(context, ModelOptions)):
         raise UsageError(
-            f"no model is read without a figure: leave out {', '.join(idle)}, or draw one with "
-            "--figure FILE"
+            f"no model is read without weights and a figure: leave out {', '.join(idle)}"
         )
     head = read_head(named, layer)
     scores = HeadScores.load(scored)
     role = find_role(role, scores.role_ids)
-    found = find_examples(scores, head, role, options.part(ExampleOptions))
+    with console.working("reading attention"):
+        found = find_examples(scores, head, role, options)
     keep_or_show(found, out, output)
     if figure is not None:
         _draw(scores, head, role, options, figure)

@@ -15,19 +15,18 @@ from typer.core import TyperCommand
 from headroles.cli.console import reports_errors
 from headroles.memory import refuse_low_limit
 from headroles.options import TITLES, Field, Option, Options, fields_of
-from headroles.wording import printable
+from headroles.wording import addressed, printable, speaking_of_flags
 
 _ALL = "headroles.help_all"
 _MANY = 22
 """Parameters beyond which --help shows the most important ones."""
 COMMON = frozenset(
     (
-        *("parser", "text_columns", "relations", "roles", "score", "beyond_offset", "until"),
-        *("threshold", "alpha", "correction", "test", "margin", "device", "out", "overwrite"),
-        *("full", "json", "report", "resume", "models", "corpus", "names", "label_column"),
-        *("examples", "order", "keep", "share", "written_as", "roles_from", "fine_tune_on"),
-        *("seeds", "sets", "ablation", "draws", "shares", "orders", "rank", "method", "error"),
-        *("sample", "task", "role", "n", "which", "figure", "figures", "model"),
+        *("parser", "text_columns", "relations", "roles", "score", "threshold", "margin"),
+        *("device", "out", "overwrite", "full", "json", "report", "models", "corpus", "names"),
+        *("label_column", "examples", "order", "keep", "share", "written_as", "roles_from"),
+        *("fine_tune_on", "seeds", "sets", "ablation", "shares", "orders", "rank", "method"),
+        *("error", "sample", "task", "role", "n", "which", "figure", "weights", "model"),
     )
 )
 """Options that --help shows of commands with many; --help-all shows the others too."""
@@ -207,9 +206,11 @@ def _flag(one: Field) -> inspect.Parameter:
     names = [one.flag]
     if one.type is bool and one.default is not False:
         names = [f"{one.flag}/--no-{one.flag.removeprefix('--')}"]
+    with speaking_of_flags():
+        told = addressed(one.option.help)
     settings: Any = typer.Option(
         *names,
-        help=one.option.help,
+        help=told,
         metavar="|".join(one.option.choices) or None,
         rich_help_panel=one.title,
     )

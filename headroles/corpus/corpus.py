@@ -21,12 +21,14 @@ class Corpus:
 
     Iterating reads the sources from the start, one sentence at a time. ``source`` describes the
     origin of the sentences and becomes part of every result's provenance. ``undivided`` are the
-    documents of a treebank that are whole files because the files name no documents.
+    documents of a treebank that are whole files because the files name no documents. ``frequent``
+    are frequent words, in lower case, of the language that a parser takes the text for.
     """
 
     source: dict[str, Any]
     read: Callable[[Skipped], Iterator[Sentence]] = field(repr=False)
     undivided: frozenset[str] = field(default=frozenset(), repr=False)
+    frequent: frozenset[str] = field(default=frozenset(), repr=False)
 
     def __iter__(self) -> Iterator[Sentence]:
         return self.read(Counter())

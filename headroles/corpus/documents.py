@@ -122,5 +122,5 @@ class Documents:
         raise CorpusError(
             f"{self._file}: the id of sentence {sentence_id!r} names no document: it lacks "
             f"{what}; pass a regular expression for the part that names the document, as in "
-            "--documents 'sent_id:^.{6}'"
+            "documents='sent_id:^.{6}' (--documents 'sent_id:^.{6}')"
         )

@@ -160,7 +160,9 @@ def is_dataset(path: PathLike) -> bool:
 
 def _what_it_may_be(path: Path, suffixes: Sequence[str]) -> str:
     if is_relation(str(path)):
-        return f"relations are separated with commas: --relations nsubj,{path}"
+        return (
+            f"separate relations with commas: relations='nsubj,{path}' (--relations nsubj,{path})"
+        )
     return f"give a file or a folder of {suffixes[0]} files"
 
 

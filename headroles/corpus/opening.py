@@ -35,18 +35,22 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     suffixes = {kind_of(path) for path in paths}
     if options.parser is None:
         if options.text_columns is not None:
-            raise UsageError("text columns must be parsed; name a spaCy pipeline with --parser")
+            raise UsageError(
+                "text columns must be parsed; name a spaCy pipeline with parser (--parser)"
+            )
         if suffixes & {".txt", *TABLES} or any(map(is_dataset, paths)):
-            raise UsageError("text must be parsed; name a spaCy pipeline with --parser")
+            raise UsageError("text must be parsed; name a spaCy pipeline with parser (--parser)")
         return read_conllu(paths, **options.part(ConlluOptions).record())
     if suffixes & {*SUFFIXES, ".conll"}:
-        raise UsageError("a treebank is parsed already; omit --parser, or give text")
+        raise UsageError("a treebank is parsed already; omit parser (--parser), or give text")
     if options.text_columns is not None:
         return read_pairs(
             paths, options.parser, options.text_columns, **vars(options.part(PairsOptions))
         )
     if suffixes & {*TABLES} or any(map(is_dataset, paths)):
-        raise UsageError("no text columns were given; number them from 0 with --text-columns")
+        raise UsageError(
+            "no text columns were given; number them from 0 with text_columns (--text-columns)"
+        )
     return read_text(paths, options.parser, **vars(options.part(TextOptions)))
 
 
@@ -54,17 +58,17 @@ def _refuse_idle(options: CorpusOptions) -> None:
     """Raise UsageError for options of another kind of corpus."""
     if options.separator is not None and options.text_columns is None:
         raise UsageError(
-            "separators are those of tables: name columns with --text-columns, or leave "
-            "--separator out"
+            "separators are those of tables: name columns with text_columns (--text-columns), or "
+            "leave separator (--separator) out"
         )
     if options.header is not None and options.text_columns is None:
         raise UsageError(
-            "--header applies to tab-separated text; name its columns with --text-columns, "
-            f"or omit --{'' if options.header else 'no-'}header"
+            "header (--header) applies to tab-separated text; name its columns with text_columns "
+            "(--text-columns), or omit it"
         )
     if options.lines and (options.parser is None or options.text_columns is not None):
         raise UsageError(
-            "--lines applies to plain text; name a parser for it (--parser), or omit --lines"
+            "lines (--lines) applies to plain text; name a parser (--parser) for it, or omit it"
         )
     if options.parser is None:
         usual_parsing = vars(ParsingOptions())
@@ -72,13 +76,13 @@ def _refuse_idle(options: CorpusOptions) -> None:
             if getattr(options, one.name) != usual_parsing[one.name]:
                 raise UsageError(
                     f"{one.name} applies to text that is parsed, not to a treebank; name a parser "
-                    f"(--parser), or omit {one.flag}"
+                    f"(--parser), or omit {one.name} ({one.flag})"
                 )
         return
     given, usual = options.part(ConlluOptions).record(), ConlluOptions().record()
     for one in fields_of(ConlluOptions):
         if given[one.name] != usual[one.name]:
-            raise UsageError(f"{one.name} applies to treebanks, not to text; omit {one.flag}")
+            raise UsageError(f"{one.name} applies to treebanks, not to text; omit it")
 
 
 def as_corpus(given: object) -> Corpus:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # Pipes that a dependency parse does not need; all others run as the pipeline's author intended.
 _UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
+_ENOUGH_WORDS = 100
 _OF_SPACY = re.compile(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)")
 
 
@@ -33,7 +34,14 @@ class Pipeline:
 
     def source(self, kind: str, found: dict[str, Any]) -> dict[str, Any]:
         """Return the provenance of a corpus of this kind that the pipeline parses."""
-        return {"format": kind, **found, "parser": self.name, "scheme": self.scheme}
+        own = {"parser": self.name, "language": self.nlp.lang, "scheme": self.scheme}
+        return {"format": kind, **found, **own}
+
+    @property
+    def frequent(self) -> frozenset[str]:
+        """Frequent words of the language; none where the list is too short to tell languages."""
+        words = frozenset(self.nlp.Defaults.stop_words)
+        return words if len(words) >= _ENOUGH_WORDS else frozenset()
 
 
 def load_pipeline(parser: str | PathLike[str] | Language) -> Pipeline:

@@ -29,10 +29,12 @@ class PreparedCorpus:
 
     ``relations`` counts the arcs by full label (with subtypes, without root arcs); ``digest`` is a
     SHA-256 over ids, words, trees and document boundaries. ``n_multiword`` is the number of
-    multiword tokens, whose words are among the ``n_words``. Of treebanks, ``undivided`` is the
-    number of sentences in files that name no documents, and ``documents_by_id`` the number of
-    documents that their ids would name, 0 if some ids name none. ``order`` lists the places in the
-    spool at which sentences are read, None for their original order.
+    multiword tokens, whose words are among the ``n_words``. ``frequent_share`` is the share of
+    words that are frequent in the language of the parser, None without one. Of treebanks,
+    ``undivided`` is the number of sentences in files that name no documents, and
+    ``documents_by_id`` the number of documents that their ids would name, 0 if some ids name none.
+    ``order`` lists the places in the spool at which sentences are read, None for their original
+    order.
     """
 
     source: dict[str, Any]
@@ -41,6 +43,7 @@ class PreparedCorpus:
     n_sentences: int
     n_words: int
     n_multiword: int
+    frequent_share: float | None
     documents: int
     undivided: int
     documents_by_id: int
@@ -103,6 +106,7 @@ class PreparedCorpus:
             "sentences": self.n_sentences,
             "words": self.n_words,
             "multiword_tokens": self.n_multiword,
+            "frequent_share": self.frequent_share,
             "documents": self.documents,
             "undivided": self.undivided,
             "documents_by_id": self.documents_by_id,
@@ -128,7 +132,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
     digest = hashlib.sha256()
     schemes = _SchemeWatch()
     documents = _DocumentCount(corpus)
-    n_sentences = n_words = n_multiword = 0
+    n_sentences = n_words = n_multiword = n_frequent = 0
     for sentence in corpus.read(skipped):
         document = documents.see(sentence)
         write_to(sentence, spool)
@@ -141,6 +145,8 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         n_sentences += 1
         n_words += len(sentence.words)
         n_multiword += sentence.n_multiword
+        if corpus.frequent:
+            n_frequent += sum(word.lower() in corpus.frequent for word in sentence.words)
         # documents are digested by number, so that a renamed file has the same digest
         digest.update(to_line(sentence, document).encode())
     if not n_sentences:
@@ -153,6 +159,7 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         n_sentences=n_sentences,
         n_words=n_words,
         n_multiword=n_multiword,
+        frequent_share=n_frequent / max(n_words, 1) if corpus.frequent else None,
         documents=len(documents.numbers),
         undivided=documents.undivided,
         documents_by_id=documents.by_id,

@@ -65,7 +65,10 @@ def hint_of_separator(names: Sequence[str]) -> str:
     found = [name for name, mark in _NAMES.items() if mark in names[0]]
     if not found:
         return ""
-    return f"; it looks {found[0]}-separated: pass --separator {found[0]}, or convert it to tabs"
+    return (
+        f"; it looks {found[0]}-separated: pass separator={found[0]!r} "
+        f"(--separator {found[0]}), or convert it to tabs"
+    )
 
 
 def _with(first: str, lines: Iterator[str]) -> Iterator[str]:

@@ -51,7 +51,7 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
                         position += 1
 
     source = pipeline.source("text", found.source)
-    corpus = Corpus(source={**source, "lines": options.lines}, read=read)
+    corpus = Corpus({**source, "lines": options.lines}, read, frequent=pipeline.frequent)
     return keep_parses(corpus, options.keep_parses)
 
 
@@ -98,7 +98,7 @@ def read_pairs(
                     yield sentence
 
     source = pipeline.source("pairs", found.source)
-    corpus = Corpus(source={**source, "text_columns": list(columns)}, read=read)
+    corpus = Corpus({**source, "text_columns": list(columns)}, read, frequent=pipeline.frequent)
     return keep_parses(corpus, options.keep_parses)
 
 

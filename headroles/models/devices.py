@@ -25,5 +25,5 @@ def choose_device(device: str) -> torch.device:
         raise UsageError(f"unknown device {device!r}; use auto, cpu, cuda or mps") from error
     absent_gpu = chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count()
     if not available.get(chosen.type, False) or absent_gpu:
-        raise UsageError(f"this machine has no usable {device}; use --device auto or cpu")
+        raise UsageError(f"this machine has no usable {device}; use device='cpu' (--device cpu)")
     return chosen

@@ -15,6 +15,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder
 from headroles.errors import ModelError
+from headroles.models.cards import languages_of
 from headroles.models.devices import choose_device
 from headroles.models.families import encoder_of, longest_input, refuse_unsupported
 from headroles.models.options import ModelOptions
@@ -156,6 +157,7 @@ def load_encoder(
             "config_sha256": config_digest(network.config if head else encoder.config),
             "tokenizer": tokenizer.name_or_path,
             "tokenizer_class": type(tokenizer).__name__,
+            "languages": languages_of(source),
             "warnings": [*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
         },
     )

@@ -100,7 +100,7 @@ def model_folder(
     if source is not None and source.exists() and folder.exists() and source.samefile(folder):
         raise StorageError(
             f"{folder} is the folder of the model itself, which would be replaced; name another "
-            "one with --out"
+            "one with out (--out)"
         )
     if foreign := _foreign_weights(folder):
         raise StorageError(

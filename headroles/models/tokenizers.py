@@ -42,7 +42,8 @@ def load_tokenizer(
         storage.finish_swap(folder)
     if folder.is_dir() and not any((folder / file).is_file() for file in TOKENIZER_FILES):
         raise TokenizerError(
-            f"{source} holds no tokenizer; give one with --tokenizer, or save it there with "
+            f"{source} holds no tokenizer; give one with tokenizer (--tokenizer), or "
+            "save it there with "
             "tokenizer.save_pretrained"
         )
     try:
@@ -55,7 +56,7 @@ def load_tokenizer(
     except Exception as error:  # the tokenizers library raises bare Exception for broken files
         raise TokenizerError(
             f"the tokenizer of {source} cannot be loaded ({in_one_line(error)}); give a folder "
-            "with a tokenizer.json, for example with --tokenizer"
+            "with a tokenizer.json, for example with tokenizer (--tokenizer)"
         ) from error
     return tokenizer
 

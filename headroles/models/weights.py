@@ -178,7 +178,7 @@ def _refuse_own_code(name: str, settings: dict[str, Any]) -> None:
         raise ModelError(
             f"{name} brings code of its own ({listed(sorted(map(str, code.values())))}), which "
             "transformers does not know and headroles runs only if asked to: read it first, then "
-            "give --trust-remote-code (trust_remote_code=True)"
+            "give trust_remote_code=True (--trust-remote-code)"
         )
 
 

@@ -6,12 +6,12 @@ from .loop import Passes as Passes
 from .loop import gradients_of_mean as gradients_of_mean
 from .options import OnProgress as OnProgress
 from .options import PassOptions as PassOptions
-from .options import Progress as Progress
-from .options import Rounds as Rounds
 from .options import shown_in_notebooks as shown_in_notebooks
 from .parts import Arrays as Arrays
 from .parts import Forms as Forms
 from .parts import KeptBatches as KeptBatches
+from .progress import Progress as Progress
+from .progress import Rounds as Rounds
 from .tensors import as_tensors as as_tensors
 from .tensors import on_device as on_device
 from .tensors import to_host as to_host

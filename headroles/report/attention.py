@@ -30,12 +30,12 @@ def draw_attention(attention: WordAttention, least: float = LEAST) -> Figure:
 
     The figure grows with the example: its words stay readable.
     """
-    from matplotlib.figure import Figure
+    from headroles.report.shown_figures import new_figure
 
     row, width = _row_height(attention), _label_width(attention)
     sizes = (width + 2 * _DEPTH, width + row * len(attention) + 1.2)
     height = row * len(attention) + width + 1.3
-    figure = Figure(figsize=(sum(sizes), height), layout="constrained")
+    figure = new_figure(sum(sizes), height, "constrained")
     left, right = figure.subplots(1, 2, width_ratios=sizes)
     draw_arcs(attention, least, ax=left)
     draw_matrix(attention, ax=right)

@@ -51,7 +51,7 @@ class FigureOptions(Options):
         str | None,
         Option("Role, by id, words or relation; if left out, the one with the clearest head."),
     ] = None
-    head: Annotated[str | None, Option("Head of --kind head, as LAYER-HEAD.")] = None
+    head: Annotated[str | None, Option("Head of the kind head, as LAYER-HEAD.")] = None
     checkpoint: Annotated[str | None, Option("Checkpoint of a comparison.")] = None
     estimator: Annotated[str | None, Option("Estimator of importance.")] = None
     measure: Annotated[str | None, Option("Measure of curves and tasks.")] = None

@@ -74,7 +74,7 @@ def _arguments(draw: Any, options: FigureOptions, result: Any) -> Iterator[tuple
     for name in ("role", "checkpoint", "estimator", "measure"):
         given = getattr(options, name)
         if given is not None and name not in taken:
-            raise UsageError(f"this figure has no choice of {name}; leave --{name} out")
+            raise UsageError(f"this figure has no choice of {name}; leave {name} (--{name}) out")
         if given is not None:
             yield name, given
         elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
@@ -82,13 +82,13 @@ def _arguments(draw: Any, options: FigureOptions, result: Any) -> Iterator[tuple
     if "head" in taken:
         yield from zip(("layer", "head"), _head(options.head), strict=True)
     elif options.head is not None:
-        raise UsageError("this figure has no choice of a head; leave --head out")
+        raise UsageError("this figure has no choice of a head; leave head (--head) out")
 
 
 def _head(given: str | None) -> tuple[int, int]:
     layer, _, head = (given or "").partition("-")
     if not (layer.isdigit() and head.isdigit()):
-        raise UsageError(f"the head is {given!r}; name it with --head LAYER-HEAD, such as 4-0")
+        raise UsageError(f"the head is {given!r}; name layer and head, such as 4-0")
     return int(layer), int(head)
 
 

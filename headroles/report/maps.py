@@ -71,7 +71,7 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
 
     Raises UsageError for a role that the table does not have, and for none.
     """
-    from matplotlib.figure import Figure
+    from headroles.report.shown_figures import new_figure
 
     chosen = list(strongest_roles(table) if roles is None else roles)
     if not chosen:
@@ -81,7 +81,7 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     down = -(-len(chosen) // across)
     width, height = 3.1 * across, (0.8 + 2.6 * layers / heads) * down
     # Places in inches: a layout that is found by drawing takes as long as the drawing itself.
-    figure = Figure(figsize=(width, height + 0.4))
+    figure = new_figure(width, height + 0.4)
     grid = {
         "left": 0.5 / width,
         "right": 1 - 0.1 / width,
@@ -104,12 +104,12 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
 
 def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
     """The small maps of `draw_roles`, a figure each: to stand in rows as long as a page is wide."""
-    from matplotlib.figure import Figure
+    from headroles.report.shown_figures import new_figure
 
     layers, heads = _sizes(table.frame)
     width, height = 3.1, 1.0 + 2.6 * layers / heads
     for role in roles:
-        figure = Figure(figsize=(width, height))
+        figure = new_figure(width, height)
         across = {"left": 0.35 / width, "right": 1 - 0.05 / width}
         down = {"bottom": 0.35 / height, "top": 1 - 0.45 / height}
         ax = figure.subplots(gridspec_kw={**across, **down})

@@ -51,7 +51,7 @@ def write_report(
     if out is None and (file.is_symlink() or (file.exists() and not file.is_file())):
         raise StorageError(
             f"{file} is no plain file; nothing is written where it leads. Remove it, or name the "
-            "file with --out"
+            "file with out (--out)"
         )
     text = make_report(folder, roles, model).to_html()
     storage.write_bytes(file, text.encode("utf-8", errors="backslashreplace"))

@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headroles import storage
-from headroles.errors import CorpusError, HeadRolesError, UsageError
+from headroles.errors import CorpusError, HeadRolesError
 from headroles.report.head_map import Quoted
 from headroles.roles import is_own
 from headroles.scoring import HeadScores
-from headroles.studies.examples import Examples, FoundAgain, MarkedExample, find_again
-from headroles.studies.options import MEDIAN, AttentionOptions, ExampleOptions
+from headroles.studies.examples import Examples, examples_of
+from headroles.studies.given import largest_weights, weights_again
+from headroles.studies.options import MEDIAN, ExampleOptions
 from headroles.studies.rereading import not_imported
+from headroles.studies.sentences import MarkedExample, find_again
 
 if TYPE_CHECKING:
     from headroles.studies.attention import WordAttention
 
 Asked = tuple[tuple[int, int], str, ExampleOptions]
 Sentences = tuple[Quoted, ...]
-_LEAST = 0.1  # attention that is smaller is not listed
-_OWN, _OTHERS = 8, 4
-"""Arcs of a role, and others, that are listed for a sentence."""
 
 
 @dataclass(frozen=True)
@@ -56,36 +55,21 @@ def quote(sources: Sources, asked: Sequence[Asked]) -> tuple[list[Sentences], tu
         again = find_again(HeadScores.load(sources.folder), open_ones)
     except HeadRolesError as error:
         return [()] * len(asked), (f"The sentences cannot be shown: {error}.",)
-    weights, no_weights = _weights(again, sources.model)
-    left = iter(zip(again.examples(), weights, strict=True))
+    weights, no_weights = weights_again(again, sources.model)
+    left = iter(zip(examples_of(again), weights, strict=True))
     found = [() if role in closed else tuple(_quoted(*next(left))) for _, role, _ in asked]
     why_not = [
-        f"Sentences of {role} are not shown: {not_imported(role, '--roles of headroles report')}."
+        f"Sentences of {role} are not shown: "
+        f"{not_imported(role, 'roles (--roles of headroles report)')}."
         for role in sorted(closed)
     ]
     return found, (*why_not, *no_weights)
 
 
-def _weights(
-    again: FoundAgain, model: str | None
-) -> tuple[Sequence[Sequence[WordAttention] | None], tuple[str, ...]]:
-    """Attention in the sentences, from a model that is on this machine, or why there is none."""
-    if not again.asked:
-        return (), ()
-    from headroles.studies.attention import attention_of_heads  # which loads torch
-
-    recorded = str((again.scores.provenance.get("model") or {}).get("model"))
-    try:
-        if model is None and not Path(recorded).is_dir():
-            raise UsageError(f"{recorded} is no folder here; name it with headroles report --model")
-        return attention_of_heads(again, AttentionOptions(model=model)), ()
-    except HeadRolesError as error:
-        return [None] * len(again.asked), (f"Weights are not shown: {error}.",)
-
-
 def _may_be_read(role: str, imported: Sequence[str]) -> bool:
     """Tell whether the sieve of a role is made without code that the user did not name."""
-    return not is_own(role) or any(role in (name, f"{name}:back") for name in imported)
+    own = role.removesuffix(":beyond_offset")
+    return not is_own(role) or any(own in (name, f"{name}:back") for name in imported)
 
 
 def _quoted(examples: Examples, weights: Sequence[WordAttention] | None) -> Iterator[Quoted]:
@@ -102,26 +86,11 @@ def _quoted(examples: Examples, weights: Sequence[WordAttention] | None) -> Iter
             arcs = tuple((query, key, np.nan, True) for query, key in marked.pairs)
             yield Quoted(told, marked.words, marked.keys, arcs)
         else:
-            yield Quoted(told, seen.labels, _places(seen, marked), tuple(_arcs(seen, marked)))
+            yield Quoted(
+                told, seen.labels, _places(seen, marked), tuple(largest_weights(seen, marked))
+            )
 
 
 def _places(seen: WordAttention, marked: MarkedExample) -> tuple[int, ...]:
     """Where the words of the sieve stand among words and special tokens."""
     return tuple(np.flatnonzero(np.isin(seen.words, marked.keys)).tolist())
-
-
-def _arcs(seen: WordAttention, marked: MarkedExample) -> Iterator[tuple[int, int, float, bool]]:
-    """The largest weights: of the role, then elsewhere; without arcs the largest of all."""
-    weights = seen.weights
-    is_word = seen.words >= 0
-    large = weights >= _LEAST
-    if marked.pairs:
-        between = large & np.outer(is_word, is_word) & ~np.eye(len(seen), dtype=bool)
-        groups = [(seen.sieve, _OWN), (between & ~seen.sieve, _OTHERS)]
-    else:
-        groups = [(large, _OWN)]
-    for chosen, most in groups:
-        places = np.argwhere(chosen)
-        order = np.argsort(-weights[chosen], kind="stable")[:most]
-        for query, key in places[order].tolist():
-            yield query, key, float(weights[query, key]), bool(seen.sieve[query, key])

@@ -13,8 +13,8 @@ from headroles.report.head_map import Cells, HeadMap, Quoted, View
 from headroles.report.maps import grid_of, text_grid_of
 from headroles.report.quoting import Asked, Sentences
 from headroles.report.rows import without_contrasts
-from headroles.roles import contrast_of, in_words, is_contrast
-from headroles.studies.options import MEDIAN, ExampleOptions
+from headroles.roles import contrast_of, in_words, is_contrast, is_own
+from headroles.studies.options import LARGEST, ExampleOptions
 from headroles.studies.role_answers import RoleAnswers, beyond_distance, is_arc
 from headroles.studies.role_summary import unit_of
 from headroles.testing import UNDECIDED, UNTESTABLE, YES
@@ -33,8 +33,8 @@ LEGEND = (
     (_UNTESTED, "untestable", False),
     ("", "no", False),
 )
-_SENTENCES = (ExampleOptions(n=1), ExampleOptions(n=2, which=MEDIAN))
-_TYPICAL = (ExampleOptions(n=2, which=MEDIAN),)
+_SENTENCES = (ExampleOptions(n=1, which=LARGEST), ExampleOptions(n=2))
+_TYPICAL = (ExampleOptions(n=2),)
 _ROLES = 2  # of arcs, for which a head has sentences
 
 
@@ -126,7 +126,8 @@ def group_of(role: str) -> str:
     """Name the heading that a role stands under."""
     if is_contrast(role):
         return "contrasts with other words at the same distance"
-    return "words and their partners" if is_arc(role) else "places and special tokens"
+    is_of_words = is_arc(role) or is_own(role)
+    return "words and their partners" if is_of_words else "places and special tokens"
 
 
 def _count(table: RoleTable) -> View:

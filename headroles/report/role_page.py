@@ -19,7 +19,7 @@ from headroles.report.run_facts import made_how
 from headroles.report.style import figure_of
 from headroles.roles import in_words, is_contrast
 from headroles.scoring import about_length
-from headroles.studies.options import MEDIAN, ExampleOptions
+from headroles.studies.options import LARGEST, ExampleOptions
 from headroles.studies.role_answers import (
     RoleAnswers,
     find_answers,
@@ -31,7 +31,7 @@ from headroles.testing import NO, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import listed
 
 N_HEADS = 12
-_SENTENCES = (ExampleOptions(n=3), ExampleOptions(n=2, which=MEDIAN))
+_SENTENCES = (ExampleOptions(n=3, which=LARGEST), ExampleOptions(n=2))
 _ARCS = (
     "Words that the role looks at are marked; below a sentence, b ← a 0.62 says that word a gives "
     "word b 0.62 of its attention, in bold where the role has that arc."

@@ -34,9 +34,9 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """``ax``, or the axes of a new figure of so many inches that no other code knows of."""
     if ax is not None:
         return ax
-    from matplotlib.figure import Figure
+    from headroles.report.shown_figures import axes_of_their_own
 
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    return axes_of_their_own(width, height)
 
 
 def line_looks() -> Iterator[dict[str, Any]]:

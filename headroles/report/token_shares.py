@@ -55,11 +55,11 @@ def draw_token_groups(groups: TokenGroups) -> Figure:
 
     Raises UsageError if there is none.
     """
-    from matplotlib.figure import Figure
+    from headroles.report.shown_figures import new_figure
 
     if not (names := groups.found):
         raise UsageError("no example has tokens of any group; there is nothing to draw")
-    figure = Figure(figsize=(3.2 * len(names), 3), layout="constrained")
+    figure = new_figure(3.2 * len(names), 3, "constrained")
     places = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
     for k, (ax, name) in enumerate(zip(places, names, strict=True)):
         draw_token_group(groups, name, ax)

@@ -12,6 +12,7 @@ from .shown import WIDE as WIDE
 from .shown import Grid as Grid
 from .shown import Shown as Shown
 from .shown import Summary as Summary
+from .shown import Verbatim as Verbatim
 from .shown import Warned as Warned
 from .shown import as_html as as_html
 from .shown import as_text as as_text

@@ -76,7 +76,7 @@ COLUMNS: Mapping[str, Column] = {
         Column(TEXT),
         "role set removed task measure order estimator method group quantity checkpoint change "
         "status answer answer_before answer_after certified deviates direction note shared_with "
-        "shown_in example document text words",
+        "shown_in example document text words gives",
     ),
     **_each(
         Column(FLAG), "assigned changed equivalent replicated converged query_shared key_shared"

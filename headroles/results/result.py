@@ -24,7 +24,7 @@ from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.results.study import study_of
 from headroles.role_names import find_role
-from headroles.wording import not_among
+from headroles.wording import addressed, not_among
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ class Result(Stored, Summary):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before relying on it: sentences for people."""
-        return tuple(one.text for one in self.shown() if isinstance(one, Warned))
+        return tuple(addressed(one.text) for one in self.shown() if isinstance(one, Warned))
 
     def where(
         self,
@@ -118,7 +118,9 @@ class Result(Stored, Summary):
         if name not in self.views:
             raise UsageError(f"the view is {name!r}; it must be one of {', '.join(self.views)}")
         if value is not None and name != "wide":
-            raise UsageError("--value is what a wide table shows; pass --view wide with it")
+            raise UsageError(
+                "value (--value) is what a wide table shows; pass view='wide' (--view wide) with it"
+            )
         if name == "long":
             return self.frame
         made: Any = getattr(self, name)

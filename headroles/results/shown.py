@@ -6,33 +6,38 @@ import html
 import io
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from headroles.wording import first_sentence, printable, printable_lines
+from headroles.wording import addressed, first_sentence, printable, printable_lines
 
 WIDE = 200
 """Characters a line of a grid may have where nothing says how wide the page is."""
 _LINE = 100
 """Characters of a line of text."""
-_MOST_WARNINGS = 3
+_SUMMARY = 17
+"""Lines of a summary: with next steps and the folder it fills a screen of 20."""
+_MOST_WARNINGS, _FEWEST_ROWS = 3, 3
 
 
 @dataclass(frozen=True)
 class Grid:
     """A small table for people: names of columns, and rows of text.
 
-    Columns are aligned to the right, as numbers are, but for the first and those ``left``.
+    Columns are aligned to the right, as numbers are, but for the first and those ``left``. Rows of
+    a ``tight`` one are indented, and no empty line follows.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: frozenset[str] = frozenset()
     bold: str = ""
+    tight: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,12 @@ class Warned:
 
 
 Shown = str | Grid | Warned
+
+
+class Verbatim(str):
+    """A text that quotes a corpus, with what only looks like a flag."""
+
+    __slots__ = ()
 
 
 class Summary(ABC):
@@ -56,6 +67,10 @@ class Summary(ABC):
     def facts(self) -> dict[str, Any]:
         """Return the same for scripts, as an object that JSON can have."""
 
+    def in_full(self) -> str:
+        """Return the summary with whole warnings, and all details, as text."""
+        return as_text(chain(self.shown(), self.details()))
+
     def details(self) -> Iterable[Shown]:
         """Yield what the summary leaves out: printed with ``--full``."""
         return ()
@@ -65,17 +80,47 @@ class Summary(ABC):
         return ()
 
 
-def brief(shown: Iterable[Shown]) -> Iterator[Shown]:
-    """Take the first sentences of the first warnings: findings, without reasons and advice."""
-    n_warned = 0
-    for one in shown:
-        n_warned += isinstance(one, Warned)
-        if not isinstance(one, Warned):
-            yield one
-        elif n_warned <= _MOST_WARNINGS:
-            yield Warned(first_sentence(one.text))
-    if n_warned > _MOST_WARNINGS:
-        yield f"{n_warned - _MOST_WARNINGS} more warnings: see --full (in Python: .warnings)."
+def brief(shown: Iterable[Shown]) -> list[Shown]:
+    """Fit a summary on a screen: warnings lose reasons and advice, then grids lose rows."""
+    parts = [replace(one, tight=True) if isinstance(one, Grid) else one for one in shown]
+    told: list[Shown] = [one for one in parts if not isinstance(one, Warned)]
+    warned = [Warned(first_sentence(one.text)) for one in parts if isinstance(one, Warned)]
+    room = _SUMMARY - sum(map(_height, told))
+    n_warned = next(
+        (n for n in range(min(len(warned), _MOST_WARNINGS), 1, -1) if _fit(warned, n) <= room),
+        min(len(warned), 1),
+    )
+    _shorten(told, _fit(warned, n_warned) - room)
+    return [*told, *_first(warned, n_warned)]
+
+
+def _first(warned: Sequence[Warned], n: int) -> Iterable[Shown]:
+    left = len(warned) - n
+    return (*warned[:n], *[f"{left} more warnings: see .warnings (--full)."] * (left > 0))
+
+
+def _fit(warned: Sequence[Warned], n: int) -> int:
+    """Count the lines of the first ``n`` warnings."""
+    return sum(map(_height, _first(warned, n)))
+
+
+def _height(one: Shown) -> int:
+    if isinstance(one, Grid):
+        return 1 + len(one.rows)
+    return len(_lines(one))
+
+
+def _shorten(told: list[Shown], n_lines: int) -> None:
+    """Take about ``n_lines`` lines out of the longest grid, and say how many rows are missing."""
+    grids = [place for place, one in enumerate(told) if isinstance(one, Grid)]
+    if n_lines <= 0 or not grids:
+        return
+    place = max(grids, key=lambda one: _height(told[one]))
+    grid: Any = told[place]
+    kept = max(len(grid.rows) - n_lines - 1, _FEWEST_ROWS)
+    if left := max(len(grid.rows) - kept, 0):
+        told[place] = replace(grid, rows=grid.rows[:kept])
+        told.insert(place + 1, f"  {left} more rows: see .in_full() (--full).")
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:
@@ -105,11 +150,18 @@ def print_on(console: Any, shown: Iterable[Shown]) -> None:
     for one in shown:
         if isinstance(one, Grid):
             console.print(_rich_table(one))
-            console.print()
+            if not one.tight:
+                console.print()
         else:
-            text = f"warning: {one.text}" if isinstance(one, Warned) else one
-            for line in map(_wrapped, printable_lines(text).split("\n")):
+            for line in _lines(one):
                 console.print(line, soft_wrap=True)
+
+
+def _lines(one: str | Warned) -> list[str]:
+    """Break a text into lines of limited length."""
+    text = f"warning: {one.text}" if isinstance(one, Warned) else one
+    text = text if isinstance(one, Verbatim) else addressed(text)
+    return "\n".join(map(_wrapped, printable_lines(text).split("\n"))).split("\n")
 
 
 def _wrapped(line: str) -> str:
@@ -139,8 +191,9 @@ def _rich_table(grid: Grid) -> Any:
             justify: Any = "left" if name in grid.left else "right"
             style = "bold" if name == grid.bold else ""
             table.add_column(shown, justify=justify, style=style, no_wrap=True)
-    for row in grid.rows:
-        table.add_row(*map(printable, row))
+    indent = "  " * grid.tight
+    for first, *others in grid.rows:
+        table.add_row(f"{indent}{printable(first)}", *map(printable, others))
     return table
 
 
@@ -151,9 +204,10 @@ def as_html(shown: Iterable[Shown]) -> str:
 
 def _html(one: Shown) -> str:
     if isinstance(one, Warned):
-        return f"<p><b>warning:</b> {html.escape(printable(one.text))}</p>"
+        return f"<p><b>warning:</b> {html.escape(printable(addressed(one.text)))}</p>"
     if isinstance(one, str):
-        text = html.escape(printable_lines(one.strip()))
+        told = one if isinstance(one, Verbatim) else addressed(one)
+        text = html.escape(printable_lines(told.strip()))
         return f"<p>{text.replace(chr(10), '<br>')}</p>"
     rows = [[printable(cell) for cell in row] for row in one.rows]
     frame = pd.DataFrame(rows, columns=[printable(name) for name in one.columns])

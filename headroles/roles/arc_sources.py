@@ -76,6 +76,6 @@ def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
         column = "DEPS" if source == ENHANCED else "MISC"
         raise CorpusError(
             f"no sentence of the corpus has arcs of the source {source!r} in its column {column}; "
-            "give a treebank with such arcs, or omit --arcs"
+            "give a treebank with such arcs, or omit arcs (--arcs)"
         )
     return counts

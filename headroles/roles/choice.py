@@ -53,7 +53,7 @@ def _names(given: Any) -> tuple[str, ...]:
     """Return names of groups or roles, with positions written as in tables."""
     names = split_names(given)
     if not names:
-        raise UsageError("--roles names no role; name at least one, or omit it for the defaults")
+        raise UsageError("roles (--roles) names no role; name at least one, or omit it")
     plain = (
         f"{position.GROUP}:{position.offset_of(name):+d}" if position.is_one(name) else name
         for name in names
@@ -125,7 +125,7 @@ def choose_roles(
     for name in named:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
             _refuse_unknown(name)
-            chosen += own_roles(name, context)
+            chosen += own_roles(name, context, options.beyond_offset and not score.of_first_choice)
     return tuple(chosen)
 
 

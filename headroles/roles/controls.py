@@ -1,5 +1,8 @@
 """Controls: pairs of words as far apart as the ends of some link that no arc joins.
 
+Of links that are no arcs of the tree, such as pairs of a user's own role, controls are pairs of
+words that no such link joins.
+
 `headroles.roles.contrasts` compares links with them. If (i, j) is a control, so is (j, i), since an
 arc joins two words in either direction; each pair is listed once.
 """
@@ -68,8 +71,9 @@ class ControlsOf:
     def __call__(self, batch: Batch) -> Controls:
         """Find the controls at the distances of all links."""
         boundaries = np.array([_boundary(example) for example in batch.examples])
-        owners, sentences, distances = _cells_of_links(batch.of(self.find), boundaries, batch.width)
-        cells, firsts, weights = _control_pairs(batch, owners, sentences, distances)
+        table = batch.of(self.find)
+        owners, sentences, distances = _cells_of_links(table, boundaries, batch.width)
+        cells, firsts, weights = _control_pairs(batch, table, owners, sentences, distances)
         return Controls(
             batch=batch,
             boundaries=boundaries,
@@ -111,12 +115,11 @@ def _cells_of_links(
 
 
 def _control_pairs(
-    batch: Batch, owners: IntArray, sentences: IntArray, distances: IntArray
+    batch: Batch, table: LinkTable, owners: IntArray, sentences: IntArray, distances: IntArray
 ) -> tuple[IntArray, IntArray, NDArray[np.float64]]:
     """Return cell, first token and weight of all controls in the S cells."""
     examples, segments = batch.examples, batch.segments
     words = pad([example.words for example in examples], PADDING)
-    governors = pad([_of_pieces(example, example.governors) for example in examples], PADDING)
     sizes = pad([_of_pieces(example, example.sizes) for example in examples], PADDING)
     first = np.broadcast_to(np.arange(batch.width), (len(distances), batch.width))
     beyond = first + distances[:, None]
@@ -129,13 +132,31 @@ def _control_pairs(
         & (segments[row, first] == sentences[:, None])
         & (segments[row, second] == sentences[:, None])
         & (words[row, first] != words[row, second])
-        & (governors[row, first] != words[row, second])
-        & (governors[row, second] != words[row, first])
+        & ~_joined(batch, table, words, row, first, second)
     )
     cells, firsts = np.nonzero(is_control)
     seconds = firsts + distances[cells]
     # pieces of long words must not outvote short words
     return cells, firsts, 1 / (sizes[owners[cells], firsts] * sizes[owners[cells], seconds])
+
+
+def _joined(
+    batch: Batch,
+    table: LinkTable,
+    words: IntArray,
+    row: IntArray,
+    first: IntArray,
+    second: IntArray,
+) -> BoolArray:
+    """Tell which words of the tokens ``first`` and ``second`` an arc joins, or a link."""
+    ends = words[row, first], words[row, second]
+    if table.in_tree:
+        governors = pad([_of_pieces(one, one.governors) for one in batch.examples], PADDING)
+        return np.asarray((governors[row, first] == ends[1]) | (governors[row, second] == ends[0]))
+    linked = np.zeros((batch.size, *[words.max() + 1] * 2), dtype=np.bool_)
+    one, other = (words[table.owners, end[:, 0]] for end in (table.first, table.second))
+    linked[table.owners, one, other] = linked[table.owners, other, one] = True
+    return np.asarray(linked[row, np.maximum(ends[0], 0), np.maximum(ends[1], 0)])
 
 
 def _of_pieces(example: EncodedExample, of_words: IntArray) -> IntArray:

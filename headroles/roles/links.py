@@ -34,7 +34,8 @@ class LinkTable:
 
     ``owners`` (L,) are the places of their examples in the batch. ``first`` and ``second`` (L, 2)
     hold the first piece and the number of pieces of each end. ``labels`` (L,) are numbers of
-    labels, of which there are ``n_labels``. ``n_lost`` links had a word without pieces.
+    labels, of which there are ``n_labels``. ``n_lost`` links had a word without pieces. ``in_tree``
+    says that all links are arcs of the tree, so that words which no arc joins are not linked.
     """
 
     owners: IntArray
@@ -43,6 +44,7 @@ class LinkTable:
     labels: IntArray
     n_labels: int
     n_lost: int
+    in_tree: bool = False
 
     def __len__(self) -> int:
         return len(self.owners)

@@ -1,8 +1,10 @@
 """A user's own roles: a Python function names, for each sentence, the words to look at.
 
 The function takes a `Sentence` and returns pairs of words or a set of words, by their places in the
-sentence from 0. With pairs, the first word looks for the second, and the second for the first in
-the role ``...:back``; with a set, every word of the sentence looks for the words in it.
+sentence from 0. With pairs ``(one, other)``, the first word looks for the second, and the second
+for the first in the role ``...:back``; with pairs ``{one, other}`` each looks for the other, in one
+role; with a set of places, every word of the sentence looks for the words in it. Roles of pairs
+have contrasts with other words at the same offset, as those of arcs have.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,6 +28,7 @@ from headroles.roles.batch import Batch, placed_sentences
 from headroles.roles.key_sets import Shared
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.role import ARCS, Context, Role
+from headroles.roles.syntactic import beyond_offset
 from headroles.roles.word_sets import WordSets, sets_of_sentences
 from headroles.wording import as_given, in_one_line, shortened
 
@@ -36,26 +39,31 @@ Find: TypeAlias = Callable[[Sentence], Iterable[Any]]
 """Function from a sentence to pairs of places of words, or to places of words."""
 
 
-def own_roles(name: str, context: Context) -> Iterator[Role]:
-    """Yield the roles of a function called ``module:function``.
+def own_roles(name: str, context: Context, with_contrasts: bool) -> Iterator[Role]:
+    """Yield the roles of a function called ``module:function``, and their contrasts.
 
     Raises UsageError if the function does not exist, fails, or finds nothing in the whole corpus.
     """
     function: Find = load_function(name)
     found = Finder(name, function)
-    first = next((one for sentence in context.sentences for one in found.of(sentence)), None)
+    first = next((one for sentence in context.sentences for one in found.raw(sentence)), None)
     if first is None:
         raise UsageError(
             f"the role {name} finds nothing in any sentence of the corpus; correct the function"
         )
-    found = Finder(name, function, is_of_pairs=isinstance(first, tuple))
-    if found.is_of_pairs:
-        find = FindPairs(found)
-        yield Role(name, "its pairs of words", ARCS, sieve=Links(find, frozenset([0]), FORTH))
-        back = "its pairs of words, backwards"
-        yield Role(f"{name}:back", back, ARCS, sieve=Links(find, frozenset([0]), BACK))
-    else:
+    found = Finder(name, function, kind=type(first))
+    if found.kind is int:
         yield Role(name, "its words", "words", sieve=WordSets(FindWords(found)))
+        return
+    find = FindPairs(found)
+    words = "its pairs of words" + ", both ways" * (found.kind is frozenset)
+    own = [Role(name, words, ARCS, sieve=Links(find, frozenset([0]), FORTH))]
+    if found.kind is tuple:
+        back = "its pairs of words, backwards"
+        own.append(Role(f"{name}:back", back, ARCS, sieve=Links(find, frozenset([0]), BACK)))
+    yield from own
+    if with_contrasts:
+        yield from map(beyond_offset, own)
 
 
 def load_function(name: str, what: str = "role") -> Callable[..., Any]:
@@ -94,15 +102,24 @@ def told(error: BaseException) -> str:
 class Finder:
     """Caller of a user's function that checks the returned places.
 
-    ``is_of_pairs`` says what the function returns for other sentences, None if not yet known.
+    ``kind`` is the type of what the function returns for other sentences: an int for a word, a
+    tuple for a pair, a frozenset for one without order; None if not yet known.
     """
 
     name: str
     function: Find = field(compare=False)
-    is_of_pairs: bool | None = None
+    kind: type | None = None
 
     def of(self, sentence: Sentence) -> list[Any]:
-        """Return the pairs of places, or the places, that the function finds, without repeats."""
+        """Return the places, or the pairs of places, those without order both ways."""
+        return [
+            both
+            for one in self.raw(sentence)
+            for both in (permutations(sorted(one)) if isinstance(one, frozenset) else (one,))
+        ]
+
+    def raw(self, sentence: Sentence) -> list[Any]:
+        """Return the places or the pairs of places that the function finds, without repeats."""
         most = len(sentence.words) ** 2 + _MOST_REPEATED
         try:
             given = list(islice(iter(self.function(sentence)), most + 1))
@@ -119,23 +136,21 @@ class Finder:
                 f"{sentence.id!r}; make the function stop earlier"
             )
         found = list(dict.fromkeys(self._checked(one, sentence) for one in given))
-        if len({isinstance(one, tuple) for one in found} | self._known) > 1:
+        if len({type(one) for one in found} | ({self.kind} - {None})) > 1:
             raise UsageError(
-                f"the role {self.name} returns both pairs of words and single words (sentence "
-                f"{sentence.id!r}); return one kind only"
+                f"the role {self.name} returns words, pairs (one, other) and pairs {{one, other}} "
+                f"mixed (sentence {sentence.id!r}); return one kind only"
             )
         return found
 
-    @property
-    def _known(self) -> set[bool]:
-        return set() if self.is_of_pairs is None else {self.is_of_pairs}
-
-    def _checked(self, one: Any, sentence: Sentence) -> int | tuple[int, ...]:
+    def _checked(self, one: Any, sentence: Sentence) -> int | tuple[int, ...] | frozenset[int]:
         """Return a place or a pair of places as Python integers. Raises UsageError for others."""
-        is_pair = isinstance(one, tuple) and len(one) == 2
-        places = one if is_pair else (one,)
+        has_order = isinstance(one, tuple)
+        is_pair = (has_order and len(one) == 2) or isinstance(one, set | frozenset)
+        places = tuple(one) if is_pair else (one,)
         n_words = len(sentence.words)
-        if not all(_is_whole(place) and 0 <= place < n_words for place in places):
+        is_known = all(_is_whole(place) and 0 <= place < n_words for place in places)
+        if not is_known or len(places) != 1 + is_pair:
             raise UsageError(
                 f"the role {self.name} returns {as_given(one)} for sentence {sentence.id!r}; "
                 f"return places of words from 0 to {n_words - 1}, or pairs of them"
@@ -146,7 +161,9 @@ class Finder:
                 f"the role {self.name} joins word {found[0]} of sentence {sentence.id!r} to "
                 "itself; join two different words"
             )
-        return found if is_pair else found[0]
+        if not is_pair:
+            return found[0]
+        return found if has_order else frozenset(found)
 
 
 def _is_whole(place: object) -> bool:

@@ -27,7 +27,7 @@ def roles(options: Options, context: Context) -> Iterator[Role]:
     else:
         raise CorpusError(
             "no word of the corpus has a part of speech (UPOS), which the role punctuation needs; "
-            "remove the role from --roles, or give a treebank with that column"
+            "remove the role from roles (--roles), or give a treebank with that column"
         )
     words = "punctuation marks"
     yield Role("punctuation", words, unit="words", needs=words, sieve=WordSets(find_marks))

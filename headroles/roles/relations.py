@@ -21,8 +21,8 @@ def _relations(given: Any) -> str | tuple[str, ...]:
     named = split_names(given)
     if isinstance(given, str) and not named:
         raise UsageError(
-            "--relations names no relation; omit it for the defaults, or pass none to score "
-            "without syntax"
+            "relations (--relations) names no relation; omit it for the defaults, or pass none to "
+            "score without syntax"
         )
     if named == (NO_RELATIONS,):
         return ()

@@ -38,7 +38,8 @@ class SyntacticOptions(RelationOptions, PresetOptions):
     columns: Annotated[
         bool,
         Option(
-            "With --score hit, also test whether the governor is the word that attends most to its "
+            "With score='hit' (--score hit), also test whether the governor is the "
+            "word that attends most to its "
             "dependent.",
             more="Adds the roles ...:from_governor: attention is read by columns, between words, "
             "as one of the two readings of Clark et al. (2019). The roles ...:to_governor read "
@@ -128,9 +129,10 @@ class Arcs:
     def __call__(self, batch: Batch) -> LinkTable:
         """Find the arcs of all examples, word by word."""
         numbers = {relation: number for number, relation in enumerate(self.relations)}
-        return LinkTable.of(
+        found = LinkTable.of(
             batch, lambda example: self._arcs(example, numbers), len(self.relations)
         )
+        return replace(found, in_tree=self.source == BASIC)
 
     def _arcs(self, example: EncodedExample, numbers: dict[str, int]) -> IntArray:
         """Return dependent, governor and label (arcs, 3) of each arc."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from headroles.encoding import TOO_LONG
@@ -16,6 +18,7 @@ MUCH = 0.1
 """Share of unknown or skipped text beyond which a warning is given."""
 
 
+_OF_UD = re.compile(r"([a-z]{2,3})_[a-z]+-ud-")
 _MANY_PIECES, _FEWEST_WORDS = 1.8, 100
 """Word pieces a word beyond which it is told, of so many words at least."""
 
@@ -50,7 +53,7 @@ def about_length(record: Record) -> str:
         return ""
     return (
         f"Bias scores grow with the length of examples (here {length:.0f} word pieces on average). "
-        "To compare corpora, score with --score excess."
+        "To compare corpora, score with score='excess' (--score excess)."
     )
 
 
@@ -59,12 +62,38 @@ def warnings_of_run(record: Record) -> list[str]:
     of_model = record.model.warnings
     found = (
         *of_model,
+        _other_language(record),
         _unknown_pieces(record) or _many_pieces(record),
         _without_pieces(record),
         _too_long(record),
         _of_part(record),
     )
     return [warning for warning in found if warning]
+
+
+def _other_language(record: Record) -> str:
+    """Warn of text that is not of its parser's language, or of a parser for another model."""
+    corpus, known = record.corpus, record.model.languages
+    share = corpus.frequent_share
+    if share is not None and share < MUCH and corpus.words >= _FEWEST_WORDS:
+        return (
+            f"only {share:.0%} of the words are frequent words of the parser's language "
+            f"({corpus.language}): if the text is in another language, its trees are wrong. Name "
+            "a pipeline for that language with parser (--parser)."
+        )
+    language = corpus.language or _of_treebank(corpus.files)
+    if language and known and language not in known:
+        return (
+            f"the corpus is in the language {language}, and the model reads "
+            f"{listed(known, 8)} (says its card). Score a model for {language}."
+        )
+    return ""
+
+
+def _of_treebank(files: list[str]) -> str:
+    """Return the language that the names of all files of Universal Dependencies begin with."""
+    found = {one[1] if (one := _OF_UD.match(Path(file).name)) else "" for file in files}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _unknown_pieces(record: Record) -> str:
@@ -128,7 +157,7 @@ def cure_of_length(record: Record) -> str:
     """Return what to do about examples that are too long, as the end of a sentence."""
     if not _in_pairs(record):
         return ""
-    return " (single sentences are shorter than pairs: --pairing none)"
+    return " (single sentences are shorter than pairs: pairing='none' (--pairing none))"
 
 
 def _in_pairs(record: Record) -> bool:

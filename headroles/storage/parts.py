@@ -66,14 +66,14 @@ class Parts:
                 known = read_json(self.place / _PLAN)
             except StorageError as error:
                 raise StorageError(
-                    f"the plan of the unfinished run saved in {self.place} cannot be read; pass "
-                    "--no-resume to start anew"
+                    f"the plan of the unfinished run saved in {self.place} cannot be read; run "
+                    "the command with --no-resume to start anew"
                 ) from error
             if known != plain:
                 raise StorageError(
                     f"the unfinished run saved in {self.place} has another plan: "
-                    f"{differences(known, plain)}; run it with its first options, or pass "
-                    "--no-resume to start anew"
+                    f"{differences(known, plain)}; run it with its first options, or run the "
+                    "command with --no-resume to start anew"
                 )
         opened = self._opened(plain)
         try:
@@ -142,7 +142,7 @@ class OpenParts:
         if digest != self._sealed(name, content):
             raise StorageError(
                 f"{file} is damaged, or belongs to another run, other work or another version; "
-                "remove it and pass --resume to continue, or pass --no-resume to start anew"
+                "remove it and run the command with --resume, or with --no-resume to start anew"
             )
         return content
 
@@ -153,8 +153,8 @@ class OpenParts:
             return decoder(content)
         except (SafetensorError, KeyError, ValueError, TypeError) as error:
             raise StorageError(
-                f"part {name} in {self.folder} cannot be read ({error}); pass --no-resume to "
-                "start anew"
+                f"part {name} in {self.folder} cannot be read ({error}); run the command "
+                "with --no-resume to start anew"
             ) from error
 
     def write(self, name: int | str, content: bytes) -> None:

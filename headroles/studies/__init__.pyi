@@ -19,8 +19,6 @@ from .collaboration import report_redundancy as report_redundancy
 from .comparison import RoleShifts as RoleShifts
 from .comparison import compare_roles as compare_roles
 from .examples import Examples as Examples
-from .examples import MarkedExample as MarkedExample
-from .examples import find_again as find_again
 from .examples import find_examples as find_examples
 from .options import AssignOptions as AssignOptions
 from .options import AttentionOptions as AttentionOptions
@@ -29,6 +27,7 @@ from .options import CompareOptions as CompareOptions
 from .options import ExampleOptions as ExampleOptions
 from .options import PlanOptions as PlanOptions
 from .options import ReplicateOptions as ReplicateOptions
+from .options import SentenceOptions as SentenceOptions
 from .options import TokenOptions as TokenOptions
 from .options import UntilOptions as UntilOptions
 from .planning import plan_examples as plan_examples

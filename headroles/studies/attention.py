@@ -20,8 +20,8 @@ from headroles.options import takes
 from headroles.passes import Budget, ExampleBatch, passes_over
 from headroles.roles import Batch, Role, sieve_cells
 from headroles.scoring import HeadScores
-from headroles.studies.examples import FoundAgain, find_again, sieve_among
 from headroles.studies.options import AttentionOptions
+from headroles.studies.sentences import FoundAgain, find_again, sieve_among
 
 FloatArray = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]

@@ -87,7 +87,7 @@ class BestHeads(Result):
         columns = ("Role", "head", "hits", "best offset", "more than offset")
         yield Grid(columns, tuple(rows), left=frozenset(["head", "more than offset"]))
         if len(order) > _SHOWN:
-            yield f"{len(order) - _SHOWN} more roles: see --full."
+            yield f"{len(order) - _SHOWN} more roles: see .in_full() (--full)."
         yield from map(Warned, warn_of_stopped(self.record))
 
     def details(self) -> Iterator[Shown]:

@@ -30,8 +30,8 @@ def warn_of_documents(record: Record, hypotheses: Hypotheses, options: LevelOpti
     if corpus.documents == 1:
         return [
             "all of the corpus is one document, so examples are taken as independent: answers are "
-            "too sure if they are not; a file for each text makes documents, and --clusters none "
-            "says that examples are meant to be independent"
+            "too sure if they are not; a file for each text makes documents, and "
+            "clusters='none' (--clusters none) says that examples are meant to be independent"
         ]
     return []
 
@@ -49,12 +49,16 @@ def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
         else "examples are taken as independent, and answers are too sure if they are not"
     )
     rule = corpus.documents_by or NEWDOC
-    told_by = "# newdoc" if rule == NEWDOC else f"--documents {rule}"
+    told_by = "# newdoc" if rule == NEWDOC else f"documents={rule!r} (--documents {rule})"
     by_id = corpus.documents_by_id
-    ways = [f"--documents sent_id, since ids speak of {by_id}"] if by_id > 1 else []
-    ways.append("--documents comment:KEY if a comment does")
-    ways.append("--pairing none if neighbours are of different texts")
-    ways.append("--clusters none if examples are meant to be independent")
+    ways = (
+        [f"documents='sent_id' (--documents sent_id), since ids speak of {by_id}"]
+        if by_id > 1
+        else []
+    )
+    ways.append("documents='comment:KEY' (--documents comment:KEY) if a comment does")
+    ways.append("pairing='none' (--pairing none) if neighbours are of different texts")
+    ways.append("clusters='none' (--clusters none) if examples are meant to be independent")
     return (
         f"{which} no documents ({told_by}): {counted}, and neighbours are paired as if of one "
         f"text; the ways out: {'; '.join(ways)}"
@@ -71,7 +75,7 @@ def _why_absent(role: Role, record: Record) -> str:
         return role.needs and f"there are no {role.needs}"
     corpus = record.corpus
     if record.pairing == "none":
-        return f"that takes {PAIRS}, and with --pairing none there are no pairs"
+        return f"that takes {PAIRS}, and with pairing='none' (--pairing none) there are no pairs"
     if corpus.sentences and corpus.sentences == corpus.documents:
         return (
             f"that takes {PAIRS}, and each of the {corpus.sentences} sentences is a document of "

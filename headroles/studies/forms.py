@@ -381,6 +381,7 @@ class HeadForm(msgspec.Struct):
     n: int
     which: str
     example: str | None = None
+    no_weights: str = ""
 
 
 class ExamplesForm(OfScores):

@@ -296,14 +296,14 @@ class ExampleOptions(ImportOptions):
 
     title: ClassVar[str] = "Output"
 
-    n: Annotated[int, Option("Number of examples.", least=1)] = 10
+    n: Annotated[int, Option("Number of examples.", least=1)] = 5
     which: Annotated[
         str,
         Option(
-            "Those with the largest scores, the smallest, or the typical ones nearest the median.",
+            "Typical ones, with scores nearest the median, or those with the largest or smallest.",
             choices=RANKS,
         ),
-    ] = LARGEST
+    ] = MEDIAN
     example: Annotated[
         str | None, Option("The example with this id, whatever its score, and no other.")
     ] = None
@@ -319,8 +319,8 @@ class ExampleOptions(ImportOptions):
     def check(self) -> None:
         """One example is no choice among several."""
         super().check()
-        if self.example is not None and self.which != LARGEST:
-            raise UsageError("example (--example) names the one to show; leave --which out")
+        if self.example is not None and self.which != MEDIAN:
+            raise UsageError("example (--example) names the one to show; leave which (--which) out")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,3 +338,14 @@ class AttentionOptions(ExampleOptions, ModelOptions):
             recorded=False,
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceOptions(AttentionOptions):
+    """Which examples, and whether the weights of the head are shown in them."""
+
+    title: ClassVar[str] = "Output"
+
+    weights: Annotated[
+        bool, Option("Show the weights that the head gives, for which the model is read.")
+    ] = True

@@ -113,7 +113,7 @@ class PowerPlan(Result):
         )
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
         if len(summary) > _SHOWN:
-            yield f"{len(summary) - _SHOWN} roles take fewer: see --full."
+            yield f"{len(summary) - _SHOWN} roles take fewer: see .in_full() (--full)."
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
 
     def details(self) -> Iterator[Shown]:

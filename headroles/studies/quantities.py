@@ -75,7 +75,7 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
     if not columns.roles:
         raise UsageError(
             "these scores have nothing that describes heads; score again with "
-            "--roles confidence,entropy,distance"
+            "roles='confidence,entropy,distance' (--roles confidence,entropy,distance)"
         )
     estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)
     frame = pd.DataFrame({**columns.labels, **estimates})

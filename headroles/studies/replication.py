@@ -80,9 +80,9 @@ def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]
     if sets[0].score is BIAS and max(lengths) > _OTHER_LENGTH * min(lengths):
         told = ", ".join(f"{name} {n:.0f}" for name, n in zip(names, lengths, strict=True))
         yield (
-            f"examples are not of one length (mean number of tokens: {told}), and bias scores grow "
-            "with length: more heads have roles where examples are longer, whatever the heads do; "
-            "score with excess (--score excess)"
+            f"Examples differ in length (mean number of tokens: {told}), and bias scores grow with "
+            "length: more heads have roles where examples are longer. Score with score='excess' "
+            "(--score excess)."
         )
 
 
@@ -190,6 +190,7 @@ def _frame(
     sets = [hypotheses for _, hypotheses in tested]
     shows = np.stack([_shows(one, options) for one in sets], axis=1)
     shown_in = [", ".join(compress(names, row)) for row in shows.tolist()]
+    means = -np.sort([-one.moments.mean for one in sets], axis=0)  # largest first, missing last
     n_sets = sum((~np.isnan(one.betting.test().log_e)).astype(np.intp) for one in sets)
     parts = []
     for at_least in range(1, len(tested) + 1):
@@ -200,6 +201,7 @@ def _frame(
                 "sets": n_sets,
                 "shown_in": shown_in,
                 "at_least": at_least,
+                "mean": means[at_least - 1],
                 "log_e": found.statistic,
                 "p_adjusted": found.adjusted,
                 "replicated": found.shows(options.alpha),

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 import pandas as pd
 
 from headroles.formats import to_records
 from headroles.results import Axes, Grid, Result, Shown, Warned
-from headroles.roles import in_words, is_contrast
+from headroles.roles import contrast_of, in_words, is_contrast
 from headroles.studies.forms import ReplicationForm
-from headroles.studies.role_answers import told_roles
-from headroles.studies.role_summary import error_rate
+from headroles.studies.role_answers import arcs_among, told_roles
+from headroles.studies.role_summary import error_rate, in_units, unit_of
 from headroles.testing import describe_correction
-from headroles.wording import listed, named_heads
+from headroles.wording import head_name, listed, named_heads
 
-_SHOWN = 10
 COLUMNS = (
     *("layer", "head", "role", "sets", "shown_in"),
-    *("at_least", "log_e", "p_adjusted", "replicated"),
+    *("at_least", "mean", "log_e", "p_adjusted", "replicated"),
 )
 LAYER_COLUMNS = ("set", "role", "layer", "heads", "with_role")
 
@@ -66,9 +66,10 @@ class Replication(_Replicated):
     of ``COLUMNS``. ``sets`` is the number of those in which the role could be tested at all.
     ``shown_in`` has the names, with commas between them, of those that show the role each by
     itself, corrected over its own tests: they can be fewer than ``at_least``, which adds up the
-    evidence of several sets, or more. ``log_e`` is the natural logarithm of the evidence that it is
-    in at least so many, ``p_adjusted`` min(1, 1 / E) corrected over the family of all heads and
-    roles for this number, ``replicated`` whether that is at most alpha.
+    evidence of several sets, or more. ``mean`` is the smallest among the ``at_least`` sets with the
+    largest mean scores; NaN if fewer were tested. ``log_e`` is the natural logarithm of the
+    evidence that it is in at least so many, ``p_adjusted`` min(1, 1 / E) corrected over the family
+    of all heads and roles for this number, ``replicated`` whether that is at most alpha.
     """
 
     kind: ClassVar[str] = "replication"
@@ -116,44 +117,79 @@ class Replication(_Replicated):
         return counts.astype(int).rename_axis(columns=None).reset_index()
 
     def shown(self) -> Iterator[Shown]:
-        """Say which heads have which roles in all sets, no role counted in two ways."""
-        asked, k, heads = self.asked, len(self.asked["names"]), self.heads()
+        """Say which heads have which roles in all sets, farthest beyond distance first."""
+        asked, k = self.asked, len(self.asked["names"])
         yield (
             f"{k} {asked['over']}: {listed(asked['names'], 6)}. Heads are named layer-head, from 0."
             f"\nA role is a mean {asked['score']} score above {asked['threshold']:g}, shown by "
             f"betting ({error_rate(asked)})."
         )
-        others, arcs = told_roles(list(heads["role"].unique()))
-        everywhere = heads[heads["at_least"] == k]
-        somewhere = heads[heads["at_least"] > 0]
-        rows, n_layers = [], int(heads["layer"].max()) + 1
-        for role in (*others, *arcs):
-            own = everywhere[everywhere["role"] == role]
-            pairs = list(zip(own["layer"].tolist(), own["head"].tolist(), strict=True))
-            n_some = int((somewhere["role"] == role).sum())
-            if n_some:
-                rows.append(
-                    (in_words(role), str(n_some), str(len(pairs)), named_heads(pairs, n_layers))
-                )
-        rows.sort(key=lambda row: -int(row[2]))
-        columns = ("Role", "in one or more", f"in all {k}", "which")
-        yield Grid(columns, tuple(rows[:_SHOWN]), left=frozenset(["which"]))
-        if len(rows) > _SHOWN:
-            yield f"More roles: see --full ({len(rows) - _SHOWN})."
-        beyond = everywhere["role"].map(is_contrast).sum()
-        if arcs and heads["role"].map(is_contrast).any():
+        found = self.everywhere()
+        yield self._grid(found, bool(found["beyond"].notna().any()))
+        of_arcs = found["role"].isin(arcs_among(list(self.frame["role"].unique())))
+        if self.frame["role"].map(is_contrast).any():
+            n_beyond = int(found["is_beyond"].sum())
             yield (
-                f"Roles of arcs shown to go beyond distance in all {k}: {beyond} pairs of head and "
-                "role. Other heads may only look at a fixed place."
+                f"{n_beyond} of {of_arcs.sum()} heads with roles of pairs of words go "
+                f"beyond distance in all {k}."
+                + " The others may only look at a fixed place."
+                * (n_beyond < of_arcs.sum())
             )
-        elif arcs:
-            yield "Distance was not controlled. Score with --beyond-offset."
+        elif of_arcs.any():
+            yield "Distance was not controlled. Score with beyond_offset (--beyond-offset)."
         if not asked["independent"]:
             yield (
-                "The sets share examples, or the seed of a random order (--shuffle-seed): evidence "
-                "is averaged over them, not multiplied."
+                "The sets share examples, or the shuffle_seed (--shuffle-seed) of a random order: "
+                "evidence is averaged over them, not multiplied."
             )
         yield from self._warned()
+
+    def everywhere(self) -> pd.DataFrame:
+        """Return heads with roles in all sets, no role counted in two ways.
+
+        Rows have ``layer, head, role, mean, beyond, is_beyond``: the smallest mean among the sets,
+        the same of the contrast, and whether that was shown in all sets. Heads that are farthest
+        beyond distance come first, then those with the largest means.
+        """
+        others, arcs = told_roles(list(self.frame["role"].unique()))
+        rows = self.frame[self.frame["at_least"] == len(self.asked["names"])]
+        found = rows[rows["replicated"] & rows["role"].isin([*others, *arcs])]
+        contrasts = rows.assign(beyond=rows["mean"], is_beyond=rows["replicated"])
+        keys = ["layer", "head", "role"]
+        found = (
+            found[[*keys, "mean"]]
+            .assign(contrast=found["role"].map(contrast_of))
+            .merge(
+                contrasts[[*keys, "beyond", "is_beyond"]].rename(columns={"role": "contrast"}),
+                how="left",
+            )
+            .drop(columns="contrast")
+        )
+        found["is_beyond"] = found["is_beyond"].eq(True)
+        return found.sort_values(["beyond", "mean"], ascending=False, kind="stable")
+
+    def _grid(self, found: pd.DataFrame, has_contrasts: bool) -> Grid:
+        """One row for each role: how many heads have it in all sets, and the strongest of them."""
+        n_layers, score = int(self.frame["layer"].max()) + 1, self.asked["score"]
+        rows = []
+        for role, own in found.groupby("role", sort=False):
+            first = own.iloc[0]
+            pairs = sorted(zip(own["layer"].tolist(), own["head"].tolist(), strict=True))
+            farthest = "" if np.isnan(first["beyond"]) else in_units(first["beyond"], score)
+            rows.append(
+                (
+                    in_words(str(role)),
+                    str(len(own)),
+                    named_heads(pairs, n_layers, widest=20),
+                    head_name((first["layer"], first["head"])),
+                    in_units(first["mean"], score),
+                    *[farthest] * has_contrasts,
+                )
+            )
+        k = len(self.asked["names"])
+        columns = (f"Roles in all {k}", "heads", "which", "strongest", unit_of(score))
+        beyond = ("beyond distance",) * has_contrasts
+        return Grid((*columns, *beyond), tuple(rows), left=frozenset(["which", "strongest"]))
 
     def details(self) -> Iterator[Shown]:
         """Count heads per role by the number of sets, in each set, and per layer in all sets."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headroles.roles import SCORES, is_contrast
+from headroles.roles import SCORES, contrast_of, is_contrast
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,11 +94,11 @@ def told_roles(roles: Sequence[str]) -> tuple[list[str], list[str]]:
 
     Contrasts are part of what decides about roles of arcs, and no roles of their own.
     """
-    arcs = [role for role in roles if is_arc(role)]
+    arcs = arcs_among(roles)
     others = [
         role
         for role in roles
-        if not (is_arc(role) or is_contrast(role) or set(_PARTS.get(role, ("",))) <= set(roles))
+        if not (role in arcs or is_contrast(role) or set(_PARTS.get(role, ("",))) <= set(roles))
     ]
     return others, [role for role in arcs if role not in _POOLED] or arcs
 
@@ -117,8 +117,13 @@ def strongest_rows(table: RoleTable, roles: Sequence[str]) -> pd.DataFrame:
         for row in _rows(assigned)
     ]
     rows = assigned[np.array(kept, dtype=np.bool_)].drop_duplicates("role")
-    lacks = ~rows["role"].isin(best) & rows["role"].map(is_arc).astype(bool)
+    lacks = ~rows["role"].isin(best) & rows["role"].isin(arcs_among(table.roles))
     return rows.assign(is_only_position=lacks)[rows["role"].isin(roles)]
+
+
+def arcs_among(roles: Sequence[str]) -> list[str]:
+    """Return the roles of arcs, and of a user's own pairs of words that have contrasts."""
+    return [role for role in roles if is_arc(role) or contrast_of(role) in roles]
 
 
 def is_arc(role: str) -> bool:

@@ -11,7 +11,14 @@ from headroles.results import Grid, Shown, Warned
 from headroles.roles import BIAS, SCORES, in_words, is_contrast
 from headroles.scoring import about_length, describe_run
 from headroles.studies.options import CORPUS
-from headroles.studies.role_answers import Arc, Found, RoleAnswers, find_answers
+from headroles.studies.role_answers import (
+    Arc,
+    Found,
+    RoleAnswers,
+    arcs_among,
+    find_answers,
+    is_arc,
+)
 from headroles.testing import NO, TESTS, YES, describe_correction, describe_interval
 from headroles.wording import head_name, listed, named_heads
 
@@ -134,14 +141,14 @@ def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
             str(len(one.heads)),
             named_heads(one.heads, table.record.layers),
             head_name(one.head),
-            _in_units(one.mean, table.record.score),
+            in_units(one.mean, table.record.score),
         )
         for one in answers.found[:_MOST_ROLES]
     ]
     if answers.arcs or answers.only_position:
         heads = named_heads(answers.syntactic, table.record.layers)
         best = (head_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
-        rows.append(("syntactic partners", str(len(answers.syntactic)), heads, *best))
+        rows.append((_partners(table), str(len(answers.syntactic)), heads, *best))
     columns = (title, "heads", "which", "strongest", unit_of(table.record.score))
     return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
 
@@ -154,7 +161,7 @@ def _about_others(answers: RoleAnswers) -> Iterator[str]:
         others = len(answers.not_found[_MOST_MISSING:])
         yield f"No head attends to: {named}" + (f"; and {others} more." if others else ".")
     if left:
-        yield f"Heads have {left} more roles: see --full."
+        yield f"Heads have {left} more roles: see .in_full() (--full)."
 
 
 def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
@@ -162,13 +169,14 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
     if answers.arcs:
         shown = answers.arcs[:_MOST_ARCS]
         of = f"best of {len(shown)} of {len(answers.arcs)} relations"
-        columns = (f"Syntactic heads ({of})", "head", unit_of(table.record.score))
+        kind = "Heads of pairs of words" if _has_own_pairs(table) else "Syntactic heads"
+        columns = (f"{kind} ({of})", "head", unit_of(table.record.score))
         rows = (
             (
                 in_words(one.role),
                 head_name(one.head),
-                _in_units(one.mean, table.record.score),
-                *[_in_units(one.beyond, table.record.score)] * answers.controls_distance,
+                in_units(one.mean, table.record.score),
+                *[in_units(one.beyond, table.record.score)] * answers.controls_distance,
             )
             for one in shown
         )
@@ -179,7 +187,7 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
             "These rows leave out how far heads go beyond distance: some may only look at a place."
             if any(map(is_contrast, scored))
             else "Distance was not controlled: some of these heads may only look at a fixed place. "
-            "Score with --beyond-offset."
+            "Score with beyond_offset (--beyond-offset)."
         )
     yield from _only_positional(table, answers)
 
@@ -191,9 +199,18 @@ def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
     first = max(answers.only_position, key=lambda one: one.mean)
     yield (
         f"Not counted: {head_name(first.head)} ({in_words(first.role)} "
-        f"{_in_units(first.mean, table.record.score)}), which may give as much to any word at that "
+        f"{in_units(first.mean, table.record.score)}), which may give as much to any word at that "
         "distance."
     )
+
+
+def _has_own_pairs(table: RoleTable) -> bool:
+    """Tell whether a user's own pairs of words are among the roles that have contrasts."""
+    return not all(map(is_arc, arcs_among(table.roles)))
+
+
+def _partners(table: RoleTable) -> str:
+    return "words of pairs" if _has_own_pairs(table) else "syntactic partners"
 
 
 def unit_of(score: str) -> str:
@@ -203,7 +220,8 @@ def unit_of(score: str) -> str:
     return "x uniform" if score == BIAS.name else "excess"
 
 
-def _in_units(mean: float, score: str) -> str:
+def in_units(mean: float, score: str) -> str:
+    """Format a mean in the digits that its unit takes."""
     if SCORES[score].of_first_choice:
         return f"{mean:.0%}"
     return f"{mean:.{_digits(score)}f}"

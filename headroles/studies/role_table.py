@@ -19,6 +19,7 @@ from headroles.studies.forms import RoleTableForm
 from headroles.studies.heads import roles_in
 from headroles.studies.role_summary import detailed, next_steps, summarized
 from headroles.testing import ANSWERS, YES
+from headroles.wording import addressed
 
 COLUMNS = (
     "layer",
@@ -180,7 +181,7 @@ class RoleTable(Result):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before relying on it: sentences for people."""
-        return tuple(self.tests["warnings"])
+        return tuple(map(addressed, self.tests["warnings"]))
 
     def shown(self) -> Iterator[Shown]:
         """Say in some twenty lines which heads do what, and what to be careful about."""

@@ -55,7 +55,8 @@ def refuse_nothing(columns: HeadColumns) -> None:
     """Raise UsageError where there is no role to test."""
     if not columns.roles:
         raise UsageError(
-            "these scores have no role that could be tested; score roles with --roles, or see what "
+            "these scores have no role that could be tested; score roles with roles "
+            "(--roles), or see what "
             "describes heads with: headroles describe DIR"
         )
 

@@ -26,7 +26,7 @@ _TEXTS = (
     ("sentence",),
     ("text",),
 )
-_CURE = ", or pass --no-header if the first line is no header"
+_CURE = ", or pass header=False (--no-header) if the first line is no header"
 _LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
 
 
@@ -70,7 +70,7 @@ class Task:
         if not math.isfinite(value):
             raise CorpusError(
                 f"{self.file}, line {line}: the label is {label!r}; a model for regression needs "
-                "numbers (name their column with --label-column)"
+                "numbers (name their column with label_column (--label-column))"
             )
         return value
 
@@ -140,7 +140,8 @@ def _texts(file: Path, options: TaskOptions, names: Sequence[str]) -> Sequence[s
         if set(known) <= set(names):
             return known
     raise UsageError(
-        f"which columns of {file} hold the text is not known; name them with --text-columns"
+        f"which columns of {file} hold the text is not known; name them with "
+        "text_columns (--text-columns)"
         + (f" (it has: {', '.join(names)})" if names else "")
         + hint_of_separator(names)
     )
@@ -153,6 +154,6 @@ def _label(file: Path, options: TaskOptions, names: Sequence[str]) -> str | int:
         if known in names:
             return known
     raise UsageError(
-        f"which column of {file} holds the label is not known; name it with --label-column"
-        + (f" (it has: {', '.join(names)})" if names else "")
+        f"which column of {file} holds the label is not known; name it with "
+        "label_column (--label-column)" + (f" (it has: {', '.join(names)})" if names else "")
     )

@@ -39,7 +39,7 @@ def find_targets(
     of an objective without classes.
     """
     if labels and objective != CLASSIFICATION:
-        raise UsageError(f"--labels gives labels classes, and the objective is {objective}")
+        raise UsageError(f"labels (--labels) are given classes, and the objective is {objective}")
     if objective == MASKED_LM:
         return np.full(len(task), np.nan)
     if objective == REGRESSION:
@@ -51,8 +51,9 @@ def find_targets(
         if label.lower() not in known:
             raise CorpusError(
                 f"{task.file}, line {line}: the model does not know the label {label!r}; it knows "
-                f"{listed(sorted(known), 8)}. Name the column of labels with --label-column, or "
-                f"give each label its class: --labels {label}=0,..."
+                f"{listed(sorted(known), 8)}. Name the column of labels with label_column "
+                f"(--label-column), or give labels their classes: labels='{label}=0,...' "
+                f"(--labels {label}=0,...)"
             )
     targets = np.array([known[label.lower()] for label in task.labels], dtype=np.float64)
     if len(np.unique(targets)) < 2:
@@ -69,6 +70,6 @@ def _classes_given(labels: Sequence[str], n_classes: int) -> dict[str, int]:
     for pair in labels:
         label, _, number = pair.rpartition("=")
         if not 0 <= int(number) < n_classes:
-            raise UsageError(f"--labels {pair}: the model has the classes 0 to {n_classes - 1}")
+            raise UsageError(f"labels {pair}: the model has the classes 0 to {n_classes - 1}")
         given[label.strip().lower()] = int(number)
     return given

@@ -125,10 +125,15 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> li
     claims = []
     if options.correction in FAMILY_WISE and not TESTS[options.test].takes_bounds:
         keeps = f"headroles {'assign' if sides == 1 else 'compare'} --test betting keeps"
-        cure = keeps if hypotheses.has_bounds else "--correction fdr_bh asks less than"
+        cure = (
+            keeps
+            if hypotheses.has_bounds
+            else "correction='fdr_bh' (--correction fdr_bh) asks less than"
+        )
         claims.append((f"the correction {options.correction} promises", options.test, cure))
     if options.interval == SIMULTANEOUS:
-        cure = f"--interval {FCR if sides == 1 else BY_T} asks less than"
+        other = FCR if sides == 1 else BY_T
+        cure = f"interval={other!r} (--interval {other}) asks less than"
         claims.append(("simultaneous intervals promise", "sign flips", cure))
     skewed = hypotheses.is_tested & (np.abs(hypotheses.sample.skewness) > SKEWED_FOR_FAMILIES)
     if not skewed.any():
@@ -191,10 +196,16 @@ def _cure_of_few(hypotheses: Hypotheses, options: TestOptions, n_units: int) -> 
     if not hypotheses.is_clustered:
         return f"{more}."
     if hypotheses.n_clusters < FEWEST_TO_FLIP:
-        return f"{more}, or pass --clusters none if examples are independent of one another."
+        return (
+            f"{more}, or pass clusters='none' (--clusters none) if examples are "
+            "independent of one another."
+        )
     if n_units < FEWEST_TO_FLIP or options.test == SIGN_FLIP:
         return f"{more}."
-    return f"{more}, or pass --test sign_flip, which is safer unless scores are skewed."
+    return (
+        f"{more}, or pass test='sign_flip' (--test sign_flip), which is safer "
+        "unless scores are skewed."
+    )
 
 
 def _skewed(hypotheses: Hypotheses) -> str:
@@ -223,9 +234,10 @@ def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: PValues,
     n_tests = min(size for size in sizes if size) if counts_all else 1
     if smallest * n_tests <= options.alpha:
         return ""
-    cures = [f"more {hypotheses.units}"] if exhausted else ["more --resamples"]
+    cures = [f"more {hypotheses.units}"] if exhausted else ["more resamples (--resamples)"]
     if smallest <= options.alpha:  # the correction puts rejection out of reach
-        cures.append(f"--correction {MAX_T if options.test == SIGN_FLIP else 'fdr_bh'}")
+        other = MAX_T if options.test == SIGN_FLIP else "fdr_bh"
+        cures.append(f"correction={other!r} (--correction {other})")
     return (
         f"no hypothesis can be rejected: the smallest p-value that {options.test} can give here "
         f"is {smallest:.2g}, too large {'' if n_tests == 1 else f'for {n_tests} tests '}"

@@ -407,8 +407,8 @@ class TestOptions:
             (["--alpha", "0"], "alpha is 0.0; it must lie between 0 and 0.5"),
             (["--alpha", "1.5"], "alpha is 1.5"),
             (["--test", "z"], "the test is 'z'; it must be one of t, wilcoxon"),
-            (["--test", "wilcoxon"], "(--clusters none)"),
-            (["--correction", "max_t"], "(--test sign_flip)"),
+            (["--test", "wilcoxon"], "--clusters none"),
+            (["--correction", "max_t"], "--test sign_flip"),
             (
                 ["--clusters", "genre"],
                 "clusters is 'genre'; it must be one of auto, document, none",

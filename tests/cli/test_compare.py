@@ -24,6 +24,7 @@ from headroles.models import AttentionReader
 from headroles.storage import HIDDEN, parts_in
 from headroles.studies.comparison import CHANGES, STATUSES
 from headroles.studies.options import ON_MISMATCH, PAIRED_TESTS
+from headroles.wording import speaking_of_flags
 from tests.cli.test_cli import SCORES, names, provenance, run, run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.scoring.test_parts import WINDOW, content, stopped_after
@@ -392,7 +393,8 @@ class TestStored:
     def test_warnings_are_shown(self, before: Path, after: Path, out: Path) -> None:
         options = ("--test", "sign_flip", "--resamples", 5, "--full")
         shown = run_well("compare", before, after, "--out", out, *options).stdout
-        warnings = RoleShifts.load(out).warnings
+        with speaking_of_flags():
+            warnings = RoleShifts.load(out).warnings
         assert any("no hypothesis can be rejected" in warning for warning in warnings)
         for warning in warnings:
             assert f"warning: {warning}" in " ".join(shown.split())

@@ -24,7 +24,7 @@ def hits(tmp_path_factory: pytest.TempPathFactory, bert_folder: Path, sample: Pa
 def test_best(hits: Path, tmp_path: Path) -> None:
     shown = run_well("best", hits).stdout
     found = find_best_heads(HeadScores.load(hits))
-    assert shown.split() == repr(found).split()
+    assert shown.split() == repr(found).replace(".in_full()", "--full").split()
     told = json.loads(run_well("best", hits, "--alpha", "0.1", "--json").stdout)
     assert told["best"]["alpha"] == 0.1
     assert len(told["heads"]) == len(found)
@@ -43,7 +43,8 @@ def test_describe(hits: Path) -> None:
 def test_examples(hits: Path) -> None:
     asked = ("--layer", 1, "--head", 2, "--role", "rare", "--n", 3)
     shown = run_well("examples", hits, *asked).stdout
-    assert "head 1-2, rare: the largest hit scores" in shown
+    assert "Head 1-2, the rarest word of the sentence (rare): the hit scores near" in shown
+    assert "of its attention, the head gives" in shown
     told = json.loads(run_well("examples", hits, *asked, "--json").stdout)
     assert len(told["examples"]) == 3
     assert all("[" in row["text"] for row in told["examples"])

@@ -67,7 +67,7 @@ def test_another_separator_is_named_in_errors(tmp_path: Path, mark: str, name: s
     file = tmp_path / "t.tsv"
     file.write_text(f"text{mark}label\na{mark}x\nb{mark}y\n", encoding="utf-8")
     for options in (TaskOptions(), TaskOptions(text_columns="text")):
-        with pytest.raises((UsageError, CorpusError), match=f"pass --separator {name}"):
+        with pytest.raises((UsageError, CorpusError), match=f"pass separator={name!r}"):
             read_task(file, options)
     assert read_task(file, TaskOptions(separator=name)).labels == ("x", "y")
 

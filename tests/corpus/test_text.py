@@ -304,7 +304,7 @@ def test_headers_that_look_like_data_are_asked_about(
 ) -> None:
     file = write(tmp_path, text, "p.tsv")
     with pytest.raises(
-        UsageError, match=r"p\.tsv, line 1: .* looks like data.*\(--no-header\).*\(--header\)"
+        UsageError, match=r"p\.tsv, line 1: .* looks like data.*header=False.*header=True"
     ):
         list(read_pairs(file, parser, columns))
     n_rows = text.count("\n")

@@ -197,7 +197,7 @@ def test_code_that_comes_with_a_model_is_run_when_it_is_asked_for(tmp_path: Path
     settings = json.loads((tmp_path / "config.json").read_text())
     mapped = {"AutoConfig": "theirs.OwnConfig", "AutoModel": "theirs.OwnModel"}
     (tmp_path / "config.json").write_text(json.dumps({**settings, "auto_map": mapped}))
-    with pytest.raises(ModelError, match="give --trust-remote-code") as refused:
+    with pytest.raises(ModelError, match="give trust_remote_code=True") as refused:
         load_encoder(tmp_path)
     assert "\n" not in str(refused.value)
     loaded = load_encoder(tmp_path, ModelOptions(trust_remote_code=True))

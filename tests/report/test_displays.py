@@ -12,6 +12,7 @@ import matplotlib.pyplot as plt
 
 from headroles import Classification, HeadScores, RoleShifts, RoleTable, plan_examples
 from headroles.report.changes import draw_changed_heads
+from headroles.report.maps import draw_heads, draw_role, draw_roles
 from headroles.report.style import figure_of
 from headroles.results import picture
 from headroles.results.study import studies
@@ -34,6 +35,15 @@ def test_results_show_figure_and_table(
         assert html.count("<img alt=") == 1
         assert "<table" in html
         assert min(pixels(html)) > 100
+
+
+def test_a_drawing_that_ends_a_cell_is_shown_once(table: RoleTable) -> None:
+    for drawn in (draw_role(table, "local"), draw_heads(table), draw_roles(table)):
+        assert min(plt.imread(BytesIO(drawn._repr_png_())).shape[:2]) > 100  # type: ignore[union-attr]
+    assert plt.get_fignums() == []  # pyplot, which shows what it knows of, would show it again
+    figure, ax = plt.subplots()
+    assert draw_role(table, "local", ax) is ax
+    plt.close(figure)
 
 
 def test_a_figure_has_the_roles_of_its_table(table: RoleTable) -> None:

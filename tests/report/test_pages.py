@@ -17,8 +17,9 @@ from headroles.errors import StorageError, UsageError
 from headroles.report import draw_heads, make_report, write_report
 from headroles.results import save_together
 from headroles.roles import in_words
-from headroles.studies.examples import find_again, find_examples
+from headroles.studies.examples import examples_of, find_examples
 from headroles.studies.options import ExampleOptions
+from headroles.studies.sentences import find_again
 from tests.conftest import make_scores
 
 EVIL = '<script>alert("1")</script>'
@@ -145,12 +146,11 @@ def test_a_comparison_has_its_numbers(shifts: RoleShifts, tmp_path: Path) -> Non
     assert "certified" not in " ".join(page.answer)  # scores made by hand have no bounds
     frame = shifts.frame.assign(certified=shifts.frame["change"])
     certified = make_report(replace(shifts, frame=frame).save(tmp_path / "certified"))
-    changed = last[last["changed"]].nlargest(1, "difference").to_dict("records")
-    n = int(last["changed"].sum())
-    told = f"{n} of the {n} changes are certified"
-    for row in changed:
+    changed = last[last["change"] == "changed"]
+    told = f"{len(changed)} of {len(last)} changed ({len(changed)} certified"
+    for row in changed.nlargest(1, "difference").to_dict("records"):
         told += f", the largest {row['layer']}-{row['head']} {in_words(row['role'])}"
-    assert any(line.startswith(told) for line in certified.answer)
+    assert any(line.startswith(f"Mean scores: {told}") for line in certified.answer)
 
 
 def test_other_results_show_what_they_show(scores: HeadScores, tmp_path: Path) -> None:
@@ -217,7 +217,9 @@ def test_sentences_stand_behind_the_strongest_heads(
     assert "<mark>" in (out / "report.html").read_text(encoding="utf-8")
     scores = HeadScores.load(out)
     asked = [((0, 0), "syntactic:to_dependent"), ((1, 2), "syntactic")]
-    together = find_again(scores, [(*one, ExampleOptions(n=2)) for one in asked]).examples()
-    assert together == [find_examples(scores, head, role, n=2) for head, role in asked]
+    together = examples_of(find_again(scores, [(*one, ExampleOptions(n=2)) for one in asked]))
+    assert together == [
+        find_examples(scores, head, role, n=2, weights=False) for head, role in asked
+    ]
     treebank.unlink()
     assert any("cannot be shown" in text for one in make_report(out).sections for text in one.texts)

@@ -181,8 +181,8 @@ def test_replication(replication: Replication, tmp_path: Path) -> None:
     page = make_report(replication.save(tmp_path / "replication"))
     assert page.answer[0].startswith("2 corpora: one, two.")
     n_local = int((own == 2).sum())
-    row = next(line for line in repr(replication).splitlines() if line.startswith("neighbouring"))
-    assert row.split()[2:4] == [str((own > 0).sum()), str(n_local)]
+    row = next(line for line in repr(replication).splitlines() if "neighbouring" in line)
+    assert row.split()[2] == str(n_local)
 
 
 def test_layer_counts(bounded: HeadScores, tmp_path: Path) -> None:

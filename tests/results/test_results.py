@@ -126,7 +126,7 @@ def test_views(recipes: Recipes) -> None:
         recipes.export("csv", columns=["dich"])
     with pytest.raises(UsageError, match="the view is 'slow'; it must be one of long, quick"):
         recipes.view("slow")
-    with pytest.raises(UsageError, match="--value is what a wide table shows"):
+    with pytest.raises(UsageError, match="value is what a wide table shows"):
         recipes.view("quick", value="minutes")
 
 
@@ -137,7 +137,6 @@ def test_shows_itself_as_text_and_as_html(recipes: Recipes) -> None:
         ["dish", "minutes"],
         ["soup", "<hot>", "20"],
         ["[bold]stew", "90"],
-        [],
         ["warning:", "stew", "takes", "long"],
     ]
     assert "soup &lt;hot&gt;" in html

@@ -127,7 +127,7 @@ class TestColumns:
 
     def test_are_asked_for_and_of_first_choices_only(self) -> None:
         assert not any("from_governor" in role.id for role in roles_of("hit"))
-        with pytest.raises(UsageError, match=r"columns \(--columns\) need first choices"):
+        with pytest.raises(UsageError, match=r"columns need first choices"):
             roles_of("excess", columns=True)
 
 

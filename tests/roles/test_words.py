@@ -22,6 +22,7 @@ from headroles.roles.frequencies import read_frequencies
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
 from headroles.roles.rare import Rarest
+from headroles.roles.syntactic import beyond_offset
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
 from tests.reference import Asked, reference_scores, reference_word_set
@@ -39,6 +40,12 @@ def negated(sentence):
 
 def names(sentence):
     return {k for k, upos in enumerate(sentence.upos) if upos == "PROPN"}
+
+def linked(sentence):
+    yield {0, 2}
+
+def of_three(sentence):
+    yield {0, 1, 2}
 
 def nothing(sentence):
     return set()
@@ -166,8 +173,10 @@ def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> Non
 @given(examples(min_words=2), st.integers(0, 2**16), st.sampled_from(sorted(SCORES)))
 @settings(deadline=None, max_examples=30)
 def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, score: str) -> None:
-    """A function that gives the arcs has the scores of the arcs."""
+    """A function that gives the arcs has the scores of the arcs, and their contrasts."""
     n_words = len(example.starts)
+    joined = np.array([relation == "r0" for relation in example.relations])
+    example = replace(example, governors=np.where(joined, example.governors, -1))
     example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
     befores = {
         id(one): len(example.sentences[0].words) * k for k, one in enumerate(example.sentences)
@@ -176,7 +185,7 @@ def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, sco
     def arcs(sentence: Sentence) -> Any:
         before = befores[id(sentence)]
         for k in range(len(sentence.words)):
-            if example.governors[before + k] >= 0 and example.relations[before + k] == "r0":
+            if example.governors[before + k] >= 0:
                 yield k, int(example.governors[before + k]) - before
 
     attention = random_attention(len(example), seed)
@@ -185,6 +194,28 @@ def test_pairs_of_ones_own_are_like_arcs(example: EncodedExample, seed: int, sco
     for direction, name in ((FORTH, "to_governor"), (BACK, "to_dependent")):
         role = Role("own", sieve=Links(find, frozenset([0]), direction))
         assert_value(role, example, attention, score, None, expected[f"syntactic:r0:{name}"])
+        if score != "hit":
+            contrast = expected[f"syntactic:r0:{name}:beyond_offset"]
+            assert_value(beyond_offset(role), example, attention, score, None, contrast)
+
+
+@given(examples(min_words=4), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=10)
+def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, seed: int) -> None:
+    n_words = len(example.starts)
+    example = with_sentences(example, ["X"] * n_words, ["a"] * n_words)
+
+    def sieve(*pairs: Any) -> Links:
+        find = FindPairs(Finder("f", lambda one: pairs if len(one.words) > 2 else ()))
+        return Links(find, frozenset([0]), FORTH)
+
+    attention = torch.tensor(random_attention(len(example), seed), dtype=torch.float32)
+    both = [Role("own", sieve=sieve({2, 0})), Role("own", sieve=sieve((0, 2), (2, 0)))]
+    for roles in (both, [beyond_offset(role) for role in both]):
+        plans = [plan_roles([one], Scope(Batch([example]), None, SCORES["bias"])) for one in roles]
+        one, other = (read_scores(attention, as_tensors(p, torch.device("cpu"))) for p in plans)
+        assert torch.equal(one.nan_to_num(), other.nan_to_num())
+        assert np.array_equal(plans[0].counts, plans[1].counts)
 
 
 def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:
@@ -231,6 +262,12 @@ class TestFunctions:
         assert [role.id for role in pairs] == [
             "my_test_roles:negated",
             "my_test_roles:negated:back",
+            "my_test_roles:negated:beyond_offset",
+            "my_test_roles:negated:back:beyond_offset",
+        ]
+        assert [role.id for role in self.choose("linked")] == [
+            "my_test_roles:linked",
+            "my_test_roles:linked:beyond_offset",
         ]
         assert [role.unit for role in self.choose("names")] == ["words"]
 
@@ -245,10 +282,11 @@ class TestFunctions:
             ("__name__", r"my_test_roles:__name__ is a str; it must be a function"),
             ("leaving", r"fails at sentence 's': SystemExit: 3; correct the function"),
             ("mute", r"fails at sentence 's': Mute: Mute; correct the function"),
-            ("mixed", r"returns both pairs of words and single words \(sentence 's'\)"),
+            ("mixed", r"returns words, pairs .* mixed \(sentence 's'\)"),
             ("endless", r"returns more than 10016 places or pairs for sentence 's'"),
             ("of_truth", r"returns True for sentence 's'; return places"),
             ("huge", r"returns a value of type int for sentence 's'; return places"),
+            ("of_three", r"returns \{0, 1, 2\} for sentence 's'; return places"),
             ("triples", r"returns \(0, 1, 2\) for sentence 's'; return places"),
         ],
     )
@@ -262,8 +300,8 @@ class TestFunctions:
         assert Finder("f", lambda _: [(np.int64(0), np.uint8(1))]).of(ANN) == [(0, 1)]
 
     def test_another_kind_in_a_later_sentence(self) -> None:
-        found = Finder("f", lambda _: [0], is_of_pairs=True)
-        with pytest.raises(UsageError, match="pairs of words and single words"):
+        found = Finder("f", lambda _: [0], kind=tuple)
+        with pytest.raises(UsageError, match="return one kind only"):
             found.of(ANN)
 
     def test_a_role_named_twice_is_scored_once(self) -> None:

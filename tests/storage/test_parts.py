@@ -48,7 +48,7 @@ class TestParts:
         file = opened.folder / "part-0"
         for content in (file.read_bytes()[:-1], b""):
             file.write_bytes(content)
-            with pytest.raises(StorageError, match=r"part-0 is damaged, .*; remove it and pass"):
+            with pytest.raises(StorageError, match=r"part-0 is damaged, .*; remove it and run"):
                 opened.read(0)
         with pytest.raises(StorageError, match="part-1 cannot be read: No such file"):
             opened.read(1)
@@ -60,7 +60,9 @@ class TestParts:
         assert opened.numbers() == {3}
         for content in ("{", '{"window": NaN}'):
             (parts.place / "plan.json").write_text(content)
-            with pytest.raises(StorageError, match="cannot be read; pass --no-resume to start"):
+            with pytest.raises(
+                StorageError, match="cannot be read; run the command with --no-resume"
+            ):
                 parts.open(PLAN)
 
     def test_one_that_was_renamed_or_is_of_another_plan_is_refused(self, parts: Parts) -> None:

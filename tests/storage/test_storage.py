@@ -305,7 +305,7 @@ class TestResultFolder:
     def test_a_folder_with_files_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").touch()
         with (
-            pytest.raises(StorageError, match=r"is not empty.*--overwrite"),
+            pytest.raises(StorageError, match=r"is not empty.*overwrite=True"),
             result_folder(tmp_path),
         ):
             pytest.fail("the block must not run")

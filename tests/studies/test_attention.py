@@ -114,13 +114,13 @@ def test_places_of_documents_and_ids_are_those_that_were_asked_for(
 
 def test_another_model_is_refused(scores: HeadScores, tmp_path: Path) -> None:
     other = make_bert(seed=1)
-    with pytest.raises(ModelError, match=r"is not the model that was scored.*--model"):
+    with pytest.raises(ModelError, match=r"is not the model that was scored.*with model"):
         one(scores, OBJ, model=other, tokenizer=make_tokenizer())
     same = one(scores, OBJ, model=make_bert(), tokenizer=make_tokenizer())
     assert isinstance(same, WordAttention)
     assert same.weights == pytest.approx(one(scores, OBJ).weights)
     scores.provenance["model"]["model"] = str(tmp_path / "gone")
-    with pytest.raises(ModelError, match=r"there is no folder .*gone.*name the model.*--model"):
+    with pytest.raises(ModelError, match=r"there is no folder .*gone.*name the model.*with model"):
         one(scores, OBJ)
 
 
@@ -145,5 +145,5 @@ def test_other_pieces_are_refused(scores: HeadScores) -> None:
 def test_an_example_without_a_score_is_refused(scores: HeadScores) -> None:
     with pytest.raises(UsageError, match=f"no score of {OBJ} in an example 'a-3'"):
         one(scores, OBJ, example="a-3")
-    with pytest.raises(UsageError, match="leave --which out"):
+    with pytest.raises(UsageError, match="leave which out"):
         one(scores, OBJ, example="a-3", which="smallest")

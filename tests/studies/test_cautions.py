@@ -37,7 +37,7 @@ IDS = ("a-1", "a-2", "a-3", "b-1")
 def test_a_treebank_without_documents_is_told_with_the_ways_out(tmp_path: Path) -> None:
     told = warning(classified(write(tmp_path, *IDS)))
     assert told.startswith("the treebank names no documents (# newdoc): examples are taken as ind")
-    assert "--documents sent_id, since ids speak of 2;" in told
+    assert "documents='sent_id' (--documents sent_id), since ids speak of 2;" in told
     assert "--documents comment:KEY" in told
     assert "--clusters none" in told
 
@@ -68,7 +68,7 @@ def test_one_document_with_a_name_is_told_too(tmp_path: Path) -> None:
     ("newdoc", "options", "why"),
     [
         ("abcd", {}, "each of the 4 sentences is a document of its own"),
-        ("aabb", {"pairing": "none"}, "with --pairing none there are no pairs"),
+        ("aabb", {"pairing": "none"}, "with pairing='none' there are no pairs"),
     ],
 )
 def test_roles_that_are_left_out_come_with_the_reason(

@@ -82,7 +82,7 @@ def test_a_word_in_brackets_is_not_marked(bert_folder: Path, treebank: Path) -> 
 def test_one_example_by_its_id(scores: HeadScores) -> None:
     found = find_examples(scores, (0, 0), "local", example="a-3")
     assert found.frame["example"].tolist() == ["a-3"]
-    assert "head 0-0, local: a bias score" in repr(found)
+    assert "Head 0-0, neighbouring words (local): a bias score." in repr(found)
     with pytest.raises(UsageError, match="no score of local in an example 'a-4'"):
         find_examples(scores, (0, 0), "local", example="a-4")
 
@@ -94,7 +94,9 @@ def test_are_stored_and_shown(scores: HeadScores, tmp_path: Path) -> None:
     assert isinstance(loaded, Examples)
     assert loaded == found
     assert loaded.marked == found.marked
-    assert "head 0-0, syntactic:obj:to_governor: the largest bias scores" in repr(found)
+    assert "Head 0-0, object -> its verb (syntactic:obj:to_governor): the bias scores" in repr(
+        found
+    )
     assert found.facts()["of"]["role"] == ROLE
 
 
@@ -135,7 +137,7 @@ class TestRolesOfOnesOwn:
 
     def test_no_role_is_imported_unasked(self, scored: HeadScores, tmp_path: Path) -> None:
         find_examples(scored, (0, 0), "local")
-        with pytest.raises(UsageError, match=r"imports none by itself; .* roles \(--roles\)"):
+        with pytest.raises(UsageError, match=r"imports none by itself; .* name it with roles"):
             find_examples(scored, (0, 0), "sent_roles:first")
         with pytest.raises(UsageError, match="imports none by itself"):
             read_attention(scored, (0, 0), "sent_roles:first")
@@ -172,7 +174,7 @@ def test_scores_made_by_hand_have_no_sentences() -> None:
 def test_a_treebank_that_is_elsewhere(scores: HeadScores, treebank: Path, tmp_path: Path) -> None:
     expected = find_examples(scores, (0, 0), ROLE)
     moved = treebank.rename(tmp_path / "moved.conllu")
-    with pytest.raises(CorpusError, match=r"does not exist.*--corpus FILE of headroles examples"):
+    with pytest.raises(CorpusError, match=r"does not exist.*with corpus"):
         find_examples(scores, (0, 0), ROLE)
     for named in (moved, [moved], str(moved)):
         assert find_examples(scores, (0, 0), ROLE, corpus=named) == expected

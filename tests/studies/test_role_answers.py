@@ -51,7 +51,7 @@ def test_a_head_that_only_looks_at_a_place_is_not_named_as_the_strongest(table: 
 def test_without_contrasts_it_is_said_that_distance_was_not_controlled(table: RoleTable) -> None:
     alone = table.where(role=[SUBJECT])
     assert not find_answers(alone).controls_distance
-    assert "Score with --beyond-offset" in " ".join(as_text(summarized(alone)).split())
+    assert "Score with beyond_offset" in " ".join(as_text(summarized(alone)).split())
 
 
 @pytest.mark.parametrize("more", [{}, {"roles": "all"}, {"score": "hit"}, {"score": "excess"}])
@@ -72,7 +72,7 @@ def test_a_part_of_a_table_says_nothing_about_the_rest(bert_folder: Path) -> Non
     assert whole.where(role="nsubj").roles == (SUBJECT,)
     assert find_answers(part).n_heads == find_answers(whole).n_heads == 12
     shown = " ".join(as_text(summarized(part)).split())
-    assert "Score with --beyond-offset" not in shown
+    assert "Score with beyond_offset" not in shown
     assert len(draw_role(part, "nsubj").get_yticks()) == 3
 
 

@@ -162,4 +162,4 @@ def test_orders_of_one_seed_are_not_independent(
     sets = [stopped(of, name=name, seed=seed) for name, seed in zip("ab", seeds, strict=True)]
     table = replicate_roles(sets, ["a", "b"])
     assert table.asked["independent"] is independent
-    assert ("--shuffle-seed" in repr(table)) is not independent
+    assert ("shuffle_seed of a random order" in repr(table)) is not independent

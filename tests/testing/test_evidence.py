@@ -457,7 +457,7 @@ class TestWarnings:
         told = self.told(values)
         assert len(told) == (n_documents < FEW)
         assert all("all roles come from fewer than 20 examples" in text for text in told)
-        assert all("document" not in text and "--test" not in text for text in told)
+        assert all("document" not in text and "test=" not in text for text in told)
 
     @pytest.mark.parametrize("test", ["t", "sign_flip"])
     @pytest.mark.parametrize("n_documents", [2, 5, 6])
@@ -465,8 +465,8 @@ class TestWarnings:
         values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 1))
         told = self.told(values, [f"d{k % n_documents}" for k in range(30)], test=test)[0]
         assert "Add documents" in told
-        assert ("--clusters none" in told) == (n_documents < 6)
-        assert ("--test sign_flip" in told) == (n_documents == 6 and test == "t")
+        assert ("clusters='none'" in told) == (n_documents < 6)
+        assert ("test='sign_flip'" in told) == (n_documents == 6 and test == "t")
 
     def test_the_cure_of_few_clusters_of_a_rare_role(self) -> None:
         values = np.random.default_rng(0).normal(3, 1, (30, 1, 2, 2))
@@ -480,9 +480,9 @@ class TestWarnings:
         documents = [f"d{k}" for k in range(FEW)]
         told, _skewed = self.told(values, documents)
         assert "1 of 3 roles (r1) come from" in told
-        assert "--test sign_flip" in told
+        assert "test='sign_flip'" in told
         told, _skewed = self.told(values, documents, test="sign_flip")
-        assert "--test" not in told
+        assert "test=" not in told
 
     @pytest.mark.parametrize(
         ("options", "reachable"),
@@ -514,24 +514,24 @@ class TestWarnings:
                 6,
                 {"correction": "holm"},
                 "0.016, too large for 4 tests at alpha 0.05. Try "
-                "more documents or --correction max_t.",
+                "more documents or correction='max_t' (--correction max_t).",
             ),
             (
                 12,
                 {"correction": "none", "resamples": 9},
-                "0.1, too large at alpha 0.05. Try more --resamples.",
+                "0.1, too large at alpha 0.05. Try more resamples (--resamples).",
             ),
             (
                 12,
                 {"correction": "holm", "resamples": 59},
                 "0.017, too large for 4 tests at alpha 0.05. Try "
-                "more --resamples or --correction max_t.",
+                "more resamples (--resamples) or correction='max_t' (--correction max_t).",
             ),
             (
                 12,
                 {"correction": "holm", "resamples": 59, "test": "bootstrap_t"},
                 "0.017, too large for 4 tests at alpha 0.05. Try "
-                "more --resamples or --correction fdr_bh.",
+                "more resamples (--resamples) or correction='fdr_bh' (--correction fdr_bh).",
             ),
         ],
     )
@@ -787,7 +787,7 @@ def test_claims_about_families_of_skewed_scores_are_warned_of(
     assert len(told) == len(claims)
     for warning, claim in zip(told, claims, strict=True):
         cure = (
-            "--interval fcr" if "intervals" in claim else "headroles assign --test betting keeps it"
+            "interval='fcr'" if "intervals" in claim else "headroles assign --test betting keeps it"
         )
         assert warning.startswith(claim)
         assert cure in warning
@@ -802,6 +802,6 @@ def test_no_warning_names_a_test_that_cannot_be_made(bound: float | None, sides:
     asked = question(values, bound=bound, **options)
     unused = find_p_values(asked.hypotheses, TestOptions(), "greater")
     told = " ".join(find_warnings(asked.hypotheses, asked.options, unused, sides))
-    assert "--correction fdr_bh asks less than it" in told
+    assert "correction='fdr_bh' (--correction fdr_bh) asks less than it" in told
     assert "betting" not in told
-    assert ("--interval fcr" in told) == (sides == 1)
+    assert ("interval='fcr'" in told) == (sides == 1)

@@ -175,7 +175,7 @@ class Measured:
     def later(self) -> Measured:
         """The second model. Raises NotTestable if there is none, or it reads other examples."""
         if self._after is None:
-            raise NotTestable("it needs a second model (--after)")
+            raise NotTestable("pass a second model with after (--after)")
         after = Measured(self._after, self.corpus, self.options, kept=self._after_kept)
         before, later = self.scored.scores, after.scored.scores
         if before.digests != later.digests or before.values.shape != later.values.shape:
@@ -189,7 +189,7 @@ class Measured:
     def tasks(self) -> list[TaskLosses]:
         """Losses of each task. Raises NotTestable without any."""
         if not self._tasks:
-            raise NotTestable("it needs a task (--task)")
+            raise NotTestable("pass a task with task (--task)")
         if is_own(self.model):
             raise NotTestable("attention without a model has no task")
         model: Any = self.model

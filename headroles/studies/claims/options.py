@@ -22,7 +22,7 @@ class ClaimOptions(ResamplingOptions, CorrectionOptions, TokenOptions, TaskOptio
         Sequence[str] | None,
         Option(
             "Claims to test, separated by commas: ids, or MODULE:FUNCTION of one's own.",
-            more="None takes all there are. `--list` prints them.",
+            more="None takes all there are. `headroles claims --list` prints them.",
             convert=split_names,
         ),
     ] = None

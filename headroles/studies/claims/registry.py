@@ -74,7 +74,7 @@ def choose_claims(named: Sequence[str] | None) -> list[Claim]:
     if named is None:
         return list(CLAIMS.values())
     if not named:
-        raise UsageError("--claims names no claim; leave it out for all of them")
+        raise UsageError("claims (--claims) names no claim; leave it out for all of them")
     return [_claim(name) for name in dict.fromkeys(named)]
 
 

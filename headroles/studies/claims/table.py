@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any, ClassVar
 
 import msgspec
@@ -82,10 +83,16 @@ class ClaimTable(Result):
         counts = self.frame["verdict"].value_counts()
         said = ", ".join(f"{counts.get(one, 0)} {one}" for one in VERDICTS)
         yield f"{len(self.frame)} claims on {asked['model']}: {said}"
-        yield f"tests: alpha {asked['alpha']:g}, {asked['correction']} over the claims\n"
+        yield f"tests: alpha {asked['alpha']:g}, {asked['correction']} over the claims"
         tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
         rows = tuple(
-            (str(row.claim), str(row.verdict), _number(row), _range(row), str(row.published))
+            (
+                str(row.claim),
+                str(row.verdict),
+                _number(row),
+                _range(row),
+                shorten(str(row.published), 38, placeholder=" ..."),
+            )
             for row in tested.itertuples()
         )
         names = ("claim", "verdict", "here", "interval", "published")
@@ -94,14 +101,14 @@ class ClaimTable(Result):
         for row in self.reasons().itertuples():
             reasons.setdefault(str(row.note), []).append(str(row.claim))
         for reason, claims in reasons.items():
-            yield f"not testable: {', '.join(claims)}: {reason}"
+            yield f"Not testable: {', '.join(claims)}: {reason}."
         yield from map(Warned, asked["warnings"])
 
     def details(self) -> Iterator[Shown]:
         """What each claim says, what was measured, and how it was tested."""
         for row in self.frame.itertuples():
             yield f"{row.claim}: {row.statement} ({row.source})"
-            yield f"  here: {row.effect_is}. {row.rule}"
+            yield f"  here: {row.effect_is}. {row.rule} Published: {row.published}."
             if row.verdict != NOT_TESTABLE:
                 yield (
                     f"  p {row.p_shown:.2g} for the claim, {row.p_contradicted:.2g} against it "

@@ -153,7 +153,7 @@ class Collaboration(Result):
             text += (
                 f"\nFrom {slower[0]} tokens on attention takes more multiplications than before, "
                 "as every head uses all shared dimensions. For speed prune heads, or pass "
-                "--method per-head."
+                "method='per-head' (--method per-head)."
             )
         return text
 
@@ -162,12 +162,12 @@ class Collaboration(Result):
         if self.whole["tokens"] < _FEW_TOKENS * width:
             yield (
                 f"The sample has {self.whole['tokens']} tokens for inputs of {width} dimensions. "
-                "With more of it (--sample) factors fit other text better."
+                "With a larger sample (--sample) factors fit other text better."
             )
         if late := [str(layer) for layer in self.frame.loc[~self.frame["converged"], "layer"]]:
             yield (
                 f"The factors of layers {', '.join(late)} were still improving when the rounds "
-                "ran out. Pass more --rounds."
+                "ran out. Pass more rounds (--rounds)."
             )
 
     def facts(self) -> dict[str, Any]:

@@ -147,7 +147,8 @@ def _check_same_examples(
             if made[0] and made[0][0].digest != made[1][0].digest:
                 raise UsageError(
                     f"{first} and {other} make other word pieces of example {example.id!r}: their "
-                    f"tokenizers differ; give all the same one with --tokenizer, or {_CURE}"
+                    "tokenizers differ; give all the same one with tokenizer "
+                    f"(--tokenizer), or {_CURE}"
                 )
 
 

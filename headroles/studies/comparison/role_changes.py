@@ -70,7 +70,7 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
     if not shifts.controls_distance and (changes["group"] == SYNTACTIC).any():
         yield (
             "Distance was not controlled: syntactic roles may be of heads that only look at a "
-            "fixed place. Score with --beyond-offset."
+            "fixed place. Score with beyond_offset (--beyond-offset)."
         )
     yield from _farthest(shifts)
 
@@ -140,24 +140,24 @@ def _named(changes: pd.DataFrame) -> str:
 
 
 def _farthest(shifts: RoleShifts) -> Iterator[str]:
-    """Count means that changed, and name the head that moved most."""
+    """Count means that changed by more than is trivial, and name the head that moved most."""
     last = shifts.checkpoints[-1]
     rows = shifts.frame[shifts.frame["checkpoint"] == last]
     others, arcs = told_roles(shifts.roles)
-    own = rows[rows["role"].isin([*others, *arcs])]
-    counts, margin = own["change"].value_counts(), shifts.provenance["options"]["margin"]
-    yield (
-        f"Mean scores of heads: {counts.get('changed', 0)} of {len(own)} changed; "
-        f"{counts.get('trivial', 0) + counts.get('equivalent', 0)} moved by less than {margin:g}."
-    )
+    own, margin = rows[rows["role"].isin([*others, *arcs])], shifts.provenance["options"]["margin"]
+    changed = own[own["change"] == "changed"]
+    n_small = int(own["change"].isin(["trivial", "equivalent"]).sum())
     unit = " times uniform attention" if shifts.provenance["score"] == BIAS.name else ""
-    if shifts.knows_bounds:
-        certified = own[is_certified(own)].sort_values("difference", key=abs, ascending=False)
-        named = "".join(
-            f", the largest {_of_head(row, 'difference', unit)}"
-            for row in certified.head(1).to_dict("records")
-        )
-        yield f"{len(certified)} of the {own['changed'].sum()} changes are certified{named}."
+    certified = changed[is_certified(changed)].sort_values("difference", key=abs, ascending=False)
+    largest = "".join(
+        f", the largest {_of_head(row, 'difference', unit)}"
+        for row in certified.head(1).to_dict("records")
+    )
+    sure = f" ({len(certified)} certified{largest})" * shifts.knows_bounds
+    yield (
+        f"Mean scores: {len(changed)} of {len(own)} changed{sure}; "
+        f"{n_small} moved by less than {margin:g}."
+    )
     moved = shifts.moved()
     for row in moved[moved["checkpoint"] == last].nlargest(1, "effect_size").to_dict("records"):
         if row["effect_size"] > 0:

@@ -122,7 +122,7 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
                 raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
         if "roles" in self.sets and self.roles_from is None:
             raise UsageError(
-                "sets of heads by role need roles; pass their folder with --roles-from"
+                "sets of heads by role need roles; pass their folder with roles_from (--roles-from)"
             )
         if self.roles_from is not None and "roles" not in self.sets:
             raise UsageError(

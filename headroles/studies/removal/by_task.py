@@ -259,6 +259,8 @@ def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> li
         sizes = ", ".join(f"{layers} layers x {heads} heads" for layers, heads in sorted(shapes))
         raise UsageError(
             f"the models have different sizes ({sizes}), so that only thirds of their layers can "
-            "be compared; ablate all with --sets thirds"
+            "be compared; ablate all with sets='thirds' (--sets thirds)"
         )
-    raise UsageError(f"no removal is in all of {listed(names, 8)}; ablate all with the same --sets")
+    raise UsageError(
+        f"no removal is in all of {listed(names, 8)}; ablate all with the same sets (--sets)"
+    )

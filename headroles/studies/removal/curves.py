@@ -119,7 +119,7 @@ class PruningCurves(OutcomesResult):
         for told in (BETTER, WORSE) if len(rows) > 1 else ():
             named = listed([str(row.order) for row in rows.itertuples() if row.answer == told], 6)
             yield f"Shown to be {told} than {against}: {named or 'no order'}."
-        yield self._grid(self.measure, f"{self.measure} without", _value, most=_SHOWN)
+        yield self._grid(self.measure, f"{self.measure} without", _in_short, most=_SHOWN)
         yield from map(Warned, asked["warnings"])
 
     def details(self) -> Iterator[Shown]:
@@ -168,6 +168,10 @@ def _unique(rows: pd.DataFrame) -> list[float]:
 
 def _value(row: Any) -> str:
     return f"{row.value:.3f} ({row.ci_low:.3f} to {row.ci_high:.3f})"
+
+
+def _in_short(row: Any) -> str:
+    return f"{row.value:.2f} ({row.ci_low:.2f} to {row.ci_high:.2f})"
 
 
 def _difference(row: Any) -> str:

@@ -80,7 +80,7 @@ class TestSetOptions(RunOptions):
     test_examples: Annotated[
         int | None,
         Option(
-            "Most examples of the test to take; --examples is about TASK alone.",
+            "Most examples of the test to take; examples (--examples) are of TASK alone.",
             words="the number of test examples",
             least=2,
         ),

@@ -76,7 +76,7 @@ class Pruned(Summary):
 
     def _about_task(self) -> str:
         if not self.before:
-            return "What the model loses was not measured: name examples with --test FILE."
+            return "What the model loses was not measured: name examples with test (--test FILE)."
         changes = [
             f"{name} {self.before[name]:.4f} -> {self.after[name]:.4f}"
             for name in sorted(self.before, key=lambda name: name == LOSS)
@@ -100,7 +100,10 @@ class Pruned(Summary):
         """Say how to load a model that transformers alone cannot load."""
         if self.seconds is not None:
             yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
-            yield "For a folder that transformers reads, of the size and speed before: --as zeroed"
+            yield (
+                "For a folder that transformers reads, of the size and speed "
+                "before: written_as='zeroed' (--as zeroed)"
+            )
 
     def _measurements(self) -> Grid:
         rows = tuple(

@@ -40,7 +40,7 @@ def test_everything_that_can_be_tested_is(tmp_path: Path, sample: Path) -> None:
     table = claims(model, sample, after)
     assert list(table.frame["claim"]) == list(CLAIMS)
     said = reasons(table)
-    assert {one for one, why in said.items() if "--task" in why} == {
+    assert {one for one, why in said.items() if "a task with task" in why} == {
         "specialised-last",
         "many-can-go",
         "one-head-a-layer",

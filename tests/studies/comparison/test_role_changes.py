@@ -52,7 +52,7 @@ def test_summary_names_heads_and_counts_once(shifts: RoleShifts) -> None:
     changes = find_role_changes(shifts.frame)
     arcs = changes[changes["role"] == ARC]
     lines = repr(shifts).splitlines()
-    row = next(line for line in lines if line.startswith("syntactic partners")).split()[2:]
+    row = next(line for line in lines if line.startswith("  syntactic partners")).split()[2:]
     assert row[1:4] == [str((arcs["status"] == name).sum()) for name in ("kept", "lost", "gained")]
     first = arcs[arcs["status"] == "lost"].iloc[0]
     told = next(line for line in lines if line.startswith("Lost: "))
@@ -62,7 +62,7 @@ def test_summary_names_heads_and_counts_once(shifts: RoleShifts) -> None:
 
 
 def test_says_where_distance_was_not_controlled(shifts: RoleShifts) -> None:
-    assert "Score with --beyond-offset" not in repr(shifts)
+    assert "Score with beyond_offset" not in repr(shifts)
     arcs = make_scores(random_scores(documents=6).values, ("local", "block", ARC))
     shown = " ".join(repr(compare_roles(arcs, arcs)).split())
-    assert "Score with --beyond-offset" in shown
+    assert "Score with beyond_offset" in shown

@@ -175,7 +175,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ([], "tell how many heads stay: keep (--keep N)"),
+            ([], "tell how many heads stay: --keep N"),
             (["--keep", 12], "12 heads are to be kept, and the model has 12; keep fewer"),
             (["--keep", 0], "keep is 0; it must be 1 or more"),
             (["--keep", 3, "--weights", "light"], "is 'light'; it must be one of"),

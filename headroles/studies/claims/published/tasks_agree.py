@@ -19,7 +19,7 @@ def within(values: np.ndarray) -> np.ndarray:
 def test(measured: Measured) -> Finding:
     """Do the losses without each head correlate between two tasks, within layers?"""
     if len(measured.tasks) < 2:
-        raise NotTestable("it needs two tasks for one model (--task FILE,FILE)")
+        raise NotTestable("pass two tasks for one model with task (--task)")
     one, other = measured.tasks[:2]
     rises = []
     for task in (one, other):

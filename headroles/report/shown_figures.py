@@ -1,0 +1,40 @@
+"""Figures and axes that a notebook shows where a call that draws them ends a cell."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+_DOTS_PER_INCH = 90
+
+
+class ShownFigure(Figure):
+    """Figure that no other code knows of, and that shows itself as a picture."""
+
+    def _repr_png_(self) -> bytes:
+        page = io.BytesIO()
+        self.savefig(page, format="png", dpi=_DOTS_PER_INCH)
+        return page.getvalue()
+
+
+class ShownAxes(Axes):
+    """Axes alone in a `ShownFigure`, which they show."""
+
+    def _repr_png_(self) -> bytes:
+        figure = self.get_figure(root=True)
+        assert isinstance(figure, ShownFigure)
+        return figure._repr_png_()
+
+
+def new_figure(width: float, height: float, layout: Any = None) -> ShownFigure:
+    """Make a figure of so many inches."""
+    return ShownFigure(figsize=(width, height), layout=layout)
+
+
+def axes_of_their_own(width: float, height: float) -> ShownAxes:
+    """Make axes alone in a new figure of so many inches."""
+    figure = new_figure(width, height, "constrained")
+    return figure.add_subplot(axes_class=ShownAxes)  # type: ignore[return-value]
