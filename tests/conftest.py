@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import typer.testing
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
@@ -47,6 +49,9 @@ for _number, _usual in (
 ):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _usual)
+
+# Commands are made once: making all of them takes as long as a short one runs.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789.,;:!?'-$"
 FREQUENT = "the of and to a in is it was for on with as at by from that this".split()
