@@ -1,14 +1,16 @@
 """What papers say of attention heads, tested on many encoders and treebanks.
 
 python -m docs.studies.claims_over_encoders --models FOLDER --treebanks FOLDER --kept FOLDER
-    --out docs/data/claims [--only ENCODER,...] [--examples 300] [--whole ENCODER,...]
-    [--quick]
+    --out docs/data/claims [--resume] [--only ENCODER,...] [--sentences 600] [--whole ENCODER,...]
+    [--quick] [--seconds 500]
 
 Scores and other measurements are kept in the folder --kept, one folder for each encoder and
-treebank, and so are tables that are done: a second run goes on from there. --treebanks is a folder
-of the UD_... folders; --models has a folder for each encoder. --examples shortens treebanks to
-whole documents with about so many sentences, but for the first treebank of the encoders in --whole.
---quick takes the first treebank of each language alone, as pairs.
+treebank: --resume goes on from there. Tables are made anew when the code of claims has changed.
+--seconds starts no further encoder after so many seconds. --treebanks is a folder of the UD_...
+folders; --models has a folder for each encoder. --sentences shortens treebanks to about so many:
+the first sentences of each document, since documents are what tests count. The first treebank of
+the encoders in --whole is read whole. --quick takes the first treebank of each language alone, as
+pairs.
 
 Written to --out, with a codebook in CODEBOOK.txt there:
 
@@ -20,6 +22,8 @@ encoders.csv    in at least how many encoders a claim is shown, by partial conju
 from __future__ import annotations
 
 import argparse
+import hashlib
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -34,6 +38,7 @@ from headroles.errors import HeadRolesError
 from headroles.inference import partial_conjunction_of_p
 from headroles.inference.sample import Sample
 from headroles.roles import contrast_of
+from headroles.studies import claims
 from headroles.studies.claims import ClaimOptions, Measured, claims_of
 from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.testing import Hypotheses, TestOptions, find_p_values, size_of_scores
@@ -71,16 +76,30 @@ def main() -> None:
     parser.add_argument("--treebanks", type=Path, required=True)
     parser.add_argument("--kept", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--only", type=lambda text: text.split(","), default=None)
-    parser.add_argument("--examples", type=int, default=300, help="sentences of each treebank")
+    parser.add_argument("--sentences", type=int, default=600)
     parser.add_argument("--whole", type=lambda text: text.split(","), default=WHOLE)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
+    if given.kept.exists() and not given.resume:
+        parser.error(f"{given.kept} exists; pass --resume to go on from it, or another folder")
     given.kept.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + given.seconds
     for run in runs(given):
-        if given.only is None or run.model.name in given.only:
-            print(run.name, "kept" if run.is_done else run.measure(), flush=True)
-    write(given.kept, given.out)
+        chosen = given.only is None or run.encoder in given.only
+        if chosen and not run.is_done and time.monotonic() < end:
+            print(run.name, run.measure(), flush=True)
+    write(given)
+
+
+def code_digest() -> str:
+    """Digest of the code that tables depend on, beside what is measured."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for file in sorted(Path(claims.__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -104,7 +123,11 @@ class Run:
     @property
     def is_done(self) -> bool:
         """Whether its table is there."""
-        return (self.kept / f"{self.name}.csv").exists()
+        return self.file("csv").exists()
+
+    def file(self, kind: str) -> Path:
+        """Its table of this ``kind``, as the present code makes it."""
+        return self.kept / f"{self.name}.{CODE}.{kind}"
 
     def measure(self) -> str:
         """Test the claims, and keep the tables; what became of it."""
@@ -125,52 +148,46 @@ class Run:
         said["sentences"] = str(self.sentences or "all")
         if self.base is None:
             counts = pd.DataFrame([survivors(measured.scored.scores)])
-            counts.assign(**said).to_csv(self.kept / f"{self.name}.syntactic", index=False)
-        table.assign(**said).to_csv(self.kept / f"{self.name}.csv", index=False)
+            counts.assign(**said).to_csv(self.file("syntactic"), index=False)
+        table.assign(**said).to_csv(self.file("csv"), index=False)
         return str(table["verdict"].value_counts().to_dict())
 
     def corpus(self) -> Corpus:
-        """Its treebank, or whole documents of it, evenly spread, with so many sentences."""
+        """Its treebank, or the first sentences of its documents, about so many in all."""
         whole = read_conllu(self.treebank)
         if self.sentences is None:
             return whole
         of: dict[str, list[Sentence]] = {}
         for sentence in whole.read(Counter()):
             of.setdefault(sentence.document, []).append(sentence)
-        total = sum(map(len, of.values()))
-        step = max(1, -(-total // self.sentences))
-        chosen = list(of.values())[::step]
-        if len(of) == 1:
-            chosen = [chosen[0][: self.sentences]]
-        return make_corpus([sentence for document in chosen for sentence in document])
+        each = max(2, self.sentences // len(of))
+        documents = list(of.values())[:: max(1, len(of) * each // self.sentences)]
+        return make_corpus([sentence for own in documents for sentence in own[:each]])
 
 
 def runs(given: argparse.Namespace) -> Iterator[Run]:
-    """Every encoder over the treebanks of its languages; fine-tuned ones beside what they were."""
+    """Every encoder over the treebanks of its languages; of fine-tuned ones what has changed."""
     order = sorted(
         (folder for folder in given.models.iterdir() if (folder / "config.json").exists()),
-        key=lambda folder: (folder.name not in WHOLE, folder.name),
+        key=lambda folder: (folder.name not in WHOLE, folder.name in AFTER, folder.name),
     )
     for model in order:
         before = AFTER.get(model.name)
         for language in LANGUAGES.get(model.name, ("English",)):
             files = [given.treebanks / f"{name}.conllu" for name in TREEBANKS[language]]
-            extent = None if model.name in given.whole else given.examples
-            first = Run(model.name, model, files[0], "adjacent", given.kept, extent)
+            few = Run(model.name, model, files[0], "adjacent", given.kept, given.sentences)
             if before is not None:
-                yield replace(
-                    first, encoder=f"{before} to {model.name}", base=given.models / before
-                )
-            if given.quick:
-                if before is None:
-                    yield first
+                name = f"{before} to {model.name}"
+                yield replace(few, encoder=name, base=given.models / before)
                 continue
-            yield first
-            yield replace(first, pairing="none", sentences=given.examples)
-            for file in files[1:]:
-                yield replace(first, treebank=file, sentences=given.examples)
+            yield replace(few, sentences=None) if model.name in given.whole else few
+            if not given.quick:
+                yield replace(few, pairing="none")
+                for file in files[1:]:
+                    yield replace(few, treebank=file)
 
 
+CODE = code_digest()
 STEPS = ("threshold", "uncorrected", "corrected", "clustered", "beyond_distance")
 
 
@@ -223,23 +240,22 @@ def shows(
     return find_p_values(tested, TestOptions(correction=correction), "greater").shows(0.05)
 
 
-def write(kept: Path, out: Path) -> None:
-    """Join what is kept into the tables of ``out``."""
-    out.mkdir(parents=True, exist_ok=True)
-    tables = [pd.read_csv(file) for file in sorted(kept.glob("*.csv"))]
-    claims = pd.concat(tables, ignore_index=True)
+def write(given: argparse.Namespace) -> None:
+    """Join the tables of all runs that are done into those of ``out``."""
+    done = [run for run in runs(given) if run.is_done]
+    given.out.mkdir(parents=True, exist_ok=True)
+    whole = pd.concat([pd.read_csv(run.file("csv")) for run in done], ignore_index=True)
     names = ["encoder", "treebank", "pairing", "sentences"]
     told = ["claim", "verdict", "effect", "ci_low", "ci_high", "n", "unit", "p_shown"]
     told += ["p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted", "note"]
-    rows = claims[claims["note"].fillna("") != NO_TASK][names + told]
-    rows = rows[~rows["note"].fillna("").str.startswith("it needs")]
-    rows.to_csv(out / "claims.csv", index=False, float_format="%.5g")
-    counts = [pd.read_csv(file) for file in sorted(kept.glob("*.syntactic"))]
-    pd.concat(counts)[[*names, "heads", *STEPS]].to_csv(out / "syntactic.csv", index=False)
-    replicated(rows).to_csv(out / "encoders.csv", index=False, float_format="%.3g")
+    rows = whole[~whole["note"].fillna("").str.startswith("it needs")][names + told]
+    rows.to_csv(given.out / "claims.csv", index=False, float_format="%.5g")
+    counts = [pd.read_csv(run.file("syntactic")) for run in done if run.base is None]
+    table = pd.concat(counts)[[*names, "heads", *STEPS]]
+    table.to_csv(given.out / "syntactic.csv", index=False)
+    replicated(rows).to_csv(given.out / "encoders.csv", index=False, float_format="%.3g")
 
 
-NO_TASK = "pass a task with task (--task)"
 FIRST = ("en_ewt-ud-dev", "ru_gsd-ud-dev", "ko_gsd-ud-dev", "zh_gsd-ud-dev")
 
 

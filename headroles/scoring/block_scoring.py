@@ -7,7 +7,7 @@ no device and can run while another block is computed; they are launched; their 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -64,6 +64,22 @@ class LaunchedBlock:
     read: list[tuple[PlannedBatch, Callable[[], NDArray[np.float32]]]]
 
 
+@dataclass(frozen=True)
+class ScoreListener:
+    """Reader of the scores of a batch, called with the weights of each layer in turn."""
+
+    plans: list[Plan]
+    layers: list[Tensor] = field(default_factory=list)
+
+    def __call__(self, layer: int, weights: Tensor) -> None:
+        """Read the scores of a layer."""
+        self.layers.append(read_scores(weights, self.plans[layer]))
+
+    def values(self) -> Tensor:
+        """Return values (B, layers, heads, columns), undefined where the plan's counts are 0."""
+        return torch.stack(self.layers, dim=1)
+
+
 class BlockScorer:
     """Scorer of examples with one encoder, in batches that the ``budget`` allows."""
 
@@ -85,13 +101,14 @@ class BlockScorer:
         """Divide examples into batches; may run in another thread than the other steps."""
         passes = Passes(
             [len(example) for example in examples],
-            partial(self._plan, examples),
+            partial(self.plan_batch, examples),
             lambda row: f"the example {examples[row].id!r}",
             self._budget,
         )
         return PlannedBlock(examples, passes, passes.batches())
 
-    def _plan(self, examples: Sequence[EncodedExample], rows: list[int]) -> PlannedBatch:
+    def plan_batch(self, examples: Sequence[EncodedExample], rows: list[int]) -> PlannedBatch:
+        """Prepare the examples at these rows."""
         own = [examples[row] for row in rows]
         batch = Batch(own)
         plans = {
@@ -116,15 +133,16 @@ class BlockScorer:
 
     def _read(self, batch: PlannedBatch) -> Tensor:
         """Read values (B, layers, heads, columns), undefined where the plan's counts are 0."""
-        inputs, plans = on_device(batch.to_read, self._encoder.device)
-        reaches = self._reader.reaches
-        layers: list[Tensor] = []
-        self._reader.read(
-            inputs,
-            lambda layer, weights: layers.append(read_scores(weights, plans[reaches[layer]])),
-            [example.id for example in batch.examples],
-        )
-        return torch.stack(layers, dim=1)
+        inputs, _ = batch.to_read
+        listener = self.listen(batch)
+        names = [example.id for example in batch.examples]
+        self._reader.read(on_device(inputs, self._encoder.device), listener, names)
+        return listener.values()
+
+    def listen(self, batch: PlannedBatch) -> ScoreListener:
+        """Return what reads the scores of a batch from the weights of each layer."""
+        plans = on_device(batch.to_read[1], self._encoder.device)
+        return ScoreListener([plans[reach] for reach in self._reader.reaches])
 
     def fetch(self, launched: LaunchedBlock, counts: Counts) -> ScoreBlock:
         """Wait for the scores and return them in example order; add skipped arcs to ``counts``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -123,9 +123,10 @@ class ScoringRun:
         refuse_too_far((role.id for role in self.roles), encoder.max_tokens)
         budget = Budget.of(encoder.device, options.batch_tokens)
         self.batch_tokens = budget.tokens
+        self.scorer = BlockScorer(encoder, reader, self.roles, self.score, budget)
         self._windows = WindowScorer(
             encoder.example_encoder(),
-            BlockScorer(encoder, reader, self.roles, self.score, budget),
+            self.scorer,
             options.precision == HALF,
             self._report,
         )
@@ -159,13 +160,20 @@ class ScoringRun:
             "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
         }
 
-    def blocks(self, n_examples: int | None = None) -> Iterator[ScoreBlock]:
-        """Yield the scores of all examples in corpus order, at most ``n_examples`` at a time."""
+    def blocks(
+        self,
+        n_examples: int | None = None,
+        parts: Iterable[tuple[Window, Part]] | None = None,
+    ) -> Iterator[ScoreBlock]:
+        """Yield the scores of all examples in corpus order, at most ``n_examples`` at a time.
+
+        ``parts`` are the results of all windows if another loop read them (`score_together`).
+        """
         n_examples = n_examples or WINDOW_EXAMPLES
         counts = Counts()
         sizes: list[int] = []
         n_scores = 0
-        for window, part in self._parts(n_examples):
+        for window, part in parts or self._parts(n_examples):
             self.sentences_done += window.n_sentences
             counts.add(part.counts)
             sizes.append(len(part.block.ids) if part.block is not None else 0)

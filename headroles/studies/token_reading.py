@@ -94,14 +94,7 @@ class TokenReading:
         """Rows of the examples, in their order."""
 
         def read(batch: ExampleBatch) -> list[NDArray[np.float32]]:
-            per_token = read_tokens(self.encoder, reader, norms, batch)
-            groups = groups_of(Batch(batch.examples))
-            return [
-                values_of(one, own[..., : len(one)], group[:, : len(one)], self.counts)
-                for one, own, group in zip(
-                    batch.examples, per_token, groups.swapaxes(0, 1), strict=True
-                )
-            ]
+            return rows_of(batch, read_tokens(self.encoder, reader, norms, batch), self.counts)
 
         passes = passes_over(examples, self.encoder, self._budget)
         found = [
@@ -121,23 +114,47 @@ def read_tokens(
     that those of an example add up to 1; ``length`` is the mean of ||f|| over heads. Layers that
     have no heads left are NaN. Raises ModelError for attention that is not finite.
     """
-    real = batch.inputs["attention_mask"].float()
-    queries = real / real.sum(dim=1, keepdim=True)
-    layers: list[Tensor] = []
+    listener = TokenListener(reader, norms, batch)
+    reader.read(batch.inputs, listener)
+    return listener.values(encoder)
 
-    def read(layer: int, weights: Tensor) -> None:
-        there = weights[:, list(reader.kept[layer])].float()
+
+class TokenListener:
+    """Reader of what tokens of a batch get, called with the weights of each layer in turn."""
+
+    def __init__(self, reader: AttentionReader, norms: NormReader, batch: ExampleBatch) -> None:
+        self._reader, self._norms, self._batch = reader, norms, batch
+        real = batch.inputs["attention_mask"].float()
+        self._queries = real / real.sum(dim=1, keepdim=True)
+        self._layers: list[Tensor] = []
+
+    def __call__(self, layer: int, weights: Tensor) -> None:
+        """Read a layer."""
+        kept, norms, queries = self._reader.kept[layer], self._norms, self._queries
+        there = (weights if len(kept) == weights.shape[1] else weights[:, list(kept)]).float()
         of_heads = (there, norms.norms(layer, there))
         shares = [torch.einsum("bhqk,bq->bk", one, queries) / one.shape[1] for one in of_heads]
         shares.append(torch.einsum("bqk,bq->bk", norms.layer_norms(layer, there), queries))
-        layers.append(torch.stack([*shares, norms.lengths(layer).mean(dim=1)], dim=1))
+        self._layers.append(torch.stack([*shares, norms.lengths(layer).mean(dim=1)], dim=1))
 
-    reader.read(batch.inputs, read)
-    found: FloatArray = torch.stack(layers, dim=1).cpu().numpy().astype(np.float64)
-    there = np.array([bool(kept) for kept in reader.kept])
-    refuse_not_finite(found[:, there], batch.examples, encoder)
-    found[:, ~there] = np.nan
-    return found
+    def values(self, encoder: LoadedEncoder) -> FloatArray:
+        """(examples, layers, 4, tokens); raises ModelError for attention that is not finite."""
+        found: FloatArray = torch.stack(self._layers, dim=1).cpu().numpy().astype(np.float64)
+        there = np.array([bool(kept) for kept in self._reader.kept])
+        refuse_not_finite(found[:, there], self._batch.examples, encoder)
+        found[:, ~there] = np.nan
+        return found
+
+
+def rows_of(
+    batch: ExampleBatch, per_token: FloatArray, counts: Mapping[str, int]
+) -> list[NDArray[np.float32]]:
+    """Of each example (layers + 1, quantities), from what its tokens get."""
+    groups = groups_of(Batch(batch.examples)).swapaxes(0, 1)
+    return [
+        values_of(one, own[..., : len(one)], group[:, : len(one)], counts)
+        for one, own, group in zip(batch.examples, per_token, groups, strict=True)
+    ]
 
 
 def groups_of(batch: Batch) -> NDArray[np.bool_]:

@@ -1,7 +1,9 @@
 from .claim import Claim as Claim
 from .claim import Finding as Finding
 from .claim import NotTestable as NotTestable
+from .kinds import Halves as Halves
 from .kinds import all_of as all_of
+from .kinds import heads_for_each as heads_for_each
 from .kinds import in_layers as in_layers
 from .kinds import mean_beyond as mean_beyond
 from .kinds import mean_within as mean_within

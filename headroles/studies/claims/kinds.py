@@ -6,8 +6,8 @@ arrays of which the truth is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations
 from math import factorial, prod
 from typing import Any, Literal
@@ -15,10 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headroles.inference import Alternative
+from headroles.inference.payoffs import Bounds
 from headroles.inference.permutation import permute_within
-from headroles.inference.sample import Sample
 from headroles.studies.claims.claim import Finding, NotTestable
 from headroles.testing import (
+    BETTING,
     RANK,
     CorrectionOptions,
     Hypotheses,
@@ -34,10 +36,16 @@ from headroles.testing import (
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
+Ends = tuple[float, float]
+"""The smallest and the largest value that there can be."""
+SHARES: Ends = (0, 1)
+DIFFERENCES: Ends = (-1, 1)
+
 SINGLE = TestOptions(correction="none", clusters="none")
 """Tests by t, each for itself: the correction is over claims, and is made once."""
 SIDES: tuple[Literal["greater"], Literal["less"]] = ("greater", "less")
 _MOST_ORDERS = 5040
+_HALVINGS = 12
 _DRAWS = 9999
 
 
@@ -47,27 +55,31 @@ def mean_beyond(
     clusters: IntArray | None,
     *,
     alpha: float,
-    size: float | None = None,
+    bounds: Ends | None = None,
 ) -> Finding:
-    """Is a mean above the threshold? Shown if above, contradicted if below; t by clusters.
+    """Is a mean above the threshold? Shown if above, contradicted if below.
 
-    ``size`` is how far a value can be from the threshold, where that is known: it decides if all
-    values are the same.
+    With ``bounds``, the smallest and the largest value that there can be, by betting: p-values and
+    interval hold for any distribution, and documents count alike. Without, by t, clustered by
+    documents.
     """
-    tested = _hypotheses(values, threshold, clusters, size)
-    low, high = _interval(tested, alpha)
-    unit = "examples" if clusters is None else "documents"
-    mean, n = float(tested.moments.mean[0]), int(tested.moments.n_clusters[0])
-    shown = find_p_values(tested, SINGLE, "greater")
-    contradicted = find_p_values(tested, SINGLE, "less")
-    return Finding(mean, low, high, shown, contradicted, n, unit)
+    column, units = _known(values, clusters)
+    tested = _hypotheses(column, threshold, units, bounds)
+    shown, contradicted = (find_p_values(tested, _by(bounds), side) for side in SIDES)
+    if bounds is None:
+        mean, ends = float(tested.moments.mean[0]), _interval(tested, alpha)
+    else:
+        mean, ends = float(tested.betting.test().mean[0]), _betting_interval(tested, bounds, alpha)
+    n, unit = int(tested.moments.n_clusters[0]), "examples" if units is None else "documents"
+    return Finding(mean, *ends, shown, contradicted, n, unit)
 
 
 def mean_within(
     values: ArrayLike, margin: float, clusters: IntArray | None, *, alpha: float
 ) -> Finding:
     """Is a mean nearer to 0 than a margin? Contradicted if it is shown to be farther."""
-    tested = _hypotheses(values, 0.0, clusters)
+    column, units = _known(values, clusters)
+    tested = _hypotheses(column, 0.0, units)
     low, high = _interval(tested, alpha)
     beyond = [
         find_p_values(tested.against(margin), SINGLE, "greater"),
@@ -186,36 +198,51 @@ def ranked_among(
     return _ranked(observed, np.asarray(drawn, dtype=np.float64), n, unit, (np.nan, np.nan), size)
 
 
-def some_head(
-    values: FloatArray,
+@dataclass(frozen=True)
+class Halves:
+    """Which examples (examples,) are of the second half of the documents, and their clusters.
+
+    ``shape`` are the layers, and the heads of each; ``alpha`` is the level of intervals.
+    """
+
+    in_second: NDArray[np.bool_]
+    clusters: IntArray | None
+    shape: tuple[int, int]
+    alpha: float
+
+
+def heads_for_each(
+    values: Mapping[str, FloatArray],
     threshold: float,
-    in_second: NDArray[np.bool_],
-    clusters: IntArray | None,
-    *,
-    alpha: float,
-    shape: tuple[int, int],
-    size: float | None = None,
+    halves: Halves,
+    bounds: Ends | None = None,
+) -> Finding:
+    """Is there for each name a head whose mean is above the threshold? As `some_head`, `all_of`."""
+    parts = [some_head(own, threshold, halves, bounds) for own in values.values()]
+    return all_of(parts, list(values))
+
+
+def some_head(
+    values: FloatArray, threshold: float, halves: Halves, bounds: Ends | None = None
 ) -> Finding:
     """Is there a head whose mean is above the threshold? Values are (examples, heads).
 
-    ``shape`` are the layers, and heads of each; there may be columns of several directions. The
-    head is chosen on the first half of the documents and tested on the second, so that the
-    choice has no part in the test. Contradicted if every single head is shown to be below, on all
-    documents: the largest p-value of all heads.
+    There may be columns of several directions. The head is chosen on the first half of the
+    documents and tested on the second, so that the choice has no part in the test. Contradicted if
+    every single head is shown to be below, on all documents: the largest p-value of all heads.
+    ``bounds`` are those of `mean_beyond`.
     """
     there = ~np.isnan(values).all(axis=0)
     values, places = values[:, there], np.flatnonzero(there)
-    first, second = values[~in_second], values[in_second]
+    first, second = values[~halves.in_second], values[halves.in_second]
     if not len(places) or np.isnan(first).all() or np.isnan(second).all():
         raise NotTestable("one half of the documents has no example of this; add documents")
     best = int(np.nanargmax(mean_of_known(first, 0)))
-    units = None if clusters is None else clusters[in_second]
-    found = mean_beyond(second[:, best], threshold, units, alpha=alpha, size=size)
-    sizes = size_of(values) + abs(threshold) if size is None else size
-    every = Hypotheses.of(Sample.of(values, clusters), threshold, size=sizes)
-    below = find_p_values(every, SINGLE, "less")
-    contradicted = in_at_least(below, every.n_tests)
-    layer, head = divmod(int(places[best]) % (shape[0] * shape[1]), shape[1])
+    units = None if halves.clusters is None else halves.clusters[halves.in_second]
+    found = mean_beyond(second[:, best], threshold, units, alpha=halves.alpha, bounds=bounds)
+    every = _hypotheses(values, threshold, halves.clusters, bounds)
+    contradicted = in_at_least(find_p_values(every, _by(bounds), "less"), every.n_tests)
+    layer, head = divmod(int(places[best]) % (halves.shape[0] * halves.shape[1]), halves.shape[1])
     return replace(found, contradicted=contradicted, note=f"head {layer}-{head}")
 
 
@@ -256,7 +283,7 @@ def jackknifed(
     pseudo = k * whole - (k - 1) * np.asarray(without, dtype=np.float64)
     if k < 2 or not np.isfinite(pseudo).all() or np.ptp(pseudo) < 1e-12:
         return np.nan, np.nan, pseudo  # a count that no group changes tells nothing of its error
-    low, high = _interval(_hypotheses(pseudo, 0.0, None), alpha)
+    low, high = _interval(_hypotheses(pseudo[:, None], 0.0, None), alpha)
     shift = whole - pseudo.mean()
     return low + shift, high + shift, pseudo
 
@@ -268,17 +295,46 @@ def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:
     return np.where(n, np.nansum(numbers, axis=axis) / np.maximum(n, 1), np.nan)
 
 
-def _hypotheses(
-    values: ArrayLike, threshold: float, clusters: IntArray | None, size: float | None = None
-) -> Hypotheses:
+def _known(values: ArrayLike, clusters: IntArray | None) -> tuple[FloatArray, IntArray | None]:
+    """The values (examples, 1) that are there, and their clusters."""
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
-    if clusters is not None:
-        clusters = clusters[~np.isnan(column[:, 0])]
-    column = column[~np.isnan(column[:, 0])]
-    if not len(column):
+    there = ~np.isnan(column[:, 0])
+    if not there.any():
         raise NotTestable("no example has a value for this")
-    sizes = size_of(column) + abs(threshold) if size is None else size
-    return Hypotheses.of(column, threshold, size=sizes, clusters=clusters)
+    return column[there], None if clusters is None else clusters[there]
+
+
+def _hypotheses(
+    values: FloatArray, threshold: float, clusters: IntArray | None, bounds: Ends | None = None
+) -> Hypotheses:
+    """H0 of each column: its mean is the threshold; missing values are left out."""
+    known = None
+    if bounds is not None:
+        low, high = (np.full((len(values), 1), end, dtype=np.float64) for end in bounds)
+        kinds = np.zeros(values.shape[1], dtype=np.intp)
+        known = Bounds(low, high, low[0], high[0], kinds, cap=bounds[1] - bounds[0])
+    size = size_of(values) + abs(threshold)
+    return Hypotheses.of(values, threshold, size=size, clusters=clusters, bounds=known)
+
+
+def _by(bounds: Ends | None) -> TestOptions:
+    """The test of a mean, each for itself: by betting where values have bounds, else by t."""
+    return SINGLE if bounds is None else replace(SINGLE, test=BETTING)
+
+
+def _betting_interval(tested: Hypotheses, bounds: Ends, alpha: float) -> tuple[float, float]:
+    """The means that betting does not reject, at half of alpha on each side."""
+    mean = float(tested.betting.test().mean[0])
+
+    def limit(side: Alternative, rejected: float) -> float:
+        kept = mean
+        for _ in range(_HALVINGS):
+            middle = (rejected + kept) / 2
+            found = find_p_values(tested.against(middle), _by(bounds), side)
+            rejected, kept = (middle, kept) if found.shows(alpha / 2)[0] else (rejected, middle)
+        return rejected
+
+    return limit("greater", float(bounds[0])), limit("less", float(bounds[1]))
 
 
 def _interval(tested: Hypotheses, alpha: float) -> tuple[float, float]:

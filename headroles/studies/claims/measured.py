@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,22 +13,23 @@ from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, as_corpus, fold_subtype, prepared
-from headroles.models import Attending, load_encoder, open_reader
+from headroles.errors import HeadRolesError
+from headroles.models import Attending
 from headroles.models.loading import is_own
-from headroles.models.sites import find_sites
-from headroles.roles.frequencies import count_words
 from headroles.scoring import HeadScores, ScoreOptions, score_heads
 from headroles.storage.parts import decode_arrays, encode_arrays
 from headroles.studies.claims.answers import HeadAnswers, ScoredRoles
 from headroles.studies.claims.claim import NotTestable
-from headroles.studies.claims.kinds import jackknifed
+from headroles.studies.claims.dimensions import dimensions_of
+from headroles.studies.claims.kinds import Halves, jackknifed
 from headroles.studies.claims.likeness import divergences_of
 from headroles.studies.claims.options import ClaimOptions
+from headroles.studies.claims.reading import Together, read_together
 from headroles.studies.claims.task_losses import TaskLosses
 from headroles.studies.heads import clusters_in
-from headroles.studies.offsets import second_half
+from headroles.studies.offsets import rival_of, second_half
 from headroles.studies.options import TokenOptions
-from headroles.studies.token_reading import QUANTITIES, TokenReading
+from headroles.studies.token_reading import QUANTITIES
 from headroles.testing import TestOptions
 
 FloatArray = NDArray[np.float64]
@@ -35,6 +37,8 @@ Arrays = dict[str, NDArray[Any]]
 
 OBJECTS, DETERMINERS, POSSESSIVES = ("obj", "dobj"), ("det",), ("nmod:poss", "poss")
 """Names that relations have in UD and in CLEAR."""
+BIAS, HIT = "bias", "hit"
+WAYS = ("to_governor", "to_dependent")
 
 
 class Measured:
@@ -57,6 +61,7 @@ class Measured:
         self.model, self.corpus, self.options = model, as_corpus(corpus), options
         self._after, self._tasks = after, tuple(tasks)
         self._kept, self._after_kept = kept, after_kept
+        self._reads_all = options.claims is None
 
     @property
     def alpha(self) -> float:
@@ -72,14 +77,8 @@ class Measured:
     @cached_property
     def scored(self) -> ScoredRoles:
         """Bias scores of the usual roles, with the answers they lead to."""
-        folded = {fold_subtype(name) for name in self.relations}
-        defaults = dict.fromkeys(name for own in DEFAULT_RELATIONS.values() for name in own)
-        relations = tuple(name for name in defaults if name in folded)
-        asked = self.options.part(
-            ScoreOptions, relations=relations or "none", roles=None, frequencies=None
-        )
-        scores = self._scores("bias", asked)
-        return ScoredRoles(scores, self.options.part(TestOptions, correction="fdr_bh"))
+        options = self.options.part(TestOptions, correction="fdr_bh")
+        return ScoredRoles(self._scores(BIAS), options)
 
     @property
     def answers(self) -> HeadAnswers:
@@ -89,18 +88,7 @@ class Measured:
     @cached_property
     def hits(self) -> HeadScores:
         """First choices: one back, one ahead, arcs, rare words; and the confidence of heads."""
-        named = [*DEFAULT_RELATIONS["ud"], *DEFAULT_RELATIONS["clear"]]
-        named += [*OBJECTS, *DETERMINERS, *POSSESSIVES]
-        relations = tuple(name for name in dict.fromkeys(named) if name in self.relations)
-        roles = ("position", "rare", "confidence", *(("syntactic",) if relations else ()))
-        asked = self.options.part(
-            ScoreOptions,
-            score="hit",
-            relations=relations or "none",
-            roles=roles,
-            keep_subtypes=bool(relations),
-        )
-        return self._scores("hit", asked)
+        return self._scores(HIT)
 
     def hits_of(self, role: str) -> FloatArray:
         """(examples, heads) of a role. Raises NotTestable for one that no example has."""
@@ -118,36 +106,40 @@ class Measured:
                 return name
         raise NotTestable(f"the corpus has no relation {' or '.join(names)}; take a treebank")
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Layers, and heads of each."""
-        return self.hits.n_layers, self.hits.n_heads
+    def gains_of(self, role: str) -> FloatArray:
+        """Hits (examples, heads) of a role less those of the best offset on the other half."""
+        hits, rival = self.hits_of(role), rival_of(self.hits, role)
+        assert rival is not None
+        return np.asarray(hits - rival.hits[:, None])
 
-    @property
-    def second_half(self) -> NDArray[np.bool_]:
-        """(examples,) of ``hits``: those of the second half of the documents."""
-        return second_half(self.hits)
+    def of_relations(
+        self, relations: Sequence[Sequence[str]], read: Callable[[str], FloatArray]
+    ) -> dict[str, FloatArray]:
+        """By relation what ``read`` gives of both directions (examples, twice the heads)."""
+        return {
+            name: np.concatenate([read(f"syntactic:{name}:{way}") for way in WAYS], axis=1)
+            for name in map(self.relation, relations)
+        }
 
-    @property
-    def hit_clusters(self) -> NDArray[np.intp] | None:
-        """(examples,) of ``hits``: the document of each."""
-        return clusters_in(self.hits.documents, self.options)
+    @cached_property
+    def halves(self) -> Halves:
+        """The halves of the documents of ``hits``, their clusters, and the shape of the model."""
+        hits = self.hits
+        clusters = clusters_in(hits.documents, self.options)
+        return Halves(second_half(hits), clusters, (hits.n_layers, hits.n_heads), self.alpha)
 
     @cached_property
     def tokens(self) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
         """What tokens of each kind get (examples, layers + 1, quantities), and documents."""
 
         def make() -> Arrays:
-            asked = self.options.part(TokenOptions)
-            with prepared(self.corpus) as ready:
-                counts = count_words(asked, ready)
-                reading = TokenReading(load_encoder(self.model, asked), ready, counts, asked)
-                values = reading.values()
-            names = np.unique(reading.documents, return_inverse=True)[1]
-            return {"values": values, "documents": names}
+            found = self._together.tokens
+            if isinstance(found, HeadRolesError):
+                raise NotTestable(str(found))
+            return {"values": found}
 
-        found = self._arrays("tokens", make)
-        return found["values"], clusters_in(list(map(str, found["documents"])), self.options)
+        values = self._arrays("tokens", make)["values"]
+        return values, clusters_in(self.scored.scores.documents, self.options)
 
     def share_of_tokens(self, group: str, quantity: str) -> FloatArray:
         """(examples, layers): a quantity of a group of tokens, as in `TokenGroups`."""
@@ -164,19 +156,17 @@ class Measured:
         return found["values"].astype(np.float64), (layers, heads)
 
     @cached_property
-    def maps(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Queries and keys of each layer, both (heads, size, width)."""
-        encoder = load_encoder(self.model, self.options)
-        with open_reader(encoder.model) as reader:
-            n_heads = reader.n_heads
-        return [(site.maps.query, site.maps.key) for site in find_sites(encoder.model, n_heads)]
+    def dimensions(self) -> FloatArray:
+        """Dimensions that the heads of a layer share (layers, 1 + draws), and by chance."""
+        return self._arrays("dimensions", lambda: dimensions_of(self.model, self.options))["shares"]
 
     @cached_property
     def later(self) -> Measured:
         """The second model. Raises NotTestable if there is none, or it reads other examples."""
         if self._after is None:
             raise NotTestable("pass a second model with after (--after)")
-        after = Measured(self._after, self.corpus, self.options, kept=self._after_kept)
+        few = replace(self.options, claims=())  # of the second model, scores alone are needed
+        after = Measured(self._after, self.corpus, few, kept=self._after_kept)
         before, later = self.scored.scores, after.scored.scores
         if before.digests != later.digests or before.values.shape != later.values.shape:
             raise NotTestable(
@@ -202,14 +192,51 @@ class Measured:
         without = [statistic(one) for one in self.scored.without_groups]
         return jackknifed(whole, without, self.alpha)[:2]
 
-    def _scores(self, name: str, asked: ScoreOptions) -> HeadScores:
+    @cached_property
+    def _together(self) -> Together:
+        """One pass over the corpus for all that is read of it; kept at once if anything is."""
+        asked = [self._asked(name) for name in (BIAS, HIT)]
+        found = read_together(self.model, self.corpus, asked, self.options.part(TokenOptions))
+        if self._kept is not None:
+            for name, scores in zip((BIAS, HIT), found.scores, strict=True):
+                scores.save(self._kept / name)
+        return found
+
+    def _scores(self, name: str) -> HeadScores:
+        """Scores that were kept; else read with all the rest, or alone if few claims need them."""
         place = None if self._kept is None else self._kept / name
         if place is not None and place.exists():
             return HeadScores.load(place)
-        found = score_heads(self.model, self.corpus, asked)
+        if self._reads_all or "_together" in vars(self):
+            return self._together.scores[(BIAS, HIT).index(name)]
+        found = score_heads(self.model, self.corpus, self._asked(name))
         if place is not None:
             found.save(place)
         return found
+
+    def _asked(self, name: str) -> ScoreOptions:
+        return self._asked_of_hits() if name == HIT else self._asked_of_bias()
+
+    def _asked_of_bias(self) -> ScoreOptions:
+        folded = {fold_subtype(name) for name in self.relations}
+        defaults = dict.fromkeys(name for own in DEFAULT_RELATIONS.values() for name in own)
+        relations = tuple(name for name in defaults if name in folded)
+        return self.options.part(
+            ScoreOptions, relations=relations or "none", roles=None, frequencies=None
+        )
+
+    def _asked_of_hits(self) -> ScoreOptions:
+        named = [*DEFAULT_RELATIONS["ud"], *DEFAULT_RELATIONS["clear"]]
+        named += [*OBJECTS, *DETERMINERS, *POSSESSIVES]
+        relations = tuple(name for name in dict.fromkeys(named) if name in self.relations)
+        roles = ("position", "rare", "confidence", *(("syntactic",) if relations else ()))
+        return self.options.part(
+            ScoreOptions,
+            score="hit",
+            relations=relations or "none",
+            roles=roles,
+            keep_subtypes=bool(relations),
+        )
 
     def _arrays(self, name: str, make: Callable[[], Arrays]) -> Arrays:
         file = None if self._kept is None else self._kept / f"{name}.safetensors"

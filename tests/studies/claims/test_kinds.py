@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from headroles.inference.betting import STAKES
 from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.kinds import (
+    SHARES,
+    Halves,
     all_of,
     in_layers,
     jackknifed,
@@ -71,9 +74,29 @@ def test_a_mean_is_tested_as_scipy_does() -> None:
     assert (found.low, found.high) == pytest.approx(interval)
 
 
-def test_values_that_are_all_the_same_are_decided_by_how_far_others_could_be() -> None:
-    found = mean_beyond(np.ones(30), 0.9, None, alpha=ALPHA, size=0.9)
-    assert found.shown.by_bound[0] == pytest.approx(0.9**30)
+def test_bounded_means_are_tested_by_betting() -> None:
+    rng = np.random.default_rng(5)
+    values, units = rng.beta(6, 3, 90), np.repeat(np.arange(30), 3)
+    found = mean_beyond(values, 0.5, units, alpha=ALPHA, bounds=SHARES)
+    of_documents = values.reshape(30, 3).mean(axis=1)
+    bets = [np.prod(1 + stake * (of_documents - 0.5) / 0.5) for stake in STAKES]
+    assert found.shown.single[0] == pytest.approx(1 / np.mean(bets))
+    assert found.contradicted.single[0] == 1
+    assert found.effect == pytest.approx(of_documents.mean())
+    for limit, side in ((found.low, 1), (found.high, -1)):
+        reach = limit if side > 0 else 1 - limit
+        bets = [np.prod(1 + side * stake * (of_documents - limit) / reach) for stake in STAKES]
+        assert 1 / np.mean(bets) == pytest.approx(ALPHA / 2, rel=0.05)
+
+
+def test_skewed_shares_at_the_threshold_are_seldom_shown() -> None:
+    """A t-test shows one in four of them."""
+    rng = np.random.default_rng(6)
+    shown = [
+        mean_beyond(rng.random(60) < 0.97, 0.97, None, alpha=ALPHA, bounds=SHARES)
+        for _ in range(60)
+    ]
+    assert sum(one.shown.single[0] <= ALPHA for one in shown) <= 3
 
 
 def test_equivalence_is_two_one_sided_tests() -> None:
@@ -93,11 +116,11 @@ def test_a_head_is_chosen_on_one_half_and_tested_on_the_other() -> None:
     values = rng.normal(0, 0.1, (80, 6))
     values[:, 4] += 1
     values[~second, 1] += 5  # the best of the first half is none of the second
-    found = some_head(values, 0.5, second, None, alpha=ALPHA, shape=(3, 2))
+    found = some_head(values, 0.5, Halves(second, None, (3, 2), ALPHA))
     assert found.note == "head 0-1"
     assert found.shown.single[0] > 0.99
     assert found.contradicted.single[0] > 0.99  # head 2-0 is above
-    none = some_head(values[:, [0, 2, 3]], 0.5, second, None, alpha=ALPHA, shape=(3, 1))
+    none = some_head(values[:, [0, 2, 3]], 0.5, Halves(second, None, (3, 1), ALPHA))
     assert none.contradicted.single[0] < 1e-6
     oracle = max(
         stats.ttest_1samp(values[:, head], 0.5, alternative="less").pvalue for head in (0, 2, 3)
@@ -109,7 +132,7 @@ def test_halves_without_examples_are_told() -> None:
     values = np.full((4, 2), np.nan)
     values[:2] = 1
     with pytest.raises(NotTestable, match="one half of the documents"):
-        some_head(values, 0.5, np.array([0, 0, 1, 1], bool), None, alpha=ALPHA, shape=(1, 2))
+        some_head(values, 0.5, Halves(np.array([0, 0, 1, 1], bool), None, (1, 2), ALPHA))
 
 
 def test_all_of_several_is_the_largest_p_value_and_any_of_them_bonferroni() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
-from headroles.studies.claims.kinds import mean_beyond, mean_of_known
+from headroles.studies.claims.kinds import DIFFERENCES, mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
 from headroles.studies.token_reading import LENGTH, OTHER, WITH_FREQUENCY
 
@@ -12,7 +12,8 @@ def test(measured: Measured) -> Finding:
     """Do lengths ||f(x)|| of words fall with their frequency?"""
     values = measured.share_of_tokens(OTHER, f"{LENGTH}{WITH_FREQUENCY}")
     means = mean_of_known(values, 1)
-    return reversed_finding(mean_beyond(means, 0.0, measured.tokens[1], alpha=measured.alpha))
+    found = mean_beyond(means, 0.0, measured.tokens[1], alpha=measured.alpha, bounds=DIFFERENCES)
+    return reversed_finding(found)
 
 
 CLAIM = Claim(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +16,19 @@ from headroles.studies.claims.measured import Measured
 _DRAWS = 9999
 
 
-def difference(between: NDArray[np.float64], layers: NDArray[np.intp]) -> float:
-    """Mean divergence of pairs of heads of different layers less that of pairs of one layer."""
-    first, second = np.triu_indices(len(layers), 1)
-    same = layers[first] == layers[second]
+def differences(
+    between: NDArray[np.float64], orders: Iterable[NDArray[np.intp]]
+) -> Iterator[float]:
+    """Mean divergence of pairs of heads of different layers less that of pairs of one layer.
+
+    ``between`` are heads by heads; each of ``orders`` (heads,) has their layers.
+    """
+    first, second = np.triu_indices(len(between), 1)
     pairs = between[first, second]
-    return float(pairs[~same].mean() - pairs[same].mean())
+    for layers in orders:
+        same = layers[first] == layers[second]
+        n, within = int(same.sum()), float(pairs @ same)
+        yield (pairs.sum() - within) / (len(pairs) - n) - within / n
 
 
 def test(measured: Measured) -> Finding:
@@ -28,11 +37,11 @@ def test(measured: Measured) -> Finding:
     if n_layers < 2 or n_heads < 2:
         raise NotTestable("it takes two layers of two heads")
     layers = np.repeat(np.arange(n_layers), n_heads)
-    mean = values.mean(axis=0)
     rng = np.random.default_rng(measured.options.seed)
-    drawn = [difference(mean, rng.permutation(layers)) for _ in range(_DRAWS)]
-    found = ranked_among(difference(mean, layers), drawn, len(layers), "heads")
-    by_example = [difference(one, layers) for one in values]
+    orders = (rng.permutation(layers) for _ in range(_DRAWS))
+    observed, *drawn = differences(values.mean(axis=0), chain([layers], orders))
+    found = ranked_among(observed, drawn, len(layers), "heads")
+    by_example = [next(differences(one, [layers])) for one in values]
     spread = mean_beyond(by_example, 0.0, None, alpha=measured.alpha)
     return replace(found, low=spread.low, high=spread.high)
 

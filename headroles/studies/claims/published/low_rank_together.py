@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from headroles.models.als import head_singular
-from headroles.models.subspaces import dimensions_for, random_sums, sum_singular
 from headroles.studies.claims.claim import WEIGHTS, Claim, Finding, reversed_finding
 from headroles.studies.claims.kinds import ranked_among
 from headroles.studies.claims.measured import Measured
 
-SHARE = 0.99
-_DRAWS = 59
-
 
 def test(measured: Measured) -> Finding:
     """Does the sum over heads take fewer dimensions than sums of heads in random spaces?"""
-    rng = np.random.default_rng(measured.options.seed)
-    observed, drawn = [], []
-    for query, key in measured.maps:
-        most = min(query.shape[0] * query.shape[1], query.shape[2])
-        strength = head_singular(query, key)[1]
-        by_chance = random_sums(strength, query.shape[2], _DRAWS, rng)
-        observed.append(dimensions_for(sum_singular(query, key), SHARE) / most)
-        drawn.append([dimensions_for(one, SHARE) / most for one in by_chance])
-    found = ranked_among(float(np.mean(observed)), np.mean(drawn, axis=0), len(observed), "layers")
-    told = f"heads in random spaces: {np.mean(drawn):.2f}"
+    shares = measured.dimensions
+    observed, *drawn = shares.mean(axis=0).tolist()
+    found = ranked_among(observed, drawn, len(shares), "layers")
+    told = f"heads in random spaces: {sum(drawn) / len(drawn):.2f}"
     return reversed_finding(replace(found, note=told))
 
 

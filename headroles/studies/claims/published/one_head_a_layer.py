@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headroles.studies.claims.claim import TASK, Claim, Finding
-from headroles.studies.claims.kinds import all_of, some_head
+from headroles.studies.claims.kinds import Halves, heads_for_each
 from headroles.studies.claims.measured import Measured
 
 
 def test(measured: Measured) -> Finding:
     """Does the best single head of each layer raise the loss by less than the margin?"""
     task, margin = measured.tasks[0], measured.options.loss_margin
-    shape = (1, task.shape[1])
-    parts = [
-        some_head(-rises, -margin, ~task.first, None, alpha=measured.alpha, shape=shape)
-        for rises in task.alone.values()
-    ]
-    found = all_of(parts, [f"layer {layer}" for layer in task.alone])
+    halves = Halves(~task.first, None, (1, task.shape[1]), measured.alpha)
+    falls = {f"layer {layer}": -rises for layer, rises in task.alone.items()}
+    found = heads_for_each(falls, -margin, halves)
     return replace(found, effect=-found.effect, low=-found.high, high=-found.low)
 
 

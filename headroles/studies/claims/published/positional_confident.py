@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import all_of, mean_beyond, mean_of_known
+from headroles.studies.claims.kinds import SHARES, all_of, mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.published.positional_heads import ROLES, SHARE
 
@@ -18,18 +18,14 @@ def test(measured: Measured) -> Finding:
     heads = np.flatnonzero(np.nanmax(hits, axis=0) >= SHARE)
     if not len(heads):
         raise NotTestable("no head has its first choice at one place in 90 % of tokens")
-    confidence = measured.hits_of("confidence")
+    confidence, halves = measured.hits_of("confidence"), measured.halves
     parts = [
         mean_beyond(
-            confidence[:, head],
-            CONFIDENT,
-            measured.hit_clusters,
-            alpha=measured.alpha,
-            size=CONFIDENT,
+            confidence[:, head], CONFIDENT, halves.clusters, alpha=halves.alpha, bounds=SHARES
         )
         for head in heads
     ]
-    return all_of(parts, ["head {}-{}".format(*divmod(head, measured.shape[1])) for head in heads])
+    return all_of(parts, ["head {}-{}".format(*divmod(head, halves.shape[1])) for head in heads])
 
 
 CLAIM = Claim(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding
-from headroles.studies.claims.kinds import all_of, some_head
+from headroles.studies.claims.kinds import SHARES, heads_for_each
 from headroles.studies.claims.measured import Measured
 
 SHARE = 0.9
@@ -12,19 +12,8 @@ ROLES = {"one back": "position:-1", "one ahead": "position:+1"}
 
 def test(measured: Measured) -> Finding:
     """Is there a head for each direction whose first choice is there in 90 % of tokens?"""
-    parts = [
-        some_head(
-            measured.hits_of(role),
-            SHARE,
-            measured.second_half,
-            measured.hit_clusters,
-            alpha=measured.alpha,
-            shape=measured.shape,
-            size=max(SHARE, 1 - SHARE),
-        )
-        for role in ROLES.values()
-    ]
-    return all_of(parts, list(ROLES))
+    hits = {name: measured.hits_of(role) for name, role in ROLES.items()}
+    return heads_for_each(hits, SHARE, measured.halves, SHARES)
 
 
 CLAIM = Claim(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding
-from headroles.studies.claims.kinds import all_of, some_head
+from headroles.studies.claims.kinds import SHARES, heads_for_each
 from headroles.studies.claims.measured import Measured
 
 SHARE = 0.5
@@ -11,16 +11,8 @@ SHARE = 0.5
 
 def test(measured: Measured) -> Finding:
     """Is there a head whose first choice is the rarest word for half of the words?"""
-    found = some_head(
-        measured.hits_of("rare"),
-        SHARE,
-        measured.second_half,
-        measured.hit_clusters,
-        alpha=measured.alpha,
-        shape=measured.shape,
-        size=max(SHARE, 1 - SHARE),
-    )
-    return all_of([found], ["rarest word"])
+    hits = {"rarest word": measured.hits_of("rare")}
+    return heads_for_each(hits, SHARE, measured.halves, SHARES)
 
 
 CLAIM = Claim(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import mean_beyond
+from headroles.studies.claims.kinds import SHARES, mean_beyond
 from headroles.studies.claims.measured import Measured
 from headroles.studies.token_reading import SEPARATORS, WEIGHTS
 
@@ -25,7 +25,7 @@ def test(measured: Measured) -> Finding:
     if np.isnan(shares).all():
         raise NotTestable("no example has a separator")
     values = shares[:, middle(shares.shape[1])].mean(axis=1)
-    return mean_beyond(values, HALF, measured.tokens[1], alpha=measured.alpha)
+    return mean_beyond(values, HALF, measured.tokens[1], alpha=measured.alpha, bounds=SHARES)
 
 
 CLAIM = Claim(

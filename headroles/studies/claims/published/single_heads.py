@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from headroles.studies.claims.claim import TREES, Claim, Finding
-from headroles.studies.claims.kinds import all_of, some_head
+from headroles.studies.claims.kinds import SHARES, heads_for_each
 from headroles.studies.claims.measured import DETERMINERS, OBJECTS, POSSESSIVES, Measured
 
 ACCURATE = 0.75
@@ -13,26 +11,8 @@ ACCURATE = 0.75
 
 def test(measured: Measured) -> Finding:
     """Is there a head for each of the three relations that hits three quarters of the arcs?"""
-    names = [measured.relation(one) for one in (DETERMINERS, OBJECTS, POSSESSIVES)]
-    parts = [
-        some_head(
-            np.concatenate(
-                [
-                    measured.hits_of(f"syntactic:{name}:{direction}")
-                    for direction in ("to_governor", "to_dependent")
-                ],
-                axis=1,
-            ),
-            ACCURATE,
-            measured.second_half,
-            measured.hit_clusters,
-            alpha=measured.alpha,
-            shape=measured.shape,
-            size=ACCURATE,
-        )
-        for name in names
-    ]
-    return all_of(parts, names)
+    hits = measured.of_relations((DETERMINERS, OBJECTS, POSSESSIVES), measured.hits_of)
+    return heads_for_each(hits, ACCURATE, measured.halves, SHARES)
 
 
 CLAIM = Claim(

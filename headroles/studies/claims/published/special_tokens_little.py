@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
-from headroles.studies.claims.kinds import mean_beyond
+from headroles.studies.claims.kinds import DIFFERENCES, mean_beyond
 from headroles.studies.claims.measured import Measured
 from headroles.studies.token_reading import CLASSIFIER, DIFFERENCE, PUNCTUATION, SEPARATORS
 
@@ -17,7 +17,7 @@ def test(measured: Measured) -> Finding:
         for group in (CLASSIFIER, SEPARATORS, PUNCTUATION)
     ]
     values = np.sum(parts, axis=0).mean(axis=1)
-    found = mean_beyond(values, 0.0, measured.tokens[1], alpha=measured.alpha)
+    found = mean_beyond(values, 0.0, measured.tokens[1], alpha=measured.alpha, bounds=DIFFERENCES)
     return reversed_finding(found)
 
 

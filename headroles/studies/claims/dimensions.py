@@ -1,0 +1,59 @@
+"""How many dimensions the queries and keys of a layer's heads take together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headroles.models import Attending, load_encoder, open_reader
+from headroles.models.als import head_singular
+from headroles.models.sites import find_sites
+from headroles.studies.claims.options import ClaimOptions
+
+SHARE = 0.99
+DRAWS = 59
+Maps = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Queries and keys of a layer, both (heads, size, width)."""
+
+
+def dimensions_of(model: Attending, options: ClaimOptions) -> dict[str, NDArray[Any]]:
+    """``shares`` of `shared_dimensions` of a model's layers."""
+    encoder = load_encoder(model, options)
+    with open_reader(encoder.model) as reader:
+        n_heads = reader.n_heads
+    sites = find_sites(encoder.model, n_heads)
+    maps = ((site.maps.query, site.maps.key) for site in sites)
+    return {"shares": shared_dimensions(maps, options.seed)}
+
+
+def shared_dimensions(layers: Iterable[Maps], seed: int) -> NDArray[np.float64]:
+    """Dimensions for 99 % of the energy of the sum over heads, as shares (layers, 1 + DRAWS).
+
+    The first column is of the heads as they are. In the others each head keeps its singular values
+    and has random spaces, as if heads shared dimensions by chance alone.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    found = []
+    for query, key in layers:
+        heads, size, width = query.shape
+        strength = torch.from_numpy(head_singular(query, key)[1]).float()
+        flat = [torch.from_numpy(maps.reshape(-1, width)).float() for maps in (query, key)]
+        row = [_dimensions(flat[0].T @ flat[1])]
+        for _ in range(DRAWS):
+            drawn = torch.randn(2, heads, width, size, generator=generator)
+            left, right = torch.linalg.qr(drawn).Q
+            joined = [one.swapaxes(0, 1).flatten(1) for one in (left * strength[:, None], right)]
+            row.append(_dimensions(joined[0] @ joined[1].T))
+        found.append(np.array(row) / min(heads * size, width))
+    return np.stack(found)
+
+
+def _dimensions(total: Tensor) -> int:
+    """How many singular values of a matrix hold 99 % of their squares."""
+    squares = torch.linalg.eigvalsh(total.T @ total).flip(0).double()
+    return int((squares.cumsum(0) < SHARE * squares.sum()).sum()) + 1

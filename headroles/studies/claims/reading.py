@@ -1,0 +1,150 @@
+"""Scores of several kinds, and what tokens get, from one pass of a model over a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headroles.corpus import Corpus, Example, prepared
+from headroles.encoding import EncodedExample
+from headroles.errors import HeadRolesError
+from headroles.models import (
+    Attending,
+    AttentionReader,
+    LoadedEncoder,
+    NormReader,
+    load_encoder,
+    open_norms,
+    open_reader,
+)
+from headroles.passes import Budget, ExampleBatch, Passes, on_device, to_host
+from headroles.roles.frequencies import count_words
+from headroles.scoring import HeadScores, ScoreOptions, ScoringRun
+from headroles.scoring.block_scoring import LaunchedBlock, PlannedBatch
+from headroles.scoring.blocks import Counts, Part
+from headroles.scoring.windows import Window, windows_of
+from headroles.studies.options import TokenOptions
+from headroles.studies.token_reading import TokenListener, rows_of
+
+Rows = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Scores, each as `score` gives them, and what tokens get, as `TokenReading` gives it.
+
+    ``tokens`` (examples, layers + 1, quantities) is the reason where the model has no norms.
+    """
+
+    scores: list[HeadScores]
+    tokens: Rows | HeadRolesError
+
+
+def read_together(
+    model: Attending, corpus: Corpus, asked: Sequence[ScoreOptions], tokens: TokenOptions
+) -> Together:
+    """Run the model once over the corpus. Errors are those of `score_heads`."""
+    with prepared(corpus) as ready, ExitStack() as stack:
+        encoder = load_encoder(model, tokens)
+        reader = stack.enter_context(open_reader(encoder.network))
+        norms: NormReader | HeadRolesError
+        try:
+            norms = stack.enter_context(open_norms(reader))
+        except HeadRolesError as error:
+            norms = error
+        runs = [ScoringRun(encoder, reader, ready, one) for one in asked]
+        reading = _Reading(encoder, reader, norms, runs, count_words(tokens, ready))
+        found = [reading.read(*one) for one in windows_of(ready, tokens.pairing)]
+        scores = [
+            HeadScores.from_blocks(run.blocks(parts=parts), run.roles, run.score, run.provenance)
+            for run, parts in zip(runs, zip(*found, strict=True), strict=True)
+        ]
+    return Together(scores, norms if isinstance(norms, HeadRolesError) else np.stack(reading.rows))
+
+
+@dataclass(frozen=True)
+class _JointBatch:
+    """The same examples as each kind of scores prepares them, and as inputs."""
+
+    rows: list[int]
+    planned: list[PlannedBatch]
+    batch: ExampleBatch
+
+
+class _Reading:
+    """Reads window after window; ``rows`` are what tokens get so far."""
+
+    def __init__(
+        self,
+        encoder: LoadedEncoder,
+        reader: AttentionReader,
+        norms: NormReader | HeadRolesError,
+        runs: Sequence[ScoringRun],
+        frequencies: Mapping[str, int],
+    ) -> None:
+        self._encoder, self._reader, self._norms = encoder, reader, norms
+        self._scorers = [run.scorer for run in runs]
+        self._frequencies = frequencies
+        self._cut = encoder.example_encoder()
+        self._budget = Budget.of(encoder.device, runs[0].batch_tokens)
+        self.rows: list[Rows] = []
+
+    def read(self, window: Window, examples: list[Example]) -> list[tuple[Window, Part]]:
+        """Read a window; its part of each kind of scores."""
+        counts = [Counts() for _ in self._scorers]
+        self._cut.counts.clear()
+        encoded = self._cut.encode(examples, counts[0].skipped)
+        counts[0].pieces.update(self._cut.counts)
+        for other in counts[1:]:
+            other.add(counts[0])
+        if not encoded:
+            return [(window, Part(None, one)) for one in counts]
+        passes = Passes(
+            [len(example) for example in encoded],
+            lambda rows: self._batch(encoded, rows),
+            lambda row: f"the example {encoded[row].id!r}",
+            self._budget,
+        )
+        read: list[list[Any]] = [[] for _ in self._scorers]
+        rows: dict[int, Rows] = {}
+        for joint, (values, of_tokens) in passes.over_all(self._read):
+            rows.update(zip(joint.rows, of_tokens, strict=False))
+            for own, planned, coming in zip(read, joint.planned, values, strict=True):
+                own.append((planned, coming))
+        self.rows += [rows[row] for row in sorted(rows)]
+        return [
+            (window, Part(scorer.fetch(LaunchedBlock(encoded, own), count), count))
+            for scorer, own, count in zip(self._scorers, read, counts, strict=True)
+        ]
+
+    def _batch(self, encoded: Sequence[EncodedExample], rows: list[int]) -> _JointBatch:
+        planned = [scorer.plan_batch(encoded, rows) for scorer in self._scorers]
+        inputs = on_device(planned[0].to_read[0], self._encoder.device)
+        return _JointBatch(rows, planned, ExampleBatch(rows, planned[0].examples, inputs))
+
+    def _read(self, joint: _JointBatch) -> tuple[list[Callable[[], Any]], list[Rows]]:
+        """The scores of each kind, on their way from the device, and what tokens get."""
+        batch = joint.batch
+        listeners = [
+            scorer.listen(planned)
+            for scorer, planned in zip(self._scorers, joint.planned, strict=True)
+        ]
+        of_tokens = None
+        if isinstance(self._norms, NormReader):
+            of_tokens = TokenListener(self._reader, self._norms, batch)
+
+        def on_layer(layer: int, weights: Tensor) -> None:
+            for one in (*listeners, *([of_tokens] if of_tokens else ())):
+                one(layer, weights)
+
+        self._reader.read(batch.inputs, on_layer, [example.id for example in batch.examples])
+        coming = [to_host(one.values()) for one in listeners]
+        if of_tokens is None:
+            return coming, []
+        return coming, rows_of(batch, of_tokens.values(self._encoder), self._frequencies)
