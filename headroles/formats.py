@@ -58,8 +58,7 @@ def export_frame(
         case "json":
             return _to_json(frame, provenance)
         case "markdown":
-            readable = _readable(frame).rename(columns=_to_markdown).map(_to_markdown)
-            return (readable.to_markdown(index=False, disable_numparse=True) + "\n").encode()
+            return as_markdown(frame).encode()
         case "latex":
             return latex_table(_readable(frame), caption, label).encode()
         case "html":
@@ -67,6 +66,12 @@ def export_frame(
             table = readable.to_html(index=False, border=0)
             return _PAGE.format(style=_STYLE, table=table).encode()
     raise UsageError(f"unknown format {fmt!r}; use one of {', '.join(FORMATS)}")
+
+
+def as_markdown(frame: pd.DataFrame) -> str:
+    """Return a table in Markdown; names in it are text and no markup."""
+    readable = _readable(frame).rename(columns=_to_markdown).map(_to_markdown)
+    return f"{readable.to_markdown(index=False, disable_numparse=True)}\n"
 
 
 def _to_parquet(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:

@@ -1,18 +1,22 @@
 """How often claims are shown and contradicted where they are neither true nor false, and power.
 
-python -m docs.studies.claims_calibration --kept FOLDER [--runs 400]
+python -m docs.studies.claims_calibration --kept FOLDER [--after FOLDER] [--task MODEL FILE]
+    [--runs 300] [--only CLAIM,...]
 
-FOLDER is what `docs.studies.claims_over_encoders` kept of one encoder and treebank. Null hypotheses
-are made from its real tables: layers in random order, roles dealt to other heads of the layer,
-values of documents moved so that their mean is the threshold, and documents drawn anew. Printed for
-each claim: the share of runs in which it is shown and contradicted at 5 %, without correction, and
-the share in which it is shown where the effect is the one named in the last column.
+--kept is what `docs.studies.claims_over_encoders` kept of one encoder and treebank, and --after of
+a fine-tuned copy; --task names a model with its task. Null hypotheses are made from real tables,
+and documents or examples drawn anew from them: layers in random order; roles dealt to other heads
+of the layer; shares moved, within what shares can be, until the best head is exactly at the
+threshold; losses moved until their mean is at the margin. Printed for each claim: the share of runs
+in which it is shown and contradicted at 5 %, without correction, and the share in which it is shown
+where the effect is the one in the last column.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,170 +25,449 @@ import numpy as np
 
 from headroles import make_corpus
 from headroles.errors import HeadRolesError
-from headroles.studies.claims import CLAIMS, ClaimOptions, Finding, Measured
+from headroles.scoring import HeadScores
+from headroles.studies.claims import CLAIMS, ClaimOptions, Finding, Halves, Measured
 from headroles.studies.claims.answers import HeadAnswers
-from headroles.studies.claims.kinds import mean_beyond, mean_of_known, some_head, trend
+from headroles.studies.claims.dimensions import shared_dimensions
+from headroles.studies.claims.kinds import mean_of_known, trend
+from headroles.studies.claims.published.last_layers_move import movements
+from headroles.studies.claims.published.separators_spread import ROLE
 from headroles.studies.claims.published.several_roles_middle import by_layer, nearness
-from headroles.studies.token_reading import LENGTH, OTHER, SEPARATORS, WEIGHTS, WITH_FREQUENCY
+from headroles.studies.claims.published.undecided_few import FEW
+from headroles.studies.claims.task_losses import TaskLosses
+from headroles.studies.token_reading import (
+    CLASSIFIER,
+    DIFFERENCE,
+    LENGTH,
+    OTHER,
+    SEPARATORS,
+    WEIGHTS,
+    WITH_FREQUENCY,
+)
 
-ALPHA = 0.05
-Make = Callable[[np.random.Generator, bool], Finding]
+ALPHA, MARGIN = 0.05, 0.05
+NULL, OPPOSITE, EFFECT = "null", "opposite", "effect"
+"""What is true in a run: the null hypothesis, that of the opposite claim, or the effect."""
+Array = np.ndarray
+Make = Callable[[np.random.Generator, str], Finding]
 
 
 def main() -> None:
     """Parse the command line and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kept", type=Path, required=True)
-    parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--after", type=Path)
+    parser.add_argument("--task", nargs=2)
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=None)
     given = parser.parse_args()
-    triple = [(["no", "text"], [-1, 0], ["root", "dep"])]
-    measured = Measured("", make_corpus(triple), ClaimOptions(), kept=given.kept)
-    measured.__dict__["relations"] = dict.fromkeys(("nsubj", "obj", "amod", "advmod", "det"), 1)
-    print("| claim | shown | contradicted | shown at the effect | effect |")
+    print("| claim | shown | contradicted | power | at the effect |")
     print("| --- | ---: | ---: | ---: | --- |")
-    for claim, effect, make in simulations(measured):
+    for claim, effect, make in simulations(given):
+        if given.only is None or claim in given.only:
+            print(f"| `{claim}` | {rates(make, given.runs)} | {effect} |", flush=True)
+
+
+def rates(make: Make, runs: int) -> str:
+    """Share of runs with a p-value of at most 5 %: shown, contradicted, shown at the effect."""
+    cells = []
+    for truth, side in ((NULL, "shown"), (OPPOSITE, "contradicted"), (EFFECT, "shown")):
         rng = np.random.default_rng(0)
         try:
-            null = [make(rng, False) for _ in range(given.runs)]
-            real = [make(rng, True) for _ in range(given.runs)]
+            found = [getattr(make(rng, truth), side) for _ in range(runs)]
         except HeadRolesError as error:
-            print(f"| `{claim}` | | | | {error} |", flush=True)
-            continue
-        shares = [rate(null, "shown"), rate(null, "contradicted"), rate(real, "shown")]
-        cells = " | ".join(f"{one:.3f}" for one in shares)
-        print(f"| `{claim}` | {cells} | {effect} |", flush=True)
+            return f"| | {error}"
+        p = [np.nan_to_num(one.single[0], nan=one.by_bound[0]) for one in found]
+        cells.append(f"{np.mean(np.array(p) <= ALPHA):.3f}")
+    return " | ".join(cells)
 
 
-def rate(found: list[Finding], side: str) -> float:
-    """Share of findings with a p-value of at most 5 %."""
-    p = [getattr(one, side) for one in found]
-    return float(np.mean([np.nan_to_num(one.single[0], nan=one.by_bound[0]) <= ALPHA for one in p]))
+def simulations(given: argparse.Namespace) -> Iterator[tuple[str, str, Make]]:
+    """Claim, effect and one run."""
+    triple = [(["no", "text"], [-1, 0], ["root", "dep"])]
+    measured = Measured("", make_corpus(triple), ClaimOptions(), kept=given.kept)
+    yield from of_roles(measured)
+    yield from of_hits(measured)
+    yield from of_tokens(measured)
+    yield "layers-alike", "a third of the heads stay in their layers", of_layers(measured)
+    yield "low-rank-together", "half of the dimensions shared", of_dimensions
+    yield "undecided-few", "none", of_undecided(measured.scored.scores)
+    if given.after:
+        yield from of_changes(measured.scored.scores, HeadScores.load(given.after / "bias"))
+    if given.task:
+        yield from of_task(TaskLosses.open(*given.task, ClaimOptions()))
 
 
-def simulations(measured: Measured) -> Iterator[tuple[str, str, Make]]:
-    """Claim, effect and one run: of the null hypothesis, or with the effect."""
+def of_roles(measured: Measured) -> Iterator[tuple[str, str, Make]]:
+    """Claims about which heads have which roles."""
     answers = measured.answers
-    n_layers = answers.shape[0]
+    layers = np.arange(answers.shape[0], dtype=float)
+    said = f"correlation of about 0.9, {len(layers)} layers"
     yield "local-and-syntactic", "71 % of syntactic heads are local", colocation(answers)
-    late = np.arange(n_layers, dtype=float)
-    for claim, role in (("separator-heads-late", "delimiter"), ("classifier-heads-early", "local")):
-        shares = answers.share_by_layer(role)
-        yield claim, f"correlation about 0.9, {n_layers} layers", in_order(shares, late)
-    yield (
-        "several-roles-middle",
-        f"correlation about 0.9, {n_layers} layers",
-        in_order(by_layer(answers), nearness(n_layers)),
-    )
-    shares = measured.share_of_tokens(SEPARATORS, WEIGHTS).mean(axis=1)
-    documents = measured.tokens[1]
-    yield "separators-middle", "0.55 of the attention", of_mean(shares, documents, 0.05)
-    lengths = mean_of_known(measured.share_of_tokens(OTHER, f"{LENGTH}{WITH_FREQUENCY}"), 1)
-    yield "frequent-words-little", "correlation 0.1", of_mean(lengths, documents, 0.1)
-    for claim, role, threshold, gain in (
-        ("positional-heads", "position:-1", 0.9, 0.05),
-        ("rare-word-head", "rare", 0.5, 0.16),
-        ("single-heads", "syntactic:det:to_governor", 0.75, 0.19),
-        ("syntactic-heads", "syntactic:obj:to_governor", 0.1, 0.15),
+    # Roles that no head has take the shares of another: any order of any shares is as likely.
+    for claim, roles in (
+        ("separator-heads-late", ("delimiter:sep", "delimiter")),
+        ("classifier-heads-early", ("delimiter:cls", "local")),
     ):
-        make = of_some_head(measured, role, threshold, gain)
-        yield claim, f"{threshold + gain:.2f}, one role ({role})", make
-    yield "layers-alike", "half the difference found", of_layers(measured)
+        role = next(one for one in roles if answers.has(one).any())
+        yield claim, said, in_order(answers.share_by_layer(role), layers)
+    yield "several-roles-middle", said, in_order(by_layer(answers), nearness(len(layers)))
 
 
-def colocation(answers: HeadAnswers) -> Make:
-    """Syntactic heads are random heads of their layers, or local in 71 %."""
-    local, syntactic = answers.has("local"), answers.has("syntactic")
+def of_hits(measured: Measured) -> Iterator[tuple[str, str, Make]]:
+    """Claims about first choices; other parts of a claim than the role named are true."""
+    hits = measured.hits
+    sides = {way: measured.hits_of(f"position:{way}") for way in ("-1", "+1")}
+    yield "positional-heads", "0.95 (one back)", some_heads(hits, sides["-1"], 0.9, 0.95, (0, 1))
+    heads = np.flatnonzero(mean_of_known(sides["-1"], 0) >= 0.9)
+    confidence = measured.hits_of("confidence")[:, heads[:1]]
+    yield "positional-confident", "0.87", confident(hits, confidence)
+    rare = measured.hits_of("rare")
+    yield "rare-word-head", "0.66", some_heads(hits, rare, 0.5, 0.66, (0, 1))
+    for relation, published in (("det", 0.943), ("obj", 0.868), ("nmod:poss", 0.805)):
+        values = measured.hits_of(f"syntactic:{relation}:to_governor")
+        make = some_heads(hits, values, 0.75, published, (0, 1))
+        yield "single-heads", f"{published} ({relation})", make
+    for relation, published in (("nsubj", 0.32), ("obj", 0.38), ("amod", 0.1), ("advmod", 0.09)):
+        gains = measured.gains_of(f"syntactic:{relation}:to_governor")
+        make = some_heads(hits, gains, 0.1, published, (-1, 1))
+        yield "syntactic-heads", f"{published} beyond the offset ({relation})", make
 
-    def run(rng: np.random.Generator, has_effect: bool) -> Finding:
-        marked = rng.permuted(syntactic, axis=1)
-        if has_effect:
-            n_local = min(rng.binomial(syntactic.sum(), 0.71), local.sum())
-            some = [rng.permutation(np.flatnonzero(which)) for which in (local, ~local)]
-            chosen = [*some[0][:n_local], *some[1][: syntactic.sum() - n_local]]
-            marked = np.isin(np.arange(local.size), chosen).reshape(local.shape)
-        signs = {"local": local * 2 - 1, "syntactic": marked * 2 - 1}
-        made = HeadAnswers(signs, answers.p_above, answers.shape)
-        return CLAIMS["local-and-syntactic"].test(fake(answers=made, seed=int(rng.integers(1e9))))
 
-    return run
+def of_tokens(measured: Measured) -> Iterator[tuple[str, str, Make]]:
+    """Claims about what tokens get."""
+    documents, read = measured.tokens[1], measured.share_of_tokens
+    values = read(SEPARATORS, WEIGHTS).mean(axis=1)
+    yield "separators-middle", "0.55", shared(values, documents, 0.5, 0.55, (0, 1))
+    values = mean_of_known(read(OTHER, f"{LENGTH}{WITH_FREQUENCY}"), 1)
+    make = shared(values, documents, 0.0, -0.1, (-1, 1))
+    yield "frequent-words-little", "correlation of -0.1", make
+    values = read(CLASSIFIER, DIFFERENCE) + read(SEPARATORS, DIFFERENCE)
+    make = shared(values.mean(axis=1), documents, 0.0, -0.05, (-1, 1))
+    yield "special-tokens-little", "0.05 less", make
 
 
-def in_order(shares: np.ndarray, places: np.ndarray) -> Make:
-    """The shares of layers in random order, or rising with the place but for noise."""
+def moved(values: Array, mean: float, target: float, ends: tuple[float, float]) -> Array:
+    """Values between ``ends`` with this mean, moved towards one end until it is the target."""
+    end = ends[0] if mean > target else ends[1]
+    return end + (values - end) * (target - end) / (mean - end)
 
-    def run(rng: np.random.Generator, has_effect: bool) -> Finding:
+
+def drawn(rng: np.random.Generator, codes: Array | None, n: int) -> tuple[Array, Array]:
+    """Rows of documents drawn anew, and their documents; of examples where there are none."""
+    units = np.arange(n) if codes is None else codes
+    chosen = rng.choice(np.unique(units), len(np.unique(units)))
+    rows = [np.flatnonzero(units == one) for one in chosen]
+    return np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(one) for one in rows])
+
+
+def document_mean(values: Array, codes: Array | None) -> float:
+    """Mean over documents of their means, which betting tests."""
+    units = np.arange(len(values)) if codes is None else codes
+    known = ~np.isnan(values)
+    return float(np.mean([values[known & (units == one)].mean() for one in set(units[known])]))
+
+
+def in_order(shares: Array, places: Array) -> Make:
+    """The values of layers in random order, or rising with the place but for noise."""
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
         values = rng.permutation(shares)
-        if has_effect:
+        if truth == EFFECT:
             values = places + rng.normal(0, 0.5 * places.std(), len(places))
         return trend(values, places, alpha=ALPHA, seed=int(rng.integers(1e9)))
 
     return run
 
 
-def drawn(rng: np.random.Generator, codes: np.ndarray | None, n: int) -> tuple[np.ndarray, Any]:
-    """Rows of documents drawn anew, and their clusters."""
-    units = np.arange(n) if codes is None else codes
-    names = np.unique(units)
-    chosen = rng.choice(names, len(names))
-    rows = [np.flatnonzero(units == one) for one in chosen]
-    clusters = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
-    return np.concatenate(rows), None if codes is None else clusters
+def colocation(answers: HeadAnswers) -> Make:
+    """Syntactic heads are random heads of their layers, or local in 71 %."""
+    local, syntactic = answers.has("local"), answers.has("syntactic")
 
-
-def of_mean(values: np.ndarray, codes: np.ndarray | None, gain: float) -> Make:
-    """Values around the threshold, or beyond it by the gain; documents drawn anew."""
-    centred = values - np.nanmean(values)
-
-    def run(rng: np.random.Generator, has_effect: bool) -> Finding:
-        rows, clusters = drawn(rng, codes, len(values))
-        return mean_beyond(centred[rows] + gain * has_effect, 0.0, clusters, alpha=ALPHA)
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        marked = rng.permuted(syntactic, axis=1)
+        if truth == EFFECT:
+            n_local = min(rng.binomial(syntactic.sum(), 0.71), local.sum())
+            some = [rng.permutation(np.flatnonzero(which)) for which in (local, ~local)]
+            chosen = [*some[0][:n_local], *some[1][: syntactic.sum() - n_local]]
+            marked = np.isin(np.arange(local.size), chosen).reshape(local.shape)
+        signs = {"local": local * 2 - 1, "syntactic": marked * 2 - 1}
+        made = HeadAnswers(signs, answers.p_above, answers.shape)
+        return tested("local-and-syntactic", rng, answers=made)
 
     return run
 
 
-def of_some_head(measured: Measured, role: str, threshold: float, gain: float) -> Make:
-    """The head nearest to the threshold is put there, or beyond by the gain, and others below."""
-    hits, codes = measured.hits_of(role), measured.hit_clusters
-    there = ~np.isnan(hits).all(axis=1)
-    hits, codes = hits[there], None if codes is None else codes[there]
-    means = mean_of_known(hits, 0)
-    nearest = means[np.argmin(np.abs(means - threshold))]  # the least that has to be moved
-    moved = hits[:, means <= nearest] + (threshold - nearest)
+def some_heads(
+    hits: HeadScores, values: Array, threshold: float, effect: float, ends: tuple[float, float]
+) -> Make:
+    """The best head exactly at the threshold, or at the effect; heads below it stay below it."""
+    there = ~np.isnan(values).all(axis=1)
+    documents = np.unique(hits.documents, return_inverse=True)[1][there]
+    n_heads = values.shape[1]
+    values = values[there]
+    means = [document_mean(one, documents) for one in values.T]
+    best = int(np.argmax(means))
+    claim = {0.9: "positional-heads", 0.5: "rare-word-head", 0.75: "single-heads"}.get(threshold)
+    targets = {NULL: threshold, OPPOSITE: threshold, EFFECT: effect}
+    made = {truth: moved(values, means[best], at, ends) for truth, at in targets.items()}
 
-    def run(rng: np.random.Generator, has_effect: bool) -> Finding:
-        rows, clusters = drawn(rng, codes, len(moved))
-        second = (np.arange(len(rows)) if clusters is None else clusters) % 2 == 1
-        values = moved[rows] + gain * has_effect
-        return some_head(
-            values, threshold, second, clusters, alpha=ALPHA, shape=(1, moved.shape[1])
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        rows, clusters = drawn(rng, documents, len(values))
+        own, perfect = made[truth][rows], np.ones((len(rows), n_heads))
+        return tested(
+            claim or "syntactic-heads",
+            rng,
+            halves=Halves(clusters % 2 == 1, clusters, (1, n_heads), ALPHA),
+            hits_of=lambda role: perfect if role == "position:+1" else own,
+            gains_of=None,
+            of_relations=lambda names, read: {"this": own, "other": perfect},
+        )
+
+    return run
+
+
+def confident(hits: HeadScores, confidence: Array) -> Make:
+    """The confidence of the one positional head is at the threshold, or 0.87."""
+    documents = np.unique(hits.documents, return_inverse=True)[1]
+    mean = document_mean(confidence[:, 0], documents)
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        rows, clusters = drawn(rng, documents, len(confidence))
+        own = moved(confidence[rows], mean, 0.87 if truth == EFFECT else 0.8, (0, 1))
+        return tested(
+            "positional-confident",
+            rng,
+            halves=Halves(clusters % 2 == 1, clusters, (1, 1), ALPHA),
+            hits_of=lambda role: own if role == "confidence" else np.ones_like(own),
+        )
+
+    return run
+
+
+def shared(
+    values: Array, documents: Array | None, at: float, effect: float, ends: tuple[float, float]
+) -> Make:
+    """What tokens get is at the threshold in all layers, or at the effect."""
+    mean = document_mean(values, documents)
+    claim = {0.55: "separators-middle", -0.1: "frequent-words-little"}.get(effect)
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        rows, clusters = drawn(rng, documents, len(values))
+        own = moved(values, mean, effect if truth == EFFECT else at, ends)[rows]
+        layers = own[:, None].repeat(6, axis=1)
+        none = np.zeros_like(layers)
+        return tested(
+            claim or "special-tokens-little",
+            rng,
+            share_of_tokens=lambda group, name: layers if group in (SEPARATORS, OTHER) else none,
+            tokens=(None, clusters),
         )
 
     return run
 
 
 def of_layers(measured: Measured) -> Make:
-    """Heads are dealt to layers at random, or half of them stay where they are."""
+    """Heads are dealt to layers at random, or a third of them are, the others stay."""
     values, shape = measured.divergences
 
-    def run(rng: np.random.Generator, has_effect: bool) -> Finding:
+    def run(rng: np.random.Generator, truth: str) -> Finding:
         order = rng.permutation(values.shape[1])
-        if has_effect:
+        if truth == EFFECT:
             order = np.arange(values.shape[1])
-            some = rng.permutation(len(order))[: len(order) // 3]
+            some = rng.permutation(len(order))[: 2 * len(order) // 3]
             order[np.sort(some)] = some
         mixed = values[:, order][:, :, order]
-        made = fake(divergences=(mixed, shape), seed=int(rng.integers(1e9)))
-        return CLAIMS["layers-alike"].test(made)
+        return tested("layers-alike", rng, divergences=(mixed, shape))
 
     return run
 
 
-def fake(seed: int, **parts: Any) -> Any:
-    """What was measured, where the test needs no more than ``parts``."""
-    options = SimpleNamespace(seed=seed, alpha=ALPHA)
-    return SimpleNamespace(
+def of_dimensions(rng: np.random.Generator, truth: str) -> Finding:
+    """Two layers of four small heads in random spaces, or with half of the spaces shared."""
+    layers = []
+    for _ in range(2):
+        query, key = rng.normal(size=(2, 4, 8, 48))
+        if truth == EFFECT:
+            query[:, :4], key[:, :4] = query[0, :4], key[0, :4]
+        layers.append((query, key))
+    return tested(
+        "low-rank-together", rng, dimensions=shared_dimensions(layers, int(rng.integers(1e9)))
+    )
+
+
+def of_undecided(scores: HeadScores) -> Make:
+    """Tests of which exactly 3 % are undecided on average, or 1 %."""
+    return partial(_undecided, scores)
+
+
+def _undecided(scores: HeadScores, rng: np.random.Generator, truth: str) -> Finding:
+    from scipy import optimize, special, stats
+
+    n, tests = len(set(scores.documents)), 900
+    spread = stats.norm.ppf(np.linspace(0.001, 0.999, tests))
+    undecided = special.ndtri(0.95)
+
+    def excess(scale: float) -> float:
+        at = scale * spread
+        share = special.ndtr(undecided - at) - special.ndtr(-undecided - at)
+        return float(share.mean() - (0.01 if truth == EFFECT else FEW))
+
+    at = optimize.brentq(excess, 1, 1000) * spread / np.sqrt(n)
+    values = at + rng.standard_normal((n, tests))
+
+    def answers(chosen: Array) -> HeadAnswers:
+        own = values[chosen]
+        t = own.mean(0) / own.std(0, ddof=1) * np.sqrt(len(own))
+        p = stats.t.sf(t, len(own) - 1)
+        return HeadAnswers({}, p, (1, tests))
+
+    groups = [answers(np.arange(n) % 10 != group) for group in range(10)]
+    scored = SimpleNamespace(without_groups=groups)
+    return tested("undecided-few", rng, answers=answers(np.arange(n)), scored=scored)
+
+
+def of_changes(before: HeadScores, after: HeadScores) -> Iterator[tuple[str, str, Make]]:
+    """Claims about fine-tuning."""
+    places = np.arange(before.n_layers, dtype=float)
+    far = mean_of_known(movements(before, after), 0)
+    yield "last-layers-move", "correlation of about 0.9", in_order(far, places)
+    change = mean_of_known(after.column(ROLE).astype(float) - before.column(ROLE), 1)
+    documents = np.unique(before.documents, return_inverse=True)[1]
+    centred = change - np.nanmean(change)
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        rows, clusters = drawn(rng, documents, len(centred))
+        own = centred[rows, None] - np.nanstd(change) / 2 * (truth == EFFECT)
+        sides = [
+            SimpleNamespace(column=lambda role, one=one: one) for one in (np.zeros_like(own), own)
+        ]
+        return tested(
+            "separators-spread",
+            rng,
+            scored=SimpleNamespace(scores=sides[0], clusters=clusters),
+            later=SimpleNamespace(scored=SimpleNamespace(scores=sides[1])),
+            answers=SimpleNamespace(has=lambda role: np.ones((1, 1), dtype=bool)),
+        )
+
+    yield "separators-spread", "half a standard deviation", run
+
+
+def of_task(task: TaskLosses) -> Iterator[tuple[str, str, Make]]:
+    """Claims about losses; those of the examples are drawn anew."""
+    yield "specialised-last", "rank 0.2 higher", ranks(task)
+    yield "many-can-go", "no head costs anything", of_one_by_one(task)
+    alone = next(iter(task.alone.values()))
+    yield "one-head-a-layer", "a rise of 0 (one layer)", of_alone(task, alone)
+    pruned = task.rises([task.least_important(0.4)])[:, 0]
+    yield "prunable-share", "a rise of 0", of_losses("prunable-share", pruned, MARGIN, 0.0)
+    n = task.shape[0]
+    ends = [[head for head in task.heads if head[0] == layer] for layer in (0, n // 2, n - 1)]
+    bottom, middle, top = task.rises(ends).T
+    more = middle - (bottom + top) / 2
+    yield "middle-layers-matter", "0.2 nats more", of_losses("middle-layers-matter", more, 0, 0.2)
+    yield "bottom-as-top", "no difference", of_losses("bottom-as-top", bottom - top, MARGIN, 0.0)
+    yield "tasks-agree", "correlation of 0.56", agreement(task)
+
+
+def of_losses(claim: str, values: Array, at: float, effect: float) -> Make:
+    """Losses whose mean is at the margin, or at the effect."""
+    centred = values - values.mean()
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        rows = rng.integers(0, len(centred), len(centred))
+        own = centred[rows] + (effect if truth == EFFECT else at)
+        sides = {"prunable-share": [own], "bottom-as-top": [own, own * 0]}
+        sets = sides.get(claim, [own * 0, own, own * 0])
+        task = SimpleNamespace(
+            shape=(3, 4),
+            heads=[],
+            first=np.zeros(len(own), dtype=bool),
+            least_important=lambda share: [],
+            rises=lambda removed: np.stack(sets, axis=1),
+        )
+        return tested(claim, rng, tasks=[task])
+
+    return run
+
+
+def of_one_by_one(task: TaskLosses) -> Make:
+    """One head more than may cost the margin costs it exactly, or one fewer costs more."""
+    centred = task.one_by_one - task.one_by_one.mean(axis=0)
+    n = centred.shape[1]
+    allowed = n - int(np.ceil(0.9 * n))
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        means = np.zeros(n)
+        chosen = rng.permutation(n)
+        if truth == NULL:
+            means[chosen[: allowed + 1]] = MARGIN
+        elif truth == OPPOSITE:
+            means[chosen[:allowed]], means[chosen[allowed]] = 10 * MARGIN, MARGIN
+        rows = rng.integers(0, len(centred), len(centred))
+        made = SimpleNamespace(one_by_one=centred[rows] + means)
+        return tested("many-can-go", rng, tasks=[made])
+
+    return run
+
+
+def of_alone(task: TaskLosses, alone: Array) -> Make:
+    """In one layer the best head alone costs the margin, or nothing."""
+    shifted = alone - alone.mean(axis=0).min()
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        rows = rng.integers(0, len(shifted), len(shifted))
+        own = shifted[rows] + MARGIN * (truth != EFFECT)
+        first = np.arange(len(own)) % 2 == 0
+        made = SimpleNamespace(shape=(1, own.shape[1]), first=first, alone={0: own})
+        return tested("one-head-a-layer", rng, tasks=[made])
+
+    return run
+
+
+def ranks(task: TaskLosses) -> Make:
+    """A fifth of the heads have a function; importance has nothing to do with it, or ranks them."""
+    from unittest.mock import patch
+
+    importance = task.importances.mean(axis=0).reshape(task.shape)
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        marked = rng.random(task.shape) < 0.2
+        placed = np.argsort(np.argsort(importance.ravel())).reshape(task.shape) / importance.size
+        values = placed + 0.2 * marked * (truth == EFFECT)
+        made = SimpleNamespace(shape=task.shape, importances=values.reshape(1, -1))
+        place = "headroles.studies.claims.published.specialised_last.specialised"
+        with patch(place, lambda measured: marked):
+            return tested("specialised-last", rng, tasks=[made])
+
+    return run
+
+
+def agreement(task: TaskLosses) -> Make:
+    """Losses of a second task are those of the first dealt to other heads of the layer."""
+    means = task.one_by_one.mean(axis=0).reshape(task.shape)
+    means -= means.mean(axis=1, keepdims=True)
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        other = rng.permuted(means, axis=1)
+        if truth == EFFECT:
+            other = 0.56 * means + np.sqrt(1 - 0.56**2) * other
+        made = [
+            SimpleNamespace(shape=task.shape, heads=task.heads, one_by_one=one.reshape(1, -1))
+            for one in (means, other)
+        ]
+        return tested("tasks-agree", rng, tasks=made)
+
+    return run
+
+
+def tested(claim: str, rng: np.random.Generator, **parts: Any) -> Finding:
+    """The finding of a claim that is given these ``parts`` as what was measured."""
+    options = SimpleNamespace(seed=int(rng.integers(1e9)), alpha=ALPHA, loss_margin=MARGIN)
+    given = SimpleNamespace(
         alpha=ALPHA, options=options, interval=lambda *_: (np.nan, np.nan), **parts
     )
+    return CLAIMS[claim].test(given)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

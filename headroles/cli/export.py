@@ -35,7 +35,7 @@ class ExportOptions(Options):
         str,
         Option(
             "Which of its tables: long has a row per test, and of roles wide one per head; any "
-            "other word lists them all.",
+            "other word lists them all. card is a text in Markdown for the README of the model.",
         ),
     ] = "long"
     value: Annotated[str | None, Option("What a wide table shows: a column of the long one.")] = (
@@ -84,7 +84,8 @@ def export(
     from headroles import storage
     from headroles.results import load
 
-    fmt = _format(options.format, out)
+    default = "markdown" if options.view == "card" and out is None else None
+    fmt = _format(options.format or default, out)
     if out is not None:
         _refuse_results(out)
     table = load(folder).where(options.role, options.layer, options.only_assigned)

@@ -59,6 +59,8 @@ class Result(Stored, Summary):
     own: ClassVar[Mapping[str, Column]] = {}
     may_be_empty: ClassVar[bool] = False
     views: ClassVar[tuple[str, ...]] = ("long",)
+    texts: ClassVar[tuple[str, ...]] = ()
+    """Views that are Markdown and no table."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -116,7 +118,8 @@ class Result(Stored, Summary):
         UsageError for another name or value.
         """
         if name not in self.views:
-            raise UsageError(f"the view is {name!r}; it must be one of {', '.join(self.views)}")
+            known = ", ".join((*self.views, *self.texts))
+            raise UsageError(f"the view is {name!r}; it must be one of {known}")
         if value is not None and name != "wide":
             raise UsageError(
                 "value (--value) is what a wide table shows; pass view='wide' (--view wide) with it"
@@ -144,6 +147,8 @@ class Result(Stored, Summary):
         four, as papers do. ``caption`` and ``label`` are those of LaTeX. Raises UsageError for
         another format, for a column that the view does not have, and for what `view` refuses.
         """
+        if view in self.texts:
+            return self._text(fmt, view, value, columns)
         table = self.view(view, value)
         if not isinstance(table.index, pd.RangeIndex) and table.index.name is not None:
             table = table.reset_index()
@@ -158,6 +163,15 @@ class Result(Stored, Summary):
         named = caption or self._caption()
         label = label or f"tab:{self.kind.replace(' ', '-')}"
         return export_frame(table, fmt, self.provenance, named, label)
+
+    def _text(self, fmt: str, view: str, value: str | None, columns: Sequence[str] | None) -> bytes:
+        if fmt != "markdown" or value is not None or columns is not None:
+            raise UsageError(
+                f"the {view} is Markdown and no table; pass --format markdown, without --value "
+                "and --columns"
+            )
+        text: str = getattr(self, view)()
+        return text.encode()
 
     def _caption(self) -> str:
         """Name the kind of table, the model and the corpus."""

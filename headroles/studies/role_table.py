@@ -15,6 +15,7 @@ from headroles.formats import to_records
 from headroles.results import Column, Result, Shown, one_of, widened
 from headroles.roles import contrast_of
 from headroles.scoring import facts_of_run
+from headroles.studies.card import card_of
 from headroles.studies.forms import RoleTableForm
 from headroles.studies.heads import roles_in
 from headroles.studies.role_summary import detailed, next_steps, summarized
@@ -81,6 +82,8 @@ class RoleTable(Result):
         "beyond_position",
     )
 
+    texts: ClassVar[tuple[str, ...]] = ("card",)
+
     @property
     def roles(self) -> tuple[str, ...]:
         """Ids of the roles, in the order of the table."""
@@ -118,6 +121,10 @@ class RoleTable(Result):
         """
         rows = self.where(role=role, only_assigned=True).frame
         return list(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True))
+
+    def card(self) -> str:
+        """A card in Markdown for the README of the model."""
+        return card_of(self)
 
     def wide(self, value: str = "assigned") -> pd.DataFrame:
         """One row per head, a column per role, holding column ``value`` of the long table.

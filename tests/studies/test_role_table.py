@@ -13,9 +13,10 @@ from scipy import stats
 from headroles import HeadScores, RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.results import put_into, save_together
-from headroles.roles import SCORES
+from headroles.roles import SCORES, is_contrast
 from headroles.studies.role_table import COLUMNS
 from headroles.testing import ANSWERS
+from headroles.wording import head_name
 from tests.conftest import in_full, make_scores, role_ids
 from tests.rounding import assert_same_sums
 
@@ -128,6 +129,20 @@ def test_views(scores: HeadScores) -> None:
     both = set(table.heads_with("local")) & set(table.heads_with("syntactic"))
     assert together.loc["local", "syntactic"] == len(both)
     assert table.assigned["mean"].is_monotonic_decreasing
+
+
+def test_the_card_names_the_heads_of_each_role(scores: HeadScores) -> None:
+    table = assign_roles(scores)
+    card = table.export("markdown", "card").decode()
+    for role in table.roles:
+        heads = table.heads_with(role)
+        if heads and not is_contrast(role):
+            (row,) = [line for line in card.splitlines() if f"| {role} " in line]
+            named = row.split("|")[-2].replace("\\*", "").split(",")
+            assert [one.strip() for one in named] == [head_name(one) for one in sorted(heads)]
+    assert str(table.record.model.weights_sha256 or "unknown") in card
+    with pytest.raises(UsageError, match="the card is Markdown and no table"):
+        table.export("csv", "card")
 
 
 def test_views_of_no_assigned_roles_are_empty(scores: HeadScores) -> None:

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headroles.inference import Alternative
 from headroles.inference.payoffs import Bounds
 from headroles.inference.permutation import permute_within
 from headroles.studies.claims.claim import Finding, NotTestable
@@ -326,7 +325,7 @@ def _betting_interval(tested: Hypotheses, bounds: Ends, alpha: float) -> tuple[f
     """The means that betting does not reject, at half of alpha on each side."""
     mean = float(tested.betting.test().mean[0])
 
-    def limit(side: Alternative, rejected: float) -> float:
+    def limit(side: Literal["greater", "less"], rejected: float) -> float:
         kept = mean
         for _ in range(_HALVINGS):
             middle = (rejected + kept) / 2

@@ -1,0 +1,67 @@
+"""Card of a model's heads, in Markdown, for the README of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from headroles.formats import as_markdown
+from headroles.roles import contrast_of, in_words, is_contrast
+from headroles.studies.role_summary import about_level
+from headroles.wording import head_name, listed
+
+if TYPE_CHECKING:
+    from headroles.studies.role_table import RoleTable
+
+_VERSIONS = ("headroles", "torch", "transformers")
+
+
+def card_of(table: RoleTable) -> str:
+    """Name the model, the corpus and the versions, and the heads of each role."""
+    name = table.record.model.name
+    facts = pd.DataFrame([*_facts(table)], columns=["", name])
+    roles = pd.DataFrame([*_roles(table)], columns=["role", "id", "heads", "which"])
+    level = about_level(table.tests, table.record.score, bool(table.rivals))
+    parts = (
+        "## Roles of attention heads",
+        as_markdown(facts),
+        f"{' '.join(level.split())} Heads are layer-head, counted from 0; those with a star attend "
+        "there more than to other words at the same distance.",
+        as_markdown(roles) if len(roles) else "No head was shown to have a role.",
+        "Made with [headroles](https://pypi.org/project/headroles/): `headroles classify` and "
+        "`headroles export --view card`.",
+    )
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _facts(table: RoleTable) -> Iterator[tuple[str, str]]:
+    """Name what the table was made from."""
+    record = table.record
+    model, corpus = record.model, record.corpus
+    yield "encoder", f"{model.family}, {record.layers} layers x {record.heads} heads"
+    if model.revision:
+        yield "revision", model.revision
+    yield "weights (SHA-256)", model.weights_sha256 or "unknown"
+    yield "corpus", listed([Path(file).name for file in corpus.files]) or "sentences in memory"
+    yield "corpus (SHA-256)", corpus.digest or "unknown"
+    counts = {"sentences": corpus.sentences, "documents": corpus.documents}
+    counts["examples"] = record.examples
+    yield "size", ", ".join(f"{count:,} {unit}" for unit, count in counts.items())
+    versions = table.provenance.get("versions") or {}
+    known = [f"{one} {versions[one]}" for one in _VERSIONS if one in versions]
+    yield "versions", ", ".join(known) or "unknown"
+
+
+def _roles(table: RoleTable) -> Iterator[tuple[str, str, str, str]]:
+    """Name the heads of each role; a star marks those that have it beyond distance."""
+    for role in table.roles:
+        heads = [] if is_contrast(role) else table.heads_with(role)
+        if not heads:
+            continue
+        contrast = contrast_of(role)
+        beyond = set(table.heads_with(contrast)) if contrast in table.roles else set()
+        which = ", ".join(head_name(one) + "*" * (one in beyond) for one in sorted(heads))
+        yield in_words(role), role, str(len(heads)), which
