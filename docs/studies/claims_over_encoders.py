@@ -43,8 +43,11 @@ from headroles.studies.claims import ClaimOptions, Measured, claims_of
 from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.testing import Hypotheses, TestOptions, find_p_values, size_of_scores
 
-ENGLISH = ("UD_English-EWT/en_ewt-ud-dev", "UD_English-Atis/en_atis-ud-dev")
-ENGLISH += ("UD_English-ESLSpok/en_eslspok-ud-dev",)
+ENGLISH = (
+    "UD_English-EWT/en_ewt-ud-dev",
+    "UD_English-Atis/en_atis-ud-dev",
+    "UD_English-ESLSpok/en_eslspok-ud-dev",
+)
 TREEBANKS = {
     "English": ENGLISH,
     "Russian": ("UD_Russian-GSD/ru_gsd-ud-dev",),
@@ -243,6 +246,8 @@ def shows(
 def write(given: argparse.Namespace) -> None:
     """Join the tables of all runs that are done into those of ``out``."""
     done = [run for run in runs(given) if run.is_done]
+    if all(run.base is not None for run in done):
+        return
     given.out.mkdir(parents=True, exist_ok=True)
     whole = pd.concat([pd.read_csv(run.file("csv")) for run in done], ignore_index=True)
     names = ["encoder", "treebank", "pairing", "sentences"]
@@ -256,7 +261,13 @@ def write(given: argparse.Namespace) -> None:
     replicated(rows).to_csv(given.out / "encoders.csv", index=False, float_format="%.3g")
 
 
-FIRST = ("en_ewt-ud-dev", "ru_gsd-ud-dev", "ko_gsd-ud-dev", "zh_gsd-ud-dev")
+def first_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of pairs of sentences of each encoder's first treebank."""
+    first = [
+        Path(TREEBANKS[LANGUAGES.get(encoder, ("English",))[0]][0]).name
+        for encoder in rows["encoder"]
+    ]
+    return rows[(rows["treebank"] == first) & (rows["pairing"] == "adjacent")]
 
 
 def replicated(rows: pd.DataFrame) -> pd.DataFrame:
@@ -266,10 +277,8 @@ def replicated(rows: pd.DataFrame) -> pd.DataFrame:
     whatever the dependence of their tests, which are made on the same texts (Bonferroni's).
     Fine-tuned copies of one encoder are not counted beside it.
     """
-    first = rows[rows["treebank"].isin(FIRST) & (rows["pairing"] == "adjacent")]
-    first = first.sort_values("encoder", key=lambda one: one.map(lambda name: name in LANGUAGES))
-    is_tuned = first["encoder"].isin(AFTER) | first["encoder"].str.contains(" to ")
-    first = first[~is_tuned].drop_duplicates(["encoder", "claim"])
+    first = first_of(rows)
+    first = first[~first["encoder"].str.contains(" to ")]
     found = []
     for claim, own in first[first["verdict"] != "not testable"].groupby("claim", sort=False):
         said = {"claim": claim, "encoders": len(own)}

@@ -54,7 +54,7 @@ class Claim:
 
     Args:
         id: what tables and ``--claims`` call it.
-        source: the paper, with its section or table.
+        source: the paper, and its part where that is known.
         statement: what it says, in a sentence.
         published: the published figure, in the unit of ``effect``.
         needs: one of ``NEEDS``.

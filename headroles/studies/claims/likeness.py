@@ -27,7 +27,7 @@ def divergences_of(
 ) -> dict[str, NDArray[Any]]:
     """``values`` (examples, heads, heads) in nats, and the ``shape`` layers, heads.
 
-    Means over rows of JS = H((p + q) / 2) - (H(p) + H(q)) / 2 (Clark et al. 2019, section 6), of
+    Means over rows of JS = H((p + q) / 2) - (H(p) + H(q)) / 2 (Clark et al. 2019), of
     some examples that are evenly spread over the corpus.
     """
     encoder = load_encoder(model, options)

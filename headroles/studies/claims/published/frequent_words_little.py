@@ -18,7 +18,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="frequent-words-little",
-    source="Kobayashi et al. 2020, section 4",
+    source="Kobayashi et al. 2020, abstract",
     statement="Frequent words are handed on with shorter vectors than rare ones.",
     published="in words only",
     needs=CORPUS,

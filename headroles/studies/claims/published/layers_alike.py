@@ -48,7 +48,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="layers-alike",
-    source="Clark et al. 2019, section 6",
+    source="Clark et al. 2019",
     statement="Heads of one layer attend more alike than heads of different layers.",
     published="in words and a figure only",
     needs=CORPUS,

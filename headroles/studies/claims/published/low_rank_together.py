@@ -20,7 +20,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="low-rank-together",
-    source="Cordonnier et al. 2020, section 3",
+    source="Cordonnier et al. 2020, as others report it",
     statement="The heads of a layer together take fewer query and key dimensions than heads that "
     "share nothing would.",
     published="in words only (heads alone are of full rank, together of low rank)",

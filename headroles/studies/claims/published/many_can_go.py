@@ -35,7 +35,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="many-can-go",
-    source="Michel et al. 2019, section 3.2 and table 1",
+    source="Michel et al. 2019",
     statement="Of most heads (90 %) each can be removed by itself at no cost.",
     published="0.92 (88 of 96 heads, BLEU not significantly changed)",
     needs=TASK,

@@ -20,7 +20,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="one-head-a-layer",
-    source="Michel et al. 2019, section 3.3 and table 3",
+    source="Michel et al. 2019",
     statement="Each layer can do with its best head alone, the other layers being whole.",
     published="-0.96 to +0.10 points of accuracy by layer (BERT), none significant",
     needs=TASK,

@@ -30,7 +30,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="positional-confident",
-    source="Voita et al. 2019, section 5.2.1",
+    source="Voita et al. 2019",
     statement="Every positional head has a confidence above 0.8.",
     published="0.80 and more",
     needs=CORPUS,

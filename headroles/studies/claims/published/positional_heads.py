@@ -18,7 +18,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="positional-heads",
-    source="Voita et al. 2019, section 5.2.1",
+    source="Voita et al. 2019",
     statement="There is a head whose first choice is one token back in at least 90 % of tokens, "
     "and another for one token ahead.",
     published="0.90 and more",

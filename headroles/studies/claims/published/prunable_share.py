@@ -20,7 +20,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="prunable-share",
-    source="Michel et al. 2019, section 4.2",
+    source="Michel et al. 2019",
     statement="The least important 40 % of the heads can go together at no noticeable cost, "
     "without training.",
     published="0.40 of the heads (BERT on MNLI)",

@@ -17,7 +17,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="rare-word-head",
-    source="Voita et al. 2019, section 5.2.3",
+    source="Voita et al. 2019",
     statement="There is a head whose first choice is the rarest word of the sentence for more than "
     "half of the words.",
     published="0.66 (OpenSubtitles); one of the two rarest above 0.50 (WMT)",

@@ -30,7 +30,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="separators-middle",
-    source="Clark et al. 2019, section 3.2",
+    source="Clark et al. 2019",
     statement="In layers 6 to 10 of 12 separators get more than half of the attention.",
     published="above 0.50",
     needs=CORPUS,

@@ -17,7 +17,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="single-heads",
-    source="Clark et al. 2019, table 1",
+    source="Clark et al. 2019",
     statement="Single heads find determiners, objects and possessives in more than three quarters "
     "of the cases.",
     published="0.943 (det), 0.868 (dobj), 0.805 (poss)",

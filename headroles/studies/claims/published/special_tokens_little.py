@@ -23,7 +23,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="special-tokens-little",
-    source="Kobayashi et al. 2020, section 4",
+    source="Kobayashi et al. 2020, abstract",
     statement="Special tokens and punctuation get a smaller share by norms than by weights.",
     published="in words only",
     needs=CORPUS,

@@ -24,7 +24,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="specialised-last",
-    source="Voita et al. 2019, section 6.2",
+    source="Voita et al. 2019",
     statement="Positional, syntactic and rare-word heads are more important than the other heads.",
     published="in words and a figure only (all functions are there with 17 of 48 heads left)",
     needs=TASK,

@@ -37,7 +37,7 @@ def test(measured: Measured) -> Finding:
 
 CLAIM = Claim(
     id="tasks-agree",
-    source="Michel et al. 2019, section 3.4",
+    source="Michel et al. 2019",
     statement="Heads that matter in one data set matter in another.",
     published="0.68 (MNLI, matched and mismatched), 0.56 (translation)",
     needs=TWO_TASKS,
