@@ -153,6 +153,7 @@ declare(
     function="headroles.studies.claims.study:test_claims",
     options="headroles.studies.claims.options:ClaimOptions",
     commands=("claims",),
+    page="headroles.report.study_pages:claims_page",
 )
 declare(
     kind="collaboration",

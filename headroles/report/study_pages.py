@@ -11,6 +11,7 @@ from headroles.report.page import Page, Picture
 from headroles.report.plain_page import plain_page
 from headroles.report.replicates import draw_layer_counts, draw_replication
 from headroles.report.style import figure_of
+from headroles.studies.claims.table import ClaimTable
 from headroles.studies.power_plan import PowerPlan
 from headroles.studies.replication_tables import LayerCounts, Replication
 
@@ -55,6 +56,11 @@ def layer_counts_page(folder: Path) -> Page:
         for one in roles
     )
     return plain_page(result, "In which layers are heads with a role?", pictures)
+
+
+def claims_page(folder: Path) -> Page:
+    """The page of claims of papers."""
+    return plain_page(ClaimTable.load(folder), "Which claims of papers hold for this model?")
 
 
 def plan_page(folder: Path) -> Page:

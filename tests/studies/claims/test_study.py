@@ -140,4 +140,6 @@ def test_the_command(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*asked, "--claims", "separators-middle,layers-alike"])
     assert done.exit_code == 0, done.output
     assert "contradicted" in done.output
-    assert (out / "report.html").exists()
+    page = (out / "report.html").read_text("utf-8")
+    assert "Which claims of papers hold for this model?" in page
+    assert CLAIMS["layers-alike"].statement in page
