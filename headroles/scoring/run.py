@@ -167,7 +167,7 @@ class ScoringRun:
     ) -> Iterator[ScoreBlock]:
         """Yield the scores of all examples in corpus order, at most ``n_examples`` at a time.
 
-        ``parts`` are the results of all windows if another loop read them (`score_together`).
+        ``parts`` are the results of all windows if another loop read them.
         """
         n_examples = n_examples or WINDOW_EXAMPLES
         counts = Counts()
