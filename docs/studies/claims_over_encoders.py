@@ -39,7 +39,8 @@ from headroles.inference import partial_conjunction_of_p
 from headroles.inference.sample import Sample
 from headroles.roles import contrast_of
 from headroles.studies import claims
-from headroles.studies.claims import ClaimOptions, Measured, claims_of
+from headroles.studies.claims import CLAIMS, ClaimOptions, Measured, claims_of
+from headroles.studies.claims.claim import TASK, TWO_TASKS
 from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.testing import Hypotheses, TestOptions, find_p_values, size_of_scores
 
@@ -253,7 +254,10 @@ def write(given: argparse.Namespace) -> None:
     names = ["encoder", "treebank", "pairing", "sentences"]
     told = ["claim", "verdict", "effect", "ci_low", "ci_high", "n", "unit", "p_shown"]
     told += ["p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted", "note"]
-    rows = whole[~whole["note"].fillna("").str.startswith("it needs")][names + told]
+    lacking = [one.id for one in CLAIMS.values() if one.needs in (TASK, TWO_TASKS)]
+    lacking += OF_TWO
+    is_pair = whole["encoder"].str.contains(" to ")
+    rows = whole[is_pair | ~whole["claim"].isin(lacking)][names + told]
     rows.to_csv(given.out / "claims.csv", index=False, float_format="%.5g")
     counts = [pd.read_csv(run.file("syntactic")) for run in done if run.base is None]
     table = pd.concat(counts)[[*names, "heads", *STEPS]]
