@@ -12,8 +12,7 @@ from torch import Tensor
 
 from headroles.errors import ModelError
 from headroles.memory import HeldMemory, lacks_memory
-from headroles.passes.options import OnProgress
-from headroles.passes.progress import Progress
+from headroles.passes.options import OnProgress, Progress
 
 _LINEAR_WIDTH = 64
 _TOKENS = {"cpu": 1024, "cuda": 65536, "mps": 8192}

@@ -19,6 +19,6 @@ from .saved import score_attention as score_attention
 from .scores import HeadScores as HeadScores
 from .sharing import ALONE as ALONE
 from .sharing import Sharing as Sharing
+from .sharing import Team as Team
+from .sharing import find_team as find_team
 from .tables import ScoreWriter as ScoreWriter
-from .team import Team as Team
-from .team import find_team as find_team

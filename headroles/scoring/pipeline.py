@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from headroles.corpus import Example
 from headroles.encoding import ExampleEncoder
-from headroles.scoring.ahead import one_ahead
 from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBlock
 from headroles.scoring.blocks import Counts, Part
 from headroles.scoring.parts import KeptWindows
 from headroles.scoring.windows import Window
+
+T = TypeVar("T")
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield ``items`` unchanged, making the next one while the caller uses the current one.
+
+    An error raised by ``items`` is raised at the place of that item.
+    """
+    end = object()
+    with ThreadPoolExecutor(1, "headroles-ahead") as worker:
+        coming = worker.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = worker.submit(next, items, end)
+            yield cast(T, item)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from headroles.scoring import (
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part
 from headroles.scoring.parts import pack, unpack
-from headroles.scoring.team import TeamError, find_team
+from headroles.scoring.sharing import TeamError, find_team
 from headroles.storage import Parts, decode_arrays, encode_arrays
 from headroles.studies import Stopping, UntilOptions
 from headroles.testing import TestOptions

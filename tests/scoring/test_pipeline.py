@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headroles.scoring.ahead import one_ahead
+from headroles.scoring.pipeline import one_ahead
 
 
 def test_items_come_in_their_order_and_one_is_made_while_another_is_used() -> None:
