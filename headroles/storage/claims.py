@@ -204,7 +204,8 @@ _FILES, _FOLDERS = ("lock", "swap.json"), ("new", "old", "parts")
 def refuse_foreign(hidden: Path) -> None:
     """Raise StorageError for links, devices and the like in the folder ``hidden`` or instead of it.
 
-    A folder from someone else may hold links to files of the person who opens it. The same holds for a folder in place of a file of headroles, and a file in place of a folder.
+    The same holds for a folder in place of a file of headroles, and a file in place of a folder. A
+    folder from someone else may hold links to files of the person who opens it.
     """
     for place, is_folder in _entries(hidden):
         mode = _mode(place)
