@@ -10,7 +10,7 @@ import pytest
 from transformers import AutoModelForSequenceClassification, BertForSequenceClassification
 
 from headroles import read_conllu, score_heads
-from headroles.corpus.columns import named_columns, place_of
+from headroles.corpus.table_files import named_columns, place_of
 from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
 from headroles.models import load_encoder
 from headroles.options import whole_number

@@ -17,7 +17,7 @@ from headroles.corpus.options import (
     ParsingOptions,
     TextOptions,
 )
-from headroles.corpus.rows import TABLES
+from headroles.corpus.table_files import TABLES
 from headroles.corpus.text import read_pairs, read_text
 from headroles.errors import UsageError
 from headroles.options import fields_of

@@ -8,9 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from headroles.corpus.columns import named_columns
 from headroles.corpus.documents import NEWDOC, accept_documents
-from headroles.corpus.rows import SEPARATORS
+from headroles.corpus.table_files import SEPARATORS, named_columns
 from headroles.errors import UsageError
 from headroles.options import Option, Options
 

@@ -6,14 +6,20 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from headroles.corpus.columns import check_text_columns, check_width, place_of
 from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.kept_parses import keep_parses
 from headroles.corpus.options import PairsOptions, TextOptions
 from headroles.corpus.parsing import load_pipeline, sentence_of
-from headroles.corpus.rows import TABLES, has_names, read_rows
 from headroles.corpus.sentence import Sentence
+from headroles.corpus.table_files import (
+    TABLES,
+    check_text_columns,
+    check_width,
+    has_names,
+    place_of,
+    read_rows,
+)
 from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.wording import shortened

@@ -4,6 +4,9 @@ from .examples import collate as collate
 from .examples import on_device as on_device
 from .examples import passes_over as passes_over
 from .examples import to_host as to_host
+from .kept import Arrays as Arrays
+from .kept import Forms as Forms
+from .kept import KeptBatches as KeptBatches
 from .loop import Budget as Budget
 from .loop import Passes as Passes
 from .loop import gradients_of_mean as gradients_of_mean
@@ -12,6 +15,3 @@ from .options import PassOptions as PassOptions
 from .options import Progress as Progress
 from .options import Rounds as Rounds
 from .options import shown_in_notebooks as shown_in_notebooks
-from .parts import Arrays as Arrays
-from .parts import Forms as Forms
-from .parts import KeptBatches as KeptBatches

@@ -11,7 +11,7 @@ import numpy as np
 
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
-from headroles.roles.rows import BoolArray
+from headroles.roles.arrays import BoolArray
 from headroles.roles.scores import RowValues, Score
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroles.encoding import IntArray
+from headroles.roles.arrays import BoolArray, FloatArray
 from headroles.roles.batch import Batch, Scope
-from headroles.roles.rows import BoolArray, FloatArray
 
 EVERY, TOKENS, WORDS = "every token", "tokens of words", "words"
 ATTENDING = "words that attend"

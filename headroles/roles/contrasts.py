@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.encoding import IntArray
+from headroles.roles.arrays import BoolArray, FloatArray, divide, expand, slots
 from headroles.roles.batch import Scope
 from headroles.roles.controls import Controls, ControlsOf
 from headroles.roles.links import Links, LinkWeights, Pieces, PiecesOf, find_link_weights
-from headroles.roles.rows import BoolArray, FloatArray, divide, expand, slots
 from headroles.roles.sieve import Array, KeySetList, Layer, Part
 from headroles.rounding import MODEL_TERMS, rounding_bound
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
+from headroles.roles.arrays import BoolArray, expand
 from headroles.roles.batch import PADDING, Batch
 from headroles.roles.links import FindLinks, LinkTable
-from headroles.roles.rows import BoolArray, expand
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from headroles.encoding import IntArray
+from headroles.roles.arrays import BoolArray, FloatArray
 from headroles.roles.batch import Batch
-from headroles.roles.rows import BoolArray, FloatArray
 
 FARTHEST = 5
 OFFSETS = tuple(k for k in range(-FARTHEST, FARTHEST + 1) if k)

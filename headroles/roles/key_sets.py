@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from headroles.encoding import IntArray
+from headroles.roles.arrays import BoolArray, FloatArray, divide
 from headroles.roles.batch import Batch, Scope
 from headroles.roles.candidates import EVERY, among_in, queries_among
-from headroles.roles.rows import BoolArray, FloatArray, divide
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.encoding import EncodedExample, IntArray
+from headroles.roles.arrays import BoolArray, FloatArray, divide, expand, slots
 from headroles.roles.batch import Batch, Scope
 from headroles.roles.candidates import WORDS, among_in
 from headroles.roles.fixed_offsets import find_offset_shares
-from headroles.roles.rows import BoolArray, FloatArray, divide, expand, slots
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 PIECELESS_ARCS = "arcs of words without pieces"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from headroles.encoding import IntArray
+from headroles.roles.arrays import BoolArray
 from headroles.roles.batch import Batch
 from headroles.roles.key_sets import SharedSieve
 from headroles.roles.links import FORTH, Links
 from headroles.roles.offsets import Offsets
 from headroles.roles.role import Role
-from headroles.roles.rows import BoolArray
 from headroles.roles.word_sets import WordSets
 
 

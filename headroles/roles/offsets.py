@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroles.encoding import IntArray
+from headroles.roles.arrays import FloatArray, divide
 from headroles.roles.batch import Scope
 from headroles.roles.candidates import TOKENS, among_in
-from headroles.roles.rows import FloatArray, divide
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 

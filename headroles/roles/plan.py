@@ -10,11 +10,11 @@ from itertools import chain
 import numpy as np
 
 from headroles.encoding import IntArray
+from headroles.roles.arrays import BoolArray, FloatArray
 from headroles.roles.batch import Scope
 from headroles.roles.candidates import Candidates, find_candidates
 from headroles.roles.fixed_offsets import OFFSETS
 from headroles.roles.role import Role
-from headroles.roles.rows import BoolArray, FloatArray
 from headroles.roles.sieve import Part, Sieve
 
 

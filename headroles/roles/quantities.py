@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.options import Options
+from headroles.roles.arrays import BoolArray, FloatArray, divide
 from headroles.roles.batch import Scope
 from headroles.roles.role import Context, Role
-from headroles.roles.rows import BoolArray, FloatArray, divide
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.encoding import IntArray
-from headroles.roles.rows import BoolArray, divide
+from headroles.roles.arrays import BoolArray, divide
 
 
 @dataclass(frozen=True)

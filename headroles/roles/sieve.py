@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from headroles.encoding import IntArray
+from headroles.roles.arrays import BoolArray, FloatArray
 from headroles.roles.batch import Batch, Scope
-from headroles.roles.rows import BoolArray, FloatArray
 
 Array: TypeAlias = Any
 """A NumPy array when planned, a tensor where the model runs."""

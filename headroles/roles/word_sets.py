@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from headroles.corpus import Sentence
 from headroles.encoding import IntArray
+from headroles.roles.arrays import BoolArray, FloatArray, divide
 from headroles.roles.batch import Batch, Scope, placed_sentences
 from headroles.roles.candidates import WORDS, among_in
 from headroles.roles.key_sets import FindShared, Shared
-from headroles.roles.rows import BoolArray, FloatArray, divide
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 

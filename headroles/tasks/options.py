@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from headroles.corpus.columns import named_columns
-from headroles.corpus.rows import SEPARATORS
+from headroles.corpus.table_files import SEPARATORS, named_columns
 from headroles.errors import UsageError
 from headroles.options import Option, seed_option, split_names, whole_number
 from headroles.passes import PassOptions

@@ -11,9 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from headroles.corpus.columns import check_text_columns, check_width, place_of
 from headroles.corpus.files import CorpusFile, is_dataset, read_lines
-from headroles.corpus.rows import has_names, hint_of_separator, read_rows
+from headroles.corpus.table_files import (
+    check_text_columns,
+    check_width,
+    has_names,
+    hint_of_separator,
+    place_of,
+    read_rows,
+)
 from headroles.errors import CorpusError, UsageError
 from headroles.tasks.options import TaskOptions
 

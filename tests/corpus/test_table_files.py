@@ -9,7 +9,7 @@ import pytest
 
 from headroles.corpus import read_pairs
 from headroles.corpus.files import CorpusFile
-from headroles.corpus.rows import read_rows
+from headroles.corpus.table_files import read_rows
 from headroles.errors import CorpusError, ParserError, UsageError
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.reading import read_task
