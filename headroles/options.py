@@ -269,7 +269,9 @@ def takes(group: Callable[P, G]) -> Takes[P, G]:
 
         @functools.wraps(function)
         def accepting(*args: Any, **given: Any) -> Any:
-            if any(isinstance(one, options) for one in (*args[-1:], given.get(_GROUP))):
+            if args and isinstance(args[-1], options):  # which may be taken as a keyword alone
+                args, given = args[:-1], {**given, _GROUP: args[-1]}
+            if isinstance(given.get(_GROUP), options):
                 return function(*args, **given)
             bound = _bind(function.__name__, signature, args, given)
             named = {one.name for one in fields_of(options)} & set(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -17,8 +17,8 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
 
-from headroles import HeadScores, Role, sample_treebank
-from headroles.results import Summary, as_text
+from headroles import HeadScores, Role, results, sample_treebank
+from headroles.results import Shown, Summary, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from tests import noise
 
@@ -39,6 +39,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("numbers"):
                 item.add_marker(pytest.mark.xfail(strict=True, raises=AssertionError))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def summaries_fit_a_screen() -> Iterator[None]:
+    """Let every summary that any test prints or shows fit a screen, of whatever command it is.
+
+    With the next steps, the folder and the report, 20 lines are full. Names of files in temporary
+    folders are longer than any that people have.
+    """
+
+    def checked(shown: Iterable[Shown]) -> list[Shown]:
+        parts = brief(shown)
+        if not any(isinstance(one, Verbatim) for one in parts):  # sentences may be of any length
+            lines = as_text(parts).splitlines()
+            assert len(lines) <= 17, parts
+            assert all(len(line.rstrip()) <= 100 or "/pytest-" in line for line in lines), parts
+        return parts
+
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (results, results.result):
+            patched.setattr(module, "brief", checked)
+        yield
 
 
 # What a shell runs in its background ignores SIGINT, what nohup runs SIGHUP, and so would the

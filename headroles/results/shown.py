@@ -90,7 +90,7 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
         (n for n in range(min(len(warned), _MOST_WARNINGS), 1, -1) if _fit(warned, n) <= room),
         min(len(warned), 1),
     )
-    _shorten(told, _fit(warned, n_warned) - room)
+    told = _shorten(told, _fit(warned, n_warned) - room)
     return [*told, *_first(warned, n_warned)]
 
 
@@ -110,17 +110,19 @@ def _height(one: Shown) -> int:
     return len(_lines(one))
 
 
-def _shorten(told: list[Shown], n_lines: int) -> None:
-    """Take about ``n_lines`` lines out of the longest grid, and say how many rows are missing."""
+def _shorten(told: list[Shown], n_lines: int) -> list[Shown]:
+    """Take ``n_lines`` lines out of the longest grids, and say how many rows are missing."""
+    shortened: dict[int, tuple[Shown, ...]] = {k: (one,) for k, one in enumerate(told)}
     grids = [place for place, one in enumerate(told) if isinstance(one, Grid)]
-    if n_lines <= 0 or not grids:
-        return
-    place = max(grids, key=lambda one: _height(told[one]))
-    grid: Any = told[place]
-    kept = max(len(grid.rows) - n_lines - 1, _FEWEST_ROWS)
-    if left := max(len(grid.rows) - kept, 0):
-        told[place] = replace(grid, rows=grid.rows[:kept])
-        told.insert(place + 1, f"  {left} more rows: see .in_full() (--full).")
+    for place in sorted(grids, key=lambda one: _height(told[one]), reverse=True):
+        grid: Any = told[place]
+        n_kept = max(len(grid.rows) - n_lines - 1, _FEWEST_ROWS)
+        left = len(grid.rows) - n_kept
+        if n_lines > 0 and left > 1:
+            more = f"  {left} more rows: see .in_full() (--full)."
+            shortened[place] = (replace(grid, rows=grid.rows[:n_kept]), more)
+            n_lines -= left - 1
+    return [*chain.from_iterable(shortened.values())]
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headroles.results import Grid, Shown, Warned, as_html, as_text
+from headroles.results import Grid, Shown, Warned, as_html, as_text, brief
 from headroles.wording import as_given, in_one_line, json_lines, printable, printable_lines
 
 NASTY = {
@@ -53,3 +55,20 @@ def test_values_and_errors_that_cannot_describe_themselves() -> None:
     assert as_given(Mute()) == "a value of type Mute"
     assert as_given(10**5000) == "a value of type int"
     assert as_given("x") == "'x'"
+
+
+@given(
+    st.lists(st.integers(1, 120), max_size=2),
+    st.lists(st.integers(1, 50).map(lambda n: f"{'so ' * n}. More."), max_size=9),
+)
+def test_summaries_fit_a_screen(n_rows: list[int], warnings: list[str]) -> None:
+    """Sentences stay; warnings lose their ends, then the longest grid loses rows, and says so."""
+    grids = [Grid(("a", "b"), (("x", "y"),) * n) for n in n_rows]
+    parts: list[Shown] = ["one", *grids[:1], "two", *map(Warned, warnings), *grids[1:]]
+    lines = as_text(brief(parts)).splitlines()
+    assert len(lines) <= 17
+    assert {"one", "two"} <= set(lines)
+    rows = sum(line.split() == ["x", "y"] for line in lines)
+    left = [int(line.split()[0]) for line in lines if "more rows" in line]
+    assert rows + sum(left) == sum(n_rows)
+    assert sum(line.startswith("warning: ") for line in lines) >= min(1, len(warnings))

@@ -226,5 +226,6 @@ def check_role(order: str, options: SelectionOptions) -> None:
     """Raise UsageError for an order by role without a role and a folder of roles."""
     if order in BY_ROLE and (options.role is None or options.roles_from is None):
         raise UsageError(
-            f"the order {order} needs a role (--role) and a folder with roles (--roles-from)"
+            f"the order {order} needs role (--role) and roles_from (--roles-from), a folder with "
+            "roles"
         )

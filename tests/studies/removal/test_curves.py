@@ -273,7 +273,7 @@ def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) 
         ({"orders": "random:l2"}, "'l2' is not known"),
         ({"orders": "random,random"}, "an order is named twice"),
         ({"orders": "top"}, "compare with is 'random'; it must be one of the orders: top"),
-        ({"orders": "with_role:local,random"}, "needs a role .* and a folder"),
+        ({"orders": "with_role:local,random"}, "needs role and roles_from, a folder"),
         ({"shares": "0.5,1.2"}, "the share is 1.2; it must lie between 0 and 1"),
         ({"shares": "0.01", "orders": "random"}, "0.01 is 0 of 12 heads"),
         ({"correction": "max_t"}, "the correction is .max_t.; it must be one of"),

@@ -212,7 +212,7 @@ class TestCommand:
             ([], "tell how many heads stay"),
             (["--keep", 3, "--share", 0.5], "tell how many heads stay"),
             (["--keep", 13, "--order", "random"], "13 heads are to be kept, but the model has 12"),
-            (["--keep", 3, "--order", "with_role"], "needs a role"),
+            (["--keep", 3, "--order", "with_role"], "needs --role and --roles-from"),
             (["--keep", 3, "--protect", "3.1"], "the head is '3.1'; it must be layer-head"),
             (["--keep", 3, "--order", "luck"], "the order is 'luck'; it must be one of"),
         ],
