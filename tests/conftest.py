@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import HeadScores, Role, results, sample_treebank
-from headroles.results import Shown, Summary, Verbatim, as_text, brief
+from headroles.results import Result, Shown, Summary, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from tests import noise
 
@@ -58,7 +59,7 @@ def summaries_fit_a_screen() -> Iterator[None]:
         return parts
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in (results, results.result):
+        for module in (results, import_module(Result.__module__)):
             patched.setattr(module, "brief", checked)
         yield
 
