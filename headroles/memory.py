@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headroles.errors import ModelError
+from headroles.errors import ModelError, StorageError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -37,13 +37,25 @@ def new_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Create an array to be filled in; a large one lies in a temporary file, by its last axis.
 
     The system reads such a file as it is needed and removes it with the array. Columns are
-    adjacent in it, since tests read a few columns of all examples at a time.
+    adjacent in it, since tests read a few columns of all examples at a time. Raises StorageError if
+    the disk has no room for it.
     """
     import numpy as np
 
     if math.prod(shape) <= MOST_HELD:
         return np.empty(shape, dtype)
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     with tempfile.TemporaryFile(prefix="headroles-") as file:
+        try:  # a mapped file that outgrows the disk would end the process
+            os.posix_fallocate(file.fileno(), 0, n_bytes)
+        except OSError as error:
+            raise StorageError(
+                f"so many scores take a temporary file of {n_bytes / 2**30:.1f} GiB, which cannot "
+                f"be written ({error.strerror or error}); free space in {tempfile.gettempdir()}, "
+                "or name another folder in the environment variable TMPDIR"
+            ) from error
+        except AttributeError:
+            pass  # of systems without it
         return np.asarray(np.memmap(file, dtype, "w+", shape=shape[::-1])).T
 
 

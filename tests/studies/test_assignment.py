@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from headroles import HeadScores, RoleTable, assign_roles, memory, score_heads
 from headroles.cli import app
+from headroles.errors import StorageError
 
 INDEPENDENT = {"clusters": "none"}
 
@@ -54,6 +56,15 @@ def test_tables_are_those_of_scores_in_memory(
     pd.testing.assert_frame_equal(found.frame, expected.frame, rtol=1e-6, atol=1e-7)
     assert found.provenance == expected.provenance
     assert expected.frame["statistic"].nunique() > 50  # there is something to compare
+
+
+def test_a_disk_without_room_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(StorageError, match=r"of 0.0 GiB, which cannot be written \(No space left"):
+        HeadScores.load(folder)
 
 
 def test_scores_that_memory_does_not_hold_lie_in_a_file(scores: HeadScores, folder: Path) -> None:
