@@ -76,6 +76,7 @@ class AttentionReader:
         """
 
         def put(layer: int, weights: Tensor) -> None:
+            weights = _in_float32(weights)
             measured = weights if self.norms is None else self.norms.norms(layer, weights)
             on_layer(layer, self._at_their_numbers(layer, measured))
 
@@ -222,6 +223,17 @@ def _make_reader(
         run,
         way,
     )
+
+
+def _in_float32(weights: Tensor) -> Tensor:
+    """Return weights of half precision in float32, their rows divided by their sums.
+
+    Rounding to half precision moves the sums by up to 0.4 %.
+    """
+    if weights.dtype not in (torch.bfloat16, torch.float16):
+        return weights
+    full = weights.float()
+    return full / full.sum(-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
 
 
 def _own_reader(own: OwnAttention) -> AttentionReader:

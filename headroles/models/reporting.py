@@ -187,7 +187,7 @@ def _attend_and_report(
     if scaling is None:
         scaling = query.shape[-1] ** -0.5
     groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
-    weights = torch.matmul(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
+    weights = _product(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
     cap = kwargs.get("softcap")
     if cap is not None:
         weights.div_(cap).tanh_().mul_(cap)
@@ -203,8 +203,21 @@ def _attend_and_report(
             own = _own_weights(module, query, key, value, attention_mask, scaling, kwargs)
             _refuse_difference(module, weights, own)
         this_pass.take(weights)
-    mixed = torch.matmul(weights.to(value.dtype), _repeat_heads(value, groups))
+    mixed = _product(weights.to(value.dtype), _repeat_heads(value, groups))
     return mixed.transpose(1, 2).contiguous(), None
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """Return ``left @ right``, both (batch, heads, rows, columns).
+
+    On a CPU example by example: heads lie side by side in memory, which `torch.matmul` would copy.
+    """
+    if left.device.type != "cpu":
+        return torch.matmul(left, right)
+    product = left.new_empty(*left.shape[:-1], right.shape[-1])
+    for own, one, other in zip(product, left, right, strict=True):
+        torch.bmm(one, other, out=own)
+    return product
 
 
 def _repeat_heads(states: Tensor, groups: int) -> Tensor:

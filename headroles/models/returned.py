@@ -182,10 +182,10 @@ def _try_out(
 
 
 def _weights_of(family: Family) -> Callable[[Tensor], Tensor]:
-    """Return the function that converts a family's attentions to weights in float32."""
+    """Return the function that converts a family's attentions to weights."""
     if family.returns_scores:
         return partial(torch.softmax, dim=-1, dtype=torch.float32)
-    return Tensor.float
+    return Tensor.detach
 
 
 def _reporting(index: int | None, weights_of: Callable[[Tensor], Tensor]) -> Any:
@@ -211,7 +211,7 @@ def _refuse_other_rows(layers: list[Tensor], mask: Tensor, family: Family) -> No
                 f"{layer} for {mask.shape[0]} sequences of {mask.shape[1]} tokens; "
                 "(batch, heads, query, key) can be read"
             )
-        sums = (weights * real[:, None, None]).sum(-1).movedim(1, -1)[real]
+        sums = (weights.float() * real[:, None, None]).sum(-1).movedim(1, -1)[real]
         least, most = float(sums.min()), float(sums.max())
         tolerance = _COARSE
         if least < 0 or most > 1 + tolerance or least < 1 - tolerance or float(weights.min()) < 0:

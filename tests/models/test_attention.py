@@ -22,7 +22,6 @@ from transformers import (
 
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models import FAMILIES, ModelOptions, encoder_of, load_encoder, open_reader
-from headroles.models.families import INTERFACE
 from headroles.models.reporting import INTERFACE_NAME, _refuse_unknown_window
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import (
@@ -162,8 +161,6 @@ class TestEveryFamily:
         assert torch.equal(before, after)
 
     def test_half_precision_is_read_in_float32(self, kind: str) -> None:
-        if FAMILIES[kind].read_through != INTERFACE or kind in OLD_T5:
-            pytest.skip("reads what its layer computes, in the precision of the layer")
         model = make_model(kind).bfloat16()
         for weights in capture(model, make_inputs()):
             assert weights.dtype == torch.float32
