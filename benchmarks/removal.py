@@ -4,7 +4,7 @@ python -m benchmarks.removal --model DIR --task FILE [--examples 64] [--rounds 5
 
 A row for each job, its time divided by that of a forward pass over the same batches, inputs ready:
 the median over the rounds, and its first and last quartile. ``runs`` is how many forward passes the
-same would take if layers below the head that is removed were run again each time. In a round each
+same would take if nothing were shared between removals. In a round each
 job comes between two forward passes, with which it is compared, so that a machine that slows down
 slows both.
 
@@ -46,20 +46,28 @@ def main() -> None:
     torch.set_num_threads(given.threads)
     run = open_run(given.model, given.task, TaskOptions(examples=given.examples))
     jobs = jobs_of(run)
-    ratios = {name: np.empty(given.rounds) for name in jobs}
-    for number in range(given.rounds):
-        before = seconds_of(lambda: forward(run))
-        for name, (_, job) in jobs.items():
-            own = seconds_of(job)
-            after = seconds_of(lambda: forward(run))
-            ratios[name][number] = 2 * own / (before + after)
-            before = after
+    ratios = measure(run, jobs, given.rounds)
     rows = []
     for name, (runs, _) in jobs.items():
         low, middle, high = np.quantile(ratios[name], [0.25, 0.5, 0.75])
         ratio = f"{middle:.1f} ({low:.1f} to {high:.1f})"
         rows.append({"job": name, "runs": runs, "forward passes": ratio})
     print(pd.DataFrame(rows).to_markdown(index=False, disable_numparse=True))
+
+
+def measure(
+    run: TaskRun, jobs: dict[str, tuple[str, Callable[[], object]]], rounds: int
+) -> dict[str, np.ndarray]:
+    """Processor time of each job (rounds,), divided by that of a forward pass."""
+    ratios = {name: np.empty(rounds) for name in jobs}
+    for number in range(rounds):
+        before = seconds_of(lambda: forward(run))
+        for name, (_, job) in jobs.items():
+            own = seconds_of(job)
+            after = seconds_of(lambda: forward(run))
+            ratios[name][number] = 2 * own / (before + after)
+            before = after
+    return ratios
 
 
 def jobs_of(run: TaskRun) -> dict[str, tuple[str, Callable[[], object]]]:
@@ -88,10 +96,10 @@ def forward(run: TaskRun) -> None:
 
 
 def seconds_of(job: Callable[[], object]) -> float:
-    """What a job takes."""
-    start = time.perf_counter()
+    """Processor time of a job."""
+    start = time.process_time()
     job()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 if __name__ == "__main__":

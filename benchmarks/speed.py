@@ -13,7 +13,8 @@ default-, all-    the same without the contrasts with other words at the same of
 hit, norms  scoring all default roles by first choices; by norms, contrasts among them
 
 A ratio compares one round of scoring with the forward passes right before and after it: the jobs
-take turns in one process, so that a machine that slows down slows all of them. The peak memory of
+take turns in one process, so that a machine that slows down slows all of them. On a CPU seconds are
+those of the processor, which other programs disturb less than the clock. The peak memory of
 a job is that of the process, or of the device where there is one, in MiB. With a large treebank
 `benchmarks.process` and `benchmarks.memory` follow, with the first model.
 """
@@ -190,12 +191,13 @@ def score(
 
 def cost_of(job: Callable[[], None], device: torch.device) -> Cost:
     """What ``job`` costs until it is done, on the device too."""
+    clock = time.process_time if device.type == "cpu" else time.perf_counter
     forget_peak(device)
-    start = time.perf_counter()
+    start = clock()
     job()
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return Cost(time.perf_counter() - start, peak_memory(device))
+    return Cost(clock() - start, peak_memory(device))
 
 
 def profile(encoder: LoadedEncoder, corpus: PreparedCorpus, batch_tokens: int | None) -> None:
