@@ -123,6 +123,18 @@ class Stopped(Piece, frozen=True):
     shuffle_seed: int | None = None
 
 
+class HalfPrecision(Piece, frozen=True):
+    """How far scores of the first examples in half precision lie from those in float32.
+
+    ``means`` are the largest differences of means, for each role over all heads.
+    """
+
+    dtype: str
+    examples: Count
+    scores: float
+    means: dict[str, float]
+
+
 class PartCounts(Piece, frozen=True):
     """What was left out of a part of a corpus, and what the tokenizer made of it."""
 
@@ -164,6 +176,7 @@ class Record(Piece, frozen=True, kw_only=True):
     pieces: Pieces | None = None
     stopped: Stopped | None = None
     rounded: str = ""
+    half_precision: HalfPrecision | None = None
     part: RecordedPart | None = None
 
     @property

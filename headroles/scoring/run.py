@@ -19,6 +19,7 @@ from headroles.record import Record
 from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles, refuse_too_far
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
+from headroles.scoring.half_precision import compare_with_float32
 from headroles.scoring.options import HALF, ScoreOptions
 from headroles.scoring.parts import KeptWindows
 from headroles.scoring.pipeline import WindowScorer
@@ -87,7 +88,10 @@ def open_scoring(
         choose_roles(options, relations, SCORES[options.score], ready)
         encoder = load_encoder(model, options)
         with open_reader(encoder.network, options.measure) as reader:
-            yield ScoringRun(encoder, reader, ready, options, sharing)
+            run = ScoringRun(encoder, reader, ready, options, sharing)
+            asked = (run.roles, run.score)
+            run.provenance |= compare_with_float32(model, ready, options, (encoder, reader), asked)
+            yield run
 
 
 def assist(model: Attending, options: ScoreOptions, sharing: Sharing) -> None:

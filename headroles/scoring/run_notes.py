@@ -188,6 +188,11 @@ def describe_run(record: Record) -> str:
         )
     if absent := record.absent_relations:
         lines.append(f"        no arcs of the default relations {', '.join(absent)}")
+    if half := record.half_precision:
+        lines.append(
+            f"scores  in {half.dtype}: up to {half.scores:.2g} from float32 in the first "
+            f"{half.examples} examples, means up to {max(half.means.values(), default=0):.2g}"
+        )
     skipped = [f"{reason}: {count}" for reason, count in record.skipped.items()]
     lines += [f"pieces  {line}" for line in describe_pieces(record)]
     if rounded := record.rounded:

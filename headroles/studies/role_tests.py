@@ -86,6 +86,7 @@ def table_of(
             *warnings_of_run(scores.record),
             *warn_of_documents(scores.record, hypotheses, asked),
             *_warn_of_norms(scores, columns),
+            *_warn_of_half_precision(scores, columns, hypotheses),
             *find_warnings(hypotheses, asked, above),
         ],
     }
@@ -101,6 +102,23 @@ def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
         "under norms little goes to special tokens, so that rows are even, and block, which is "
         "times their entropy, exceeds its published threshold in many more heads; block:ratio is "
         "without entropy, and excess scores are without it altogether"
+    ]
+
+
+def _warn_of_half_precision(
+    scores: HeadScores, columns: HeadColumns, hypotheses: Hypotheses
+) -> list[str]:
+    """How many means lie as near to their thresholds as half precision may move them."""
+    half = scores.record.half_precision
+    if half is None:
+        return []
+    moved = columns.by_role([half.means.get(role, np.nan) for role in columns.ids])
+    near = int((np.abs(hypotheses.moments.mean - hypotheses.threshold) <= moved).sum())
+    return [
+        f"{half.dtype} moves means of heads by up to {np.nanmax(moved, initial=0):.2g} "
+        f"(beside float32, in the first {half.examples} examples): {near} of {len(moved)} answers "
+        "lie within that of their threshold; to be sure of them, score in float32 "
+        "(dtype='float32', --dtype float32)"
     ]
 
 
