@@ -167,8 +167,8 @@ class Result(Stored, Summary):
     def _text(self, fmt: str, view: str, value: str | None, columns: Sequence[str] | None) -> bytes:
         if fmt != "markdown" or value is not None or columns is not None:
             raise UsageError(
-                f"the {view} is Markdown and no table; pass --format markdown, without --value "
-                "and --columns"
+                f"the {view} is Markdown and no table; pass fmt='markdown' "
+                "(--format markdown), without value (--value) and columns (--columns)"
             )
         text: str = getattr(self, view)()
         return text.encode()
