@@ -128,12 +128,12 @@ class Replication(_Replicated):
         yield self._grid(found, bool(found["beyond"].notna().any()))
         of_arcs = found["role"].isin(arcs_among(list(self.frame["role"].unique())))
         if self.frame["role"].map(is_contrast).any():
-            n_beyond = int(found["is_beyond"].sum())
+            n_beyond, n_arcs = int(found["is_beyond"].sum()), int(of_arcs.sum())
             yield (
-                f"{n_beyond} of {of_arcs.sum()} heads with roles of pairs of words go "
+                f"{n_beyond} of {n_arcs} heads with roles of pairs of words go "
                 f"beyond distance in all {k}."
                 + " The others may only look at a fixed place."
-                * (n_beyond < of_arcs.sum())
+                * (n_beyond < n_arcs)
             )
         elif of_arcs.any():
             yield "Distance was not controlled. Score with beyond_offset (--beyond-offset)."

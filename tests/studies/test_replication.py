@@ -55,6 +55,31 @@ def sets() -> list[HeadScores]:
     ]
 
 
+def test_heads_farthest_beyond_distance_come_first() -> None:
+    """Head 0-0 has the larger mean of a role of arcs, head 0-1 goes farther beyond distance."""
+    arc = "syntactic:nsubj:to_governor"
+    roles = (arc, f"{arc}:beyond_offset")
+    means = {roles[0]: [[0.8, 0.5]], roles[1]: [[0.02, 0.4]]}
+    sets = []
+    for seed, name in enumerate(NAMES[:2]):
+        parts = [set_of(means[role], name, (role,), seed=seed) for role in roles]
+        values = np.concatenate([one.values for one in parts], axis=-1)
+        both = set_of(means[arc], name, roles, seed=seed)
+        sets.append(replace(both, values=values))
+    table = replicate_roles(sets, NAMES[:2])
+    assert isinstance(table, Replication)
+    found = table.everywhere()
+    assert found[["head", "is_beyond"]].to_numpy().tolist() == [[1, True], [0, False]]
+    by_set = np.array([one.values.mean(axis=0)[0] for one in sets])  # (sets, heads, roles)
+    np.testing.assert_allclose(found["mean"], by_set[:, ::-1, 0].min(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(found["beyond"], by_set[:, ::-1, 1].min(axis=0), rtol=1e-6)
+    at_least_one = table.frame[(table.frame["at_least"] == 1) & (table.frame["role"] == arc)]
+    np.testing.assert_allclose(at_least_one["mean"], by_set[:, :, 0].max(axis=0), rtol=1e-6)
+    row = next(line for line in repr(table).splitlines() if "subject -> its verb" in line)
+    assert row.split()[4:8] == ["2", "0-0", "0-1", "0-1"]
+    assert "1 of 2 heads with roles of pairs of words go beyond distance in all 2." in repr(table)
+
+
 def test_heads_have_the_role_in_as_many_sets_as_they_were_made_with(
     sets: list[HeadScores],
 ) -> None:
