@@ -156,6 +156,26 @@ def test_what_tokens_get(claim: str, sign: float) -> None:
     assert contradicted < 0.001 < shown
 
 
+def test_separators_after_fine_tuning() -> None:
+    base = RNG(8).normal(3, 1, (240, 6))
+    documents = np.repeat(np.arange(80), 3)
+
+    def scores_of(values: np.ndarray) -> Any:
+        return SimpleNamespace(
+            scores=SimpleNamespace(column=lambda role: values), clusters=documents
+        )
+
+    for sign, side in ((-1, 1), (1, 2)):
+        made = measured_with(
+            answers_of(delimiter__sep=[[1, 1, -1], [-1, -1, -1]]),
+            scored=scores_of(base),
+            later=SimpleNamespace(scored=scores_of(base + sign * RNG(9).exponential(1, (240, 6)))),
+        )
+        found = outcome("separators-spread", made)
+        assert found[0] == (sign < 0)
+        assert found[side] < 0.001
+
+
 def test_separators_in_the_middle_layers() -> None:
     assert middle(12).tolist() == [5, 6, 7, 8, 9]
     assert middle(6).tolist() == [3, 4]
