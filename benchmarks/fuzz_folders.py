@@ -68,7 +68,6 @@ def make_results(folder: Path) -> list[tuple[type[Stored], Path, Stored]]:
         values=values,
         counts=np.full((12, 2), 9),
         score=BIAS,
-        provenance={"model": {}, "options": {}},
         digests=tuple(f"{k:016x}" for k in range(12)),
     )
     save_together(folder / "roles", [scores, assign_roles(scores)])
@@ -92,7 +91,7 @@ def try_result(known: tuple[type[Stored], Path, Any], chance: random.Random) -> 
     is_signed = chance.random() < 0.4
     if is_signed:  # as another version, or a hand, may have written it
         run = read_run(folder)
-        spoilt = spoil_json(run.provenance, chance)
+        spoilt = spoil_json(run.content, chance)
         write_run(folder, spoilt if isinstance(spoilt, dict) else {"odd": spoilt}, run.files)
     else:
         spoil_file(

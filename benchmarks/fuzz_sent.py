@@ -101,7 +101,7 @@ def _reseal(folder: Path) -> None:
         kind: digests_of(folder, [name for name in own if (folder / name).is_file()])
         for kind, own in record.files.items()
     }
-    write_run(folder, record.provenance, present)
+    write_run(folder, record.content, present)
 
 
 def _fresh(good: Path) -> Path:
@@ -220,7 +220,7 @@ def try_table(good: Path, chance: random.Random) -> str:
     _reseal(folder)
     if chance.random() < 0.2:
         run_file = read_run(folder)
-        spoilt = spoil_json(run_file.provenance, chance)
+        spoilt = spoil_json(run_file.content, chance)
         write_run(folder, spoilt if isinstance(spoilt, dict) else {}, run_file.files)
     held = read_run(folder).files
     tables = [study.load("result") for study in studies()]

@@ -9,7 +9,7 @@ turns, and so do SIGKILL, SIGTERM and SIGINT. With a model that was trained for 
 of removed heads take their turns too. Each command replaces older results in its folder. After the
 signal these must be there as they were, or the new ones whole; then the same command is run again,
 with --resume if there is such a thing, and every file must be that of a run that nobody cut short,
-provenance but for dates, commands, seconds and the digests over them.
+record but for dates, commands, seconds and the digests over them.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from benchmarks.memory import forget_peak, peak_memory
-from headroles.provenance import new_provenance
+from headroles.record import ScoresRecord
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring import HeadScores, ScoreBlock
 from headroles.scoring.scores import describe_scores
@@ -72,12 +72,13 @@ class Drawn:
     def save(self, folder: Path) -> None:
         """Write the scores into an existing folder."""
         n, ids = self._n_examples, [role.id for role in self._roles]
-        described = describe_scores(self._roles, self._score, *self._shape)
-        n_scores = n * len(ids) * self._shape[0] * self._shape[1]
-        provenance = new_provenance(model={}, corpus={}, options={})
-        provenance |= {**described, "examples": n, "scores": n_scores}
+        record = ScoresRecord.now(
+            **describe_scores(self._roles, self._score, *self._shape),
+            examples=n,
+            scores=n * len(ids) * self._shape[0] * self._shape[1],
+        )
         blocks = (self._draw(first, min(BLOCK, n - first)) for first in range(0, n, BLOCK))
-        write_scores(folder, blocks, ids, provenance)
+        write_scores(folder, blocks, ids, is_half=False, record=lambda: record)
 
     def _draw(self, first: int, n: int) -> ScoreBlock:
         """Scores that are skewed, and above 0 in about half of the heads."""

@@ -11,11 +11,13 @@ import numpy as np
 
 from headroles.errors import UsageError
 from headroles.latex import latex_table
-from headroles.storage import encode_json
+from headroles.storage import encode_json, plain
 from headroles.wording import printable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from headroles.record import Record
 
 ENDINGS = {
     ".csv": "csv",
@@ -27,14 +29,14 @@ ENDINGS = {
 }
 """Formats by file extension."""
 FORMATS = tuple(ENDINGS.values())
-_NOTE = b"headroles"  # where a Parquet file keeps the provenance
+_NOTE = b"headroles"  # where a Parquet file keeps the record
 _MARK = "x"  # stands for True where people read
 
 
 def export_frame(
     frame: pd.DataFrame,
     fmt: str,
-    provenance: dict[str, Any],
+    record: Record,
     caption: str = "",
     label: str = "tab:headroles",
 ) -> bytes:
@@ -43,7 +45,7 @@ def export_frame(
     Names in it are text and no markup, whatever they look like: formats for people escape them,
     and CSV puts a quotation mark before what a spreadsheet would take for a formula.
 
-    Parquet and JSON carry ``provenance`` along. CSV has full precision; markdown, latex and
+    Parquet and JSON carry ``record`` along. CSV has full precision; markdown, latex and
     html round to four significant digits and show True as a mark. Missing values are empty
     (JSON: null). LaTeX has ``caption`` and ``label``.
 
@@ -54,9 +56,9 @@ def export_frame(
             plain = _of_texts(frame, _no_formula)
             return plain.to_csv(index=False, lineterminator="\n").encode()
         case "parquet":
-            return _to_parquet(frame, provenance)
+            return _to_parquet(frame, record)
         case "json":
-            return _to_json(frame, provenance)
+            return _to_json(frame, record)
         case "markdown":
             return as_markdown(frame).encode()
         case "latex":
@@ -74,19 +76,19 @@ def as_markdown(frame: pd.DataFrame) -> str:
     return f"{readable.to_markdown(index=False, disable_numparse=True)}\n"
 
 
-def _to_parquet(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
+def _to_parquet(frame: pd.DataFrame, record: Record) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    note = {_NOTE: encode_json(_without_circumstances(provenance))}
+    note = {_NOTE: encode_json(_without_circumstances(plain(record)))}
     sink = io.BytesIO()
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **note}), sink)
     return sink.getvalue()
 
 
 def _without_circumstances(record: Any) -> Any:
-    """Return provenance without dates and commands, so that the same table gives the same file.
+    """Return a record without dates and commands, so that the same table gives the same file.
 
     This includes the records of the results that the table was made from.
     """
@@ -99,8 +101,8 @@ def _without_circumstances(record: Any) -> Any:
 _CIRCUMSTANCES = ("created", "command")
 
 
-def _to_json(frame: pd.DataFrame, provenance: dict[str, Any]) -> bytes:
-    return encode_json({"provenance": provenance, "rows": to_records(frame)})
+def _to_json(frame: pd.DataFrame, record: Record) -> bytes:
+    return encode_json({"record": record, "rows": to_records(frame)})
 
 
 def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -37,6 +37,7 @@ from typing import (
 )
 
 from headroles.errors import UsageError
+from headroles.storage import plain
 from headroles.wording import addressed, as_given
 
 A = TypeVar("A")
@@ -75,7 +76,7 @@ class Option:
     number at least ``least``, above ``above`` and below ``below``. ``convert`` makes the value from
     the user's input, which may be the text of a flag. On the command line its ``flag`` is made from
     its name by default, and missing if ``has_flag`` is not set. An option that is not ``recorded``
-    changes no number, and is not part of provenance.
+    changes no number, and is not part of records.
     """
 
     help: str
@@ -175,9 +176,9 @@ class Options:
         return group(**{**{name: getattr(self, name) for name in shared}, **settled})
 
     def record(self) -> dict[str, Any]:
-        """Return the options as provenance stores them."""
+        """Return the options as a record has them."""
         kept = (one.name for one in fields_of(type(self)) if one.option.recorded)
-        return {name: getattr(self, name) for name in kept}
+        return {name: plain(getattr(self, name)) for name in kept}
 
 
 def fields_of(group: type[Options]) -> tuple[Field, ...]:

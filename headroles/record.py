@@ -1,21 +1,34 @@
-"""The record of a run: what its results were made from and how, as ``run.json`` has it."""
+"""The record of a run: what its results were made from and how, as ``run.json`` has it.
+
+A run makes its record once, when it ends. Results carry it as ``.record``, and write and read it as
+it is. What a study adds is a subclass of `Record` beside the study.
+"""
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
+from msgspec import field, structs
 
 from headroles.storage import Count
+from headroles.wording import printable
 
 _MEANINGLESS = ("model", "checkpoint", "best", "final", "latest", "last")
 _MOST_HEADS = 100_000
 """More than any encoder has; room for more is not to be asked for because a file says so."""
+_PACKAGES = ("headroles", "torch", "transformers", "tokenizers", "numpy", "scipy", "statsmodels")
+
+P = TypeVar("P", bound="Piece")
 
 
-class Piece(msgspec.Struct, frozen=True):
+class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A piece of a record."""
 
     @classmethod
@@ -23,9 +36,38 @@ class Piece(msgspec.Struct, frozen=True):
         """Read what was said. Raises msgspec.ValidationError, naming what does not fit."""
         return msgspec.convert(said, cls)
 
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], /, **own: Any) -> Self:
+        """Make a piece of those of the options that it has, and of ``own``."""
+        known = {name: options[name] for name in cls.__struct_fields__ if name in options}
+        return cls(**{**known, **own})
 
-class RecordedRole(Piece, frozen=True, forbid_unknown_fields=True):
-    """A role, as `headroles.roles.Role.to_record` writes it."""
+    @classmethod
+    def extending(cls, other: Piece, /, **own: Any) -> Self:
+        """Make a piece that says what ``other`` says, as far as this type can, and ``own``."""
+        return cls.from_options(structs.asdict(other), **own)
+
+    def without_warnings(self) -> Self:
+        """Return a copy without warnings, here and in its pieces."""
+        return structs.replace(
+            self,
+            **{
+                name: [] if name == "warnings" else _without_warnings(getattr(self, name))
+                for name in self.__struct_fields__
+            },
+        )
+
+
+def _without_warnings(value: Any) -> Any:
+    if isinstance(value, Piece):
+        return value.without_warnings()
+    if isinstance(value, dict):
+        return {name: _without_warnings(one) for name, one in value.items()}
+    return value
+
+
+class RecordedRole(Piece, frozen=True, omit_defaults=True):
+    """A role, as `headroles.roles.Role.to_record` makes it."""
 
     id: str
     words: str = ""
@@ -56,16 +98,36 @@ class RecordedCorpus(Piece, frozen=True):
     folders: list[Folder] = []
     documents_by: str | None = None
     ids_by: str | None = None
+    parser: str | None = None
+    lines: bool | None = None
+    text_columns: list[str | int] = []
     scheme: str = ""
     digest: str = ""
     sentences: Count = 0
+    words: Count = 0
     documents: Count = 0
     multiword_tokens: Count = 0
     undivided: Count = 0
     documents_by_id: Count = 0
-    words: Count = 0
     language: str = ""
     frequent_share: float | None = None
+
+
+class RecordedTaskFile(Piece, frozen=True):
+    """Which file of labelled examples it was."""
+
+    file: str
+    examples: Count
+    sha256: str
+
+
+class RecordedTask(Piece, frozen=True):
+    """A task, and how many of its examples were cut."""
+
+    objective: str
+    metrics: list[str]
+    examples: Count
+    cut: Count
 
 
 class RecordedModel(Piece, frozen=True):
@@ -73,11 +135,17 @@ class RecordedModel(Piece, frozen=True):
 
     model: str | None = None
     revision: str | None = None
-    family: str = ""
+    class_: str = field(default="", name="class")
+    model_type: str = ""
+    dtype: str = ""
     weights_sha256: str | None = None
-    read_through: str = ""
+    config_sha256: str | None = None
+    tokenizer: str = ""
+    tokenizer_class: str = ""
     languages: list[str] = []
     warnings: list[str] = []
+    family: str = ""
+    read_through: str = ""
 
     @property
     def name(self) -> str:
@@ -111,16 +179,17 @@ class Pieces(Piece, frozen=True):
         return self.words_without_pieces / max(self.words, 1)
 
 
-class Stopped(Piece, frozen=True):
+class Stopped(Piece, frozen=True, kw_only=True):
     """Where scoring in random order stopped."""
 
+    until: float | None = None
     until_of: str
+    shuffle_seed: int | None = None
     unit: Literal["document", "example"]
     units: int
     sentences: int
     of_sentences: int
     decided: float
-    shuffle_seed: int | None = None
 
 
 class HalfPrecision(Piece, frozen=True):
@@ -158,26 +227,78 @@ class RecordedPart(Piece, frozen=True):
 
 
 class Record(Piece, frozen=True, kw_only=True):
-    """What a run read, and what it became; empty where nothing is known, as of scores by hand."""
+    """When, by which command and versions, and with which options results were made."""
 
-    model: RecordedModel = msgspec.field(default_factory=RecordedModel)
-    corpus: RecordedCorpus = msgspec.field(default_factory=RecordedCorpus)
+    created: str = ""
+    command: list[str] = []
+    versions: dict[str, str] = {}
     options: dict[str, Any] = {}
-    score: str = "bias"
-    roles: list[RecordedRole] = []
+
+    @classmethod
+    def now(cls, **said: Any) -> Self:
+        """Make the record of a run that ends now, which says ``said`` beside the circumstances."""
+        return cls(
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=[printable(word) for word in sys.argv],
+            versions=versions(),
+            **said,
+        )
+
+    def read_options(self, form: type[P]) -> P:
+        """Return some of the options by their types; raises errors as `read`."""
+        return form.read({k: v for k, v in self.options.items() if k in form.__struct_fields__})
+
+    @property
+    def models(self) -> dict[str, RecordedModel]:
+        """The models that were read, by what they are called here."""
+        return {}
+
+    @property
+    def files(self) -> list[str]:
+        """The files of the corpus, if it is one of files."""
+        return []
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of layers, and of heads in each; 0 where they are not known."""
+        return 0, 0
+
+
+class ModelRecord(Record, frozen=True, kw_only=True):
+    """Which model was read."""
+
+    model: RecordedModel = field(default_factory=RecordedModel)
     layers: Count = 0
     heads: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.layers * self.heads > _MOST_HEADS:
+            raise ValueError(f"{self.layers} layers of {self.heads} heads")
+
+    @property
+    def models(self) -> dict[str, RecordedModel]:
+        """The model."""
+        return {"model": self.model}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of layers, and of heads in each; 0 where they are not known."""
+        return self.layers, self.heads
+
+
+class CorpusRecord(ModelRecord, frozen=True, kw_only=True):
+    """Which corpus was read, and what became of its examples."""
+
+    corpus: RecordedCorpus = field(default_factory=RecordedCorpus)
     examples: Count = 0
-    reaches: list[int | None] = []
-    removed_heads: list[tuple[int, int]] = []
-    absent_relations: list[str] = []
     skipped: dict[str, Count] = {}
-    controls: dict[str, Count] = {}
     pieces: Pieces | None = None
-    stopped: Stopped | None = None
-    rounded: str = ""
-    half_precision: HalfPrecision | None = None
     part: RecordedPart | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The files of the corpus, if it is one of files."""
+        return self.corpus.files
 
     @property
     def is_by_hand(self) -> bool:
@@ -199,6 +320,27 @@ class Record(Piece, frozen=True, kw_only=True):
         """Mean number of word pieces of an example, special tokens aside; 0 if not known."""
         return 0.0 if self.pieces is None else self.pieces.pieces / max(1, self.examples)
 
+
+class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
+    """What scores were made from; empty where nothing is known, as of scores by hand."""
+
+    score: Literal["bias", "excess", "hit"] = "bias"
+    roles: list[RecordedRole] = []
+    scores: Count = 0
+    reaches: list[int | None] = []
+    removed_heads: list[tuple[int, int]] = []
+    rounded: str = ""
+    half_precision: HalfPrecision | None = None
+    absent_relations: list[str] = []
+    controls: dict[str, Count] = {}
+    stopped: Stopped | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ids = [role.id for role in self.roles]
+        if len(set(ids)) != len(ids):
+            raise ValueError("two roles of one id")
+
     @property
     def stopped_early(self) -> bool:
         """Whether scoring stopped before the end of the corpus."""
@@ -211,18 +353,25 @@ class Record(Piece, frozen=True, kw_only=True):
         return self.stopped.units if self.stopped is not None and decided else None
 
 
-class ScoresRecord(Record, frozen=True, kw_only=True):
-    """The record of scores: what it takes to read them back is required."""
+class SetsRecord(Record, frozen=True, kw_only=True):
+    """Which score sets were read."""
 
     score: Literal["bias", "excess", "hit"]
-    roles: list[RecordedRole]
-    layers: Count
-    heads: Count
-    scores: Count
+    sets: dict[str, ScoresRecord]
 
-    def __post_init__(self) -> None:
-        if self.layers * self.heads > _MOST_HEADS:
-            raise ValueError(f"{self.layers} layers of {self.heads} heads")
-        ids = [role.id for role in self.roles]
-        if len(set(ids)) != len(ids):
-            raise ValueError("two roles of one id")
+    @property
+    def models(self) -> dict[str, RecordedModel]:
+        """The models of the sets, by the names of the sets."""
+        return {name: one.model for name, one in self.sets.items()}
+
+
+class TaskRecord(ModelRecord, frozen=True, kw_only=True):
+    """Which task a model was run on."""
+
+    corpus: RecordedTaskFile
+    task: RecordedTask
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that numbers depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from itertools import chain
@@ -19,8 +20,10 @@ from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedTokenizerFast
 
 from headroles import HeadScores, Role, results, sample_treebank
+from headroles.record import ScoresRecord
 from headroles.results import Result, Shown, Summary, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
+from headroles.storage import encode_json, parse_json, plain
 from tests import noise
 
 
@@ -214,7 +217,7 @@ def make_scores(
     roles: Sequence[str],
     documents: Sequence[str] | None = None,
     score: str = "bias",
-    **provenance: Any,
+    **said: Any,
 ) -> HeadScores:
     """Scores made by hand from (examples, layers, heads, roles); one document if not named."""
     table = np.asarray(values, dtype=np.float32)
@@ -228,5 +231,13 @@ def make_scores(
         values=table,
         counts=9 * there.astype(np.int64),
         score=SCORES[score],
-        provenance={"model": {}, **provenance},
+        record=ScoresRecord.read(said),
+    )
+
+
+def changed(made: Any, **said: Any) -> Any:
+    """A result whose record says something else."""
+    record = made.record
+    return replace(
+        made, record=type(record).read(parse_json(encode_json({**plain(record), **said})))
     )

@@ -18,6 +18,7 @@ import pytest
 from headroles import RoleTable, assign_roles
 from headroles.errors import UsageError
 from headroles.formats import FORMATS
+from headroles.storage import plain
 from headroles.studies.role_table import COLUMNS
 from tests.conftest import make_scores
 
@@ -81,11 +82,14 @@ def test_json_has_null_for_what_is_missing_and_true_for_what_is_assigned(table: 
     assert {row["assigned"] for row in rows} == {True, False}
 
 
-def test_provenance_goes_along(table: RoleTable) -> None:
+def test_the_record_goes_along(table: RoleTable) -> None:
     metadata = pq.read_schema(pa.BufferReader(table.export("parquet"))).metadata
-    assert json.loads(metadata[b"headroles"]) == table.provenance
-    assert json.loads(table.export("json"))["provenance"] == table.provenance
-    assert table.provenance["model"] == MODEL
+    said = plain(table.record)
+    assert json.loads(table.export("json"))["record"] == said
+    assert json.loads(metadata[b"headroles"]) == {
+        name: one for name, one in said.items() if name not in ("created", "command")
+    }
+    assert table.record.model.model == MODEL["model"]
 
 
 @pytest.mark.parametrize("view", ["long", "wide"])
@@ -97,7 +101,7 @@ def test_html_escapes_names(table: RoleTable, view: str) -> None:
 
 
 def test_html_escapes_notes(table: RoleTable) -> None:
-    noted = RoleTable(table.frame.assign(note="<script>x</script>"), {})
+    noted = RoleTable(table.frame.assign(note="<script>x</script>"), table.record)
     assert "<script>" not in noted.export("html").decode()
 
 

@@ -36,9 +36,9 @@ def test_a_changed_table_that_is_believed_is_a_finding(
 ) -> None:
     monkeypatch.setattr("headroles.storage.check_files", lambda *_: None)
 
-    def negated(cls: type, folder: Path, provenance: object) -> object:
+    def negated(cls: type, folder: Path, record: object) -> object:
         table = known[1]
-        return RoleTable(table.frame.assign(mean=-table.frame["mean"]), table.provenance)
+        return RoleTable(table.frame.assign(mean=-table.frame["mean"]), table.record)
 
     known = next((one[0], one[2]) for one in make_results(tmp_path) if one[0] is RoleTable)
     place = tmp_path / "roles"

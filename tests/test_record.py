@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 from headroles.record import Record, RecordedModel, ScoresRecord, Stopped
+from headroles.results.study import studies
 from headroles.roles import SCORES, Role
+from headroles.storage import plain
 from headroles.studies.options import CORPUS
 from tests.conftest import make_scores
 
@@ -25,10 +27,17 @@ def test_every_score_can_be_recorded() -> None:
 
 def test_every_piece_of_a_role_is_recorded() -> None:
     role = Role("local", words="near tokens", unit="tokens", thresholds={"bias": 2.0})
-    (recorded,) = ScoresRecord.read({**SCORED, "roles": [role.to_record()]}).roles
-    assert Role.from_record(msgspec.structs.asdict(recorded)) == role
+    written = plain(role.to_record())
+    assert written == {
+        "id": "local",
+        "words": "near tokens",
+        "unit": "tokens",
+        "thresholds": {"bias": 2},
+    }
+    (recorded,) = ScoresRecord.read({**SCORED, "roles": [written]}).roles
+    assert Role.from_record(recorded) == role
     with pytest.raises(msgspec.ValidationError, match="unknown field `sieve`"):
-        ScoresRecord.read({**SCORED, "roles": [{**role.to_record(), "sieve": "print"}]})
+        ScoresRecord.read({**SCORED, "roles": [{**written, "sieve": "print"}]})
 
 
 @pytest.mark.parametrize(
@@ -46,13 +55,14 @@ def test_what_cannot_be_is_refused(change: dict[str, Any], told: str) -> None:
 
 
 def test_whether_scoring_stopped_early_follows() -> None:
-    assert not Record().stopped_early
+    assert not ScoresRecord().stopped_early
     for sentences, early in ((3, True), (9, False)):
         stopped = Stopped.read({**STOPPED, "sentences": sentences, "of_sentences": 9})
-        record = Record(stopped=stopped)
+        record = ScoresRecord(stopped=stopped)
         assert record.stopped_early == early
         assert record.drawn_from == 9
-        assert Record(stopped=msgspec.structs.replace(stopped, until_of="text")).drawn_from is None
+        of_text = ScoresRecord(stopped=msgspec.structs.replace(stopped, until_of="text"))
+        assert of_text.drawn_from is None
 
 
 @pytest.mark.parametrize(
@@ -68,3 +78,26 @@ def test_results_made_by_hand_have_a_record() -> None:
     assert scores.record.is_by_hand
     assert scores.record.pieces is None
     assert scores.record.mean_length == 0
+
+
+def test_results_of_every_study_declare_their_record() -> None:
+    for study in studies():
+        declared = study.load("result").record_type()
+        assert issubclass(declared, Record)
+        assert declared is not Record, study.kind
+
+
+def test_a_record_without_warnings_keeps_all_else() -> None:
+    model = RecordedModel("m", family="BERT", warnings=["odd"])
+    record = ScoresRecord(model=model, layers=2, heads=3, skipped={"long": 1})
+    kept = record.without_warnings()
+    assert kept.model.warnings == []
+    assert kept == msgspec.structs.replace(
+        record, model=msgspec.structs.replace(model, warnings=[])
+    )
+
+
+def test_what_is_written_is_read_back() -> None:
+    record = ScoresRecord.now(options={"relations": ["obj"], "seed": None}, reaches=[None, 3])
+    assert record.created
+    assert ScoresRecord.read(plain(record)) == record

@@ -36,7 +36,7 @@ def main() -> None:
     curves = PruningCurves.load(given.curves)
     measure = given.measure or curves.measure
     pairs = [tuple(pair.split(",")) for pair in given.pairs]
-    for asked in ([(order, WHOLE) for order in curves.curves["orders"]], pairs):
+    for asked in ([(order, WHOLE) for order in curves.curves.orders], pairs):
         if asked:
             table = contrasts(curves, measure, asked)
             print(table.to_markdown(index=False, disable_numparse=True), end="\n\n")
@@ -48,12 +48,12 @@ def contrasts(
     """A row for each pair of orders and share."""
     if curves.outcomes is None or curves.targets is None:
         raise UsageError("the folder lacks the values of examples; make the curves again")
-    metrics = curves.provenance["task"]["metrics"]
+    metrics = curves.record.task.metrics
     values = measured(curves.outcomes, curves.targets, metrics)[measure]
     units = unit_values(curves.outcomes, curves.targets, metrics)[measure]
     rows, p_values = [], []
     for one, other in pairs:
-        for share in curves.curves["shares"]:
+        for share in curves.curves.shares:
             own, those = (settings_of(curves, order, share) for order in (one, other))
             tested = crossed_sample((units[:, own] - units[:, those])[..., None])
             # Values with a bias of their own are not the centers of their intervals.
@@ -79,12 +79,10 @@ def settings_of(curves: PruningCurves, order: str, share: float) -> list[int]:
     if order == WHOLE:
         return [0]
     found = [
-        one["setting"]
-        for one in curves.points
-        if one["order"] == order and np.isclose(one["share"], share)
+        one.setting for one in curves.points if one.order == order and np.isclose(one.share, share)
     ]
     if not found:
-        orders = ", ".join(curves.curves["orders"])
+        orders = ", ".join(curves.curves.orders)
         raise UsageError(f"the order is {order!r}; it must be one of {orders} (--pairs)")
     return found
 

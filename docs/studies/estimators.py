@@ -58,14 +58,14 @@ def main() -> None:
 
 def by_example(importance: Importance, ablations: Ablations) -> dict[str, FloatArray]:
     """(examples, heads) of every estimator, of the change of the loss and its absolute value."""
-    one, other = importance.provenance, ablations.provenance
-    if any(one[key] != other[key] for key in ("corpus", "model")):
+    one, other = importance.record, ablations.record
+    if (one.corpus, one.model) != (other.corpus, other.model):
         raise UsageError("importance and ablation are of other models or examples; take the same")
     if importance.derivatives is None or ablations.outcomes is None:
         raise UsageError("the folders lack the values of examples; make them again")
     single = np.flatnonzero(ablations.frame["set"] == "single")
     rows = ablations.frame.iloc[single]
-    heads = (rows["layer"] * one["heads"] + rows["head"]).to_numpy()
+    heads = (rows["layer"] * one.heads + rows["head"]).to_numpy()
     losses = ablations.outcomes.losses
     changes = losses[:, 1 + single] - losses[:, :1]
     found = {name: values_of(importance.derivatives, name)[:, heads] for name in ESTIMATORS}

@@ -43,7 +43,7 @@ from transformers.utils import logging
 from docs.studies.roles import scores_of
 from headroles import HeadScores, RoleShifts, assign_roles, compare_roles, read_conllu, storage
 from headroles.errors import UsageError
-from headroles.provenance import new_provenance
+from headroles.record import Record
 from headroles.roles import SCORES, is_contrast
 from headroles.studies.comparison import STATUSES
 
@@ -200,10 +200,12 @@ def fine_tune(model: Path, task: Task, seed: int, recipe: Recipe, place: Path) -
     record = place / "task.json"
     if not record.exists():
         with storage.result_folder(place) as staging:
-            provenance = new_provenance(
-                model={"id": str(model)}, corpus={"task": task.name}, options=asdict(recipe)
-            )
-            content = provenance | {"measured": train(model, task, seed, recipe, staging)}
+            content = {
+                **storage.plain(Record.now(options=asdict(recipe))),
+                "model": {"id": str(model)},
+                "corpus": {"task": task.name},
+                "measured": train(model, task, seed, recipe, staging),
+            }
         storage.write_json(record, content)  # last: it says that the folder is whole
     measured = dict(storage.read_json(record)["measured"])
     print(f"{place.name}: {task.measure} {measured['before']:.2f} -> {measured['after']:.2f}")
@@ -328,7 +330,7 @@ def compare_all(scores: Mapping[str, HeadScores]) -> RoleShifts:
         for first, second in same_task(names)
     ]
     frames = [shifts.frame for shifts in (after, *seeds)]
-    return RoleShifts(pd.concat(frames, ignore_index=True), after.provenance)
+    return RoleShifts(pd.concat(frames, ignore_index=True), after.record)
 
 
 def same_task(names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ def describe_machine() -> dict[str, dict[str, Any]]:
     import torch
 
     from headroles.models import FAMILIES
-    from headroles.provenance import versions
+    from headroles.record import versions
 
     gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
     return {

@@ -17,6 +17,7 @@ from headroles.interrupts import told_when_interrupted
 
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions, ResumeOptions
+    from headroles.record import ScoresRecord
     from headroles.results import Result, Stored
     from headroles.scoring import Sharing, Team
     from headroles.studies.removal.options import RunOptions
@@ -168,8 +169,8 @@ def with_progress(
         return study(*watched, options=replace(options, on_progress=on_progress))
 
 
-def finish_scoring(out: Path, output: OutputOptions, provenance: dict[str, Any]) -> None:
+def finish_scoring(out: Path, output: OutputOptions, record: ScoresRecord) -> None:
     """Say what was scored, and where it is."""
     from headroles.scoring import RunSummary
 
-    console.finish(out, output, RunSummary(provenance))
+    console.finish(out, output, RunSummary(record))

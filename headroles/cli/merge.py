@@ -27,5 +27,5 @@ def merge(
     from headroles.scoring import HeadScores, merge_scores
 
     with new_folder(out, [HeadScores], output.overwrite) as folder:
-        provenance = merge_scores(parts, folder)
-    finish_scoring(out, output, provenance)
+        record = merge_scores(parts, folder)
+    finish_scoring(out, output, record)

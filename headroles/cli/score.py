@@ -47,8 +47,8 @@ def score(
             options = replace(options, on_progress=on_progress)
             if until.until is not None:
                 stopping = Stopping(until, TestOptions())
-                provenance = stopping.score_to_folder(model, source, options, folder, sharing)
+                record = stopping.score_to_folder(model, source, options, folder, sharing)
             else:
                 with open_scoring(model, source, options, sharing=sharing) as run:
-                    provenance = score_to_folder(run, folder)
-    finish_scoring(out, output, provenance)
+                    record = score_to_folder(run, folder)
+    finish_scoring(out, output, record)

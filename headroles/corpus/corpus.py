@@ -20,7 +20,7 @@ class Corpus:
     """Parsed text that is read when iterated, from `read_conllu`, `read_text`, `make_corpus`, ...
 
     Iterating reads the sources from the start, one sentence at a time. ``source`` describes the
-    origin of the sentences and becomes part of every result's provenance. ``undivided`` are the
+    origin of the sentences and becomes part of the record of every result. ``undivided`` are the
     documents of a treebank that are whole files because the files name no documents. ``frequent``
     are frequent words, in lower case, of the language that a parser takes the text for.
     """

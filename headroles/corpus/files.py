@@ -30,7 +30,7 @@ HUB_PREFIX = "hf:"
 """Begins the name of a data set on the hub of Hugging Face: hf:NAME or hf:NAME:SPLIT."""
 COMPRESSED = (".gz", ".bz2", ".xz")
 _MOST_LEFT = 20
-"""Number of ignored files of a folder that provenance names."""
+"""Number of ignored files of a folder that a record names."""
 
 # First bytes of compressed files; formats are found by content since standard input has no name.
 _PACKINGS: tuple[tuple[re.Pattern[bytes], Any], ...] = (
@@ -97,7 +97,7 @@ class Folder:
     left: tuple[str, ...]
 
     def describe(self) -> dict[str, Any]:
-        """Return the entry of provenance."""
+        """Return what a record says of it."""
         left = [printable(name) for name in self.left[:_MOST_LEFT]]
         return {"folder": self.path, "taken": self.taken, "left": left, "n_left": len(self.left)}
 
@@ -111,7 +111,7 @@ class FoundFiles:
 
     @cached_property
     def source(self) -> dict[str, Any]:
-        """Return the entry of provenance."""
+        """Return what a record says of it."""
         source: dict[str, Any] = {"files": [str(file) for file in self.files]}
         if self.folders:
             source["folders"] = [folder.describe() for folder in self.folders]

@@ -33,7 +33,7 @@ class Pipeline:
     scheme: str
 
     def source(self, kind: str, found: dict[str, Any]) -> dict[str, Any]:
-        """Return the provenance of a corpus of this kind that the pipeline parses."""
+        """Return the origin of a corpus of this kind that the pipeline parses."""
         own = {"parser": self.name, "language": self.nlp.lang, "scheme": self.scheme}
         return {"format": kind, **found, **own}
 

@@ -19,6 +19,7 @@ from headroles.corpus.schemes import distinctive_labels, fold_subtype, recognise
 from headroles.corpus.sentence import ROOT, Sentence
 from headroles.corpus.spool import flush, from_line, temporary_spool, to_line, write_to
 from headroles.errors import CorpusError, StorageError
+from headroles.record import RecordedCorpus
 from headroles.storage import read_json, write_json
 from headroles.wording import listed
 
@@ -97,20 +98,22 @@ class PreparedCorpus:
             content.update(offset.to_bytes(8, "little"))
         return content.hexdigest()
 
-    def describe(self) -> dict[str, Any]:
-        """Return the provenance that identifies the corpus."""
-        return {
-            **self.source,
-            "scheme": self.scheme,
-            "digest": self.digest,
-            "sentences": self.n_sentences,
-            "words": self.n_words,
-            "multiword_tokens": self.n_multiword,
-            "frequent_share": self.frequent_share,
-            "documents": self.documents,
-            "undivided": self.undivided,
-            "documents_by_id": self.documents_by_id,
-        }
+    def describe(self) -> RecordedCorpus:
+        """Return the record that identifies the corpus."""
+        return RecordedCorpus.read(
+            {
+                **self.source,
+                "scheme": self.scheme,
+                "digest": self.digest,
+                "sentences": self.n_sentences,
+                "words": self.n_words,
+                "multiword_tokens": self.n_multiword,
+                "frequent_share": self.frequent_share,
+                "documents": self.documents,
+                "undivided": self.undivided,
+                "documents_by_id": self.documents_by_id,
+            }
+        )
 
 
 @contextmanager

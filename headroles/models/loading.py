@@ -38,6 +38,8 @@ from headroles.models.tokenizers import (
     tokenizer_digest,
 )
 from headroles.models.weights import ENCODER, is_unused, read_model, refuse_other_head
+from headroles.record import RecordedModel
+from headroles.storage import plain
 
 _OF_OUTPUTS = ("class", "dtype", "weights_sha256", "config_sha256")
 _NOT_COMPUTED = (
@@ -64,7 +66,7 @@ class LoadedEncoder:
     tokenizer: PreTrainedTokenizerBase
     max_tokens: int
     takes_token_types: bool
-    description: dict[str, Any]
+    description: RecordedModel
     alignment: Mapping[str, Alignment] | None = None
     """Alignment of word pieces that no tokenizer makes."""
 
@@ -93,7 +95,7 @@ class LoadedEncoder:
         Names of models and files are not included.
         """
         return {
-            "model": {name: self.description[name] for name in _OF_OUTPUTS},
+            "model": {name: plain(self.description)[name] for name in _OF_OUTPUTS},
             "tokenizer": {
                 "digest": tokenizer_digest(self.tokenizer),
                 "longest input": self.max_tokens,
@@ -147,19 +149,19 @@ def load_encoder(
         tokenizer=tokenizer if head else fit_to_words(tokenizer),
         max_tokens=min(int(limit) for limit in limits if limit is not None),
         takes_token_types=_takes_token_types(network.config, tokenizer),
-        description={
-            "model": name,
-            "revision": getattr(network.config, "_commit_hash", None) or options.revision,
-            "class": type(network).__name__,
-            "model_type": network.config.model_type,
-            "dtype": str(network.dtype).removeprefix("torch."),
-            "weights_sha256": weight_digest(network if head else encoder),
-            "config_sha256": config_digest(network.config if head else encoder.config),
-            "tokenizer": tokenizer.name_or_path,
-            "tokenizer_class": type(tokenizer).__name__,
-            "languages": languages_of(source),
-            "warnings": [*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
-        },
+        description=RecordedModel(
+            model=name,
+            revision=getattr(network.config, "_commit_hash", None) or options.revision,
+            class_=type(network).__name__,
+            model_type=network.config.model_type,
+            dtype=str(network.dtype).removeprefix("torch."),
+            weights_sha256=weight_digest(network if head else encoder),
+            config_sha256=config_digest(network.config if head else encoder.config),
+            tokenizer=tokenizer.name_or_path,
+            tokenizer_class=type(tokenizer).__name__,
+            languages=languages_of(source),
+            warnings=[*unused, *doubts_about(tokenizer, network, options.tokenizer or source)],
+        ),
     )
 
 
@@ -196,18 +198,18 @@ def _load_own(
         tokenizer=tokenizer,
         max_tokens=limit_of(tokenizer),
         takes_token_types=takes_types,
-        description={
-            "model": name,
-            "revision": None,
-            "class": "saved attention" if is_saved else "function",
-            "model_type": OWN,
-            "dtype": "float32",
-            "weights_sha256": own.digest,
-            "config_sha256": None,
-            "tokenizer": tokenizer.name_or_path,
-            "tokenizer_class": type(tokenizer).__name__,
-            "warnings": [],
-        },
+        description=RecordedModel(
+            model=name,
+            revision=None,
+            class_="saved attention" if is_saved else "function",
+            model_type=OWN,
+            dtype="float32",
+            weights_sha256=own.digest,
+            config_sha256=None,
+            tokenizer=tokenizer.name_or_path,
+            tokenizer_class=type(tokenizer).__name__,
+            warnings=[],
+        ),
         alignment=by_words,
     )
 

@@ -20,6 +20,7 @@ from headroles.errors import ModelError, StorageError
 from headroles.models.collaborative import is_collaborative
 from headroles.models.folders import read_settings
 from headroles.models.hub import quiet_transformers
+from headroles.record import ModelRecord, Record
 from headroles.results import MODEL_KINDS, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
 
@@ -35,7 +36,7 @@ class StoredModel(Stored):
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    provenance: dict[str, Any] = field(default_factory=dict)
+    record: Record = field(default_factory=ModelRecord)
 
     spares: ClassVar[tuple[str, ...]] = ("scores",)
 
@@ -58,16 +59,28 @@ class StoredModel(Stored):
         return Path(folder)
 
     @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+    def read_files(cls, folder: Path, record: Record) -> Self:
         """Read the model and its tokenizer."""
         from headroles.models.loading import load_whole
         from headroles.models.options import ModelOptions
 
-        return cls(*load_whole(folder, ModelOptions()), provenance)
+        return cls(*load_whole(folder, ModelOptions()), record)
 
 
+class PrunedRecord(ModelRecord, frozen=True, kw_only=True):
+    """Which heads a model lost, and what was learnt or fine-tuned for that."""
+
+    removed: list[tuple[int, int]]
+    fine_tuning: dict[str, Any] | None = None
+    seeds: list[dict[str, Any]] | None = None
+    chosen_seed: int | None = None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class PrunedModel(StoredModel):
     """A model without some of its heads, or with zeros in their place."""
+
+    record: PrunedRecord
 
     kind: ClassVar[str] = MODEL_KINDS[0]
     cure: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"

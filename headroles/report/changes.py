@@ -60,9 +60,7 @@ def draw_changes(
     _points_before(ax, rows)
     ax.axvline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_yticks(range(len(rows)), [f"{row.layer}-{row.head}" for row in rows.itertuples()])
-    ax.set(
-        ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.provenance["score"])
-    )
+    ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.record.score))
     ax.set_title(f"{plain(role)}: before to {plain(name)}")
     ax.margins(x=0.05)
     ax.legend(fontsize="small")
@@ -91,7 +89,7 @@ def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | Non
         )
     ax.axhline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_xticks(range(len(names)), [plain(name) for name in names])
-    ax.set(ylabel=score_label(shifts.provenance["score"]), title=plain(role))
+    ax.set(ylabel=score_label(shifts.record.score), title=plain(role))
     ax.legend(title="head", fontsize="small", ncols=2)
     return ax
 

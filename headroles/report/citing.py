@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headroles.record import Record
+from headroles.record import CorpusRecord, Record, RecordedModel, SetsRecord, TaskRecord
 from headroles.report.page import Section
 from headroles.roles import BIAS, EXCESS, HIT
+from headroles.studies.role_table import RoleTable, RoleTests
 from headroles.testing import TESTS, describe_correction
 from headroles.wording import listed, printable
 
@@ -81,11 +82,10 @@ _WORKS = {
 
 def how_to_report(result: Result) -> Section:
     """Return the section with a paragraph to copy, and BibTeX entries."""
-    provenance = result.provenance
+    record = result.record
     sentences, works = _method(result)
-    paragraph = " ".join((_setting(provenance), *sentences))
-    version = (provenance.get("versions") or {}).get("headroles", "")
-    own = _WORKS["headroles"].format(version=version)
+    paragraph = " ".join((_setting(record), *sentences))
+    own = _WORKS["headroles"].format(version=record.versions.get("headroles", ""))
     return Section(
         "How to report this",
         texts=("To copy into a paper; the text names what these results were made with.",),
@@ -93,68 +93,64 @@ def how_to_report(result: Result) -> Section:
     )
 
 
-def _setting(provenance: Mapping[str, Any]) -> str:
+def _setting(record: Record) -> str:
     """Name the program, the model and the data."""
-    versions = provenance.get("versions") or {}
+    versions = record.versions
     named = ("transformers", "torch", "python")
     with_versions = ", ".join(f"{one} {versions[one]}" for one in named if one in versions)
-    sets = provenance.get("sets") or {}
-    models = list(map(_model, sets.values())) if sets else [_model(provenance)]
+    models = list(map(_model, record.models.values())) or [_model(RecordedModel())]
     return (
         f"With headroles {versions.get('headroles', '')} ({with_versions}) we analysed the "
-        f"attention heads of {' and '.join(dict.fromkeys(models))}{_data(provenance)}."
+        f"attention heads of {' and '.join(dict.fromkeys(models))}{_data(record)}."
     )
 
 
-def _model(provenance: Mapping[str, Any]) -> str:
-    model = Record.read(provenance).model
+def _model(model: RecordedModel) -> str:
     told = [model.family, f"revision {model.revision}" if model.revision else ""]
     told.append(f"weights SHA-256 {model.weights_sha256[:12]}" if model.weights_sha256 else "")
     known = ", ".join(filter(None, told))
     return printable(model.name) + (f" ({known})" if known else "")
 
 
-def _data(provenance: Mapping[str, Any]) -> str:
-    first = next(iter((provenance.get("sets") or {}).values()), provenance)
-    corpus = first.get("corpus") or {}
-    if "sentences" not in corpus:
-        task = (provenance.get("task") or {}).get("file")
-        return f" on {printable(Path(str(task)).name)}" if task else ""
-    files = listed([Path(name).name for name in corpus.get("files") or ()]) or "a corpus in memory"
+def _data(record: Record) -> str:
+    first = next(iter(record.sets.values())) if isinstance(record, SetsRecord) else record
+    if isinstance(first, TaskRecord):
+        return f" on {printable(Path(first.corpus.file).name)}"
+    if not isinstance(first, CorpusRecord) or first.is_by_hand:
+        return ""
+    corpus = first.corpus
+    files = listed([Path(name).name for name in corpus.files]) or "a corpus in memory"
     return (
-        f" on {corpus['sentences']} sentences of {files} ({corpus.get('documents', 0)} documents, "
-        f"SHA-256 {str(corpus.get('digest') or '')[:12]})"
+        f" on {corpus.sentences} sentences of {files} ({corpus.documents} documents, "
+        f"SHA-256 {corpus.digest[:12]})"
     )
 
 
 def _method(result: Result) -> tuple[list[str], tuple[str, ...]]:
     """Return sentences about scores and tests, and the works that they rest on."""
-    provenance = result.provenance
-    tests = provenance.get("tests") or {}
-    if result.kind == "role table":
-        told, work = _SCORES[provenance["score"]]
-        return [told, *_about_roles(tests)], (work,)
+    if isinstance(result, RoleTable):
+        told, work = _SCORES[result.record.score]
+        return [told, *_about_roles(result.tests)], (work,)
     method, works = _METHODS.get(result.kind, ("", ()))
-    how = f" ({_tested(tests)})" if "test" in tests else ""
-    return [f"{method}{how}."] if method else [], works
+    return [f"{method}."] if method else [], works
 
 
-def _about_roles(tests: Mapping[str, Any]) -> Iterator[str]:
-    yield f"A head has a role if its mean score is above {tests['threshold']:g} ({_tested(tests)})."
+def _about_roles(tests: RoleTests) -> Iterator[str]:
+    yield f"A head has a role if its mean score is above {tests.threshold:g} ({_tested(tests)})."
     yield (
         "Of roles of arcs we report heads that also score higher on arcs than on other words at "
         "the same distance."
     )
 
 
-def _tested(tests: Mapping[str, Any]) -> str:
+def _tested(tests: RoleTests) -> str:
     units = (
-        f"examples clustered by {tests['n_clusters']} documents"
-        if tests.get("clustered_by", "none") != "none"
+        f"examples clustered by {tests.n_clusters} documents"
+        if tests.clustered_by != "none"
         else "independent examples"
     )
-    correction = describe_correction(tests["correction"], tests.get("family", "all"))
+    correction = describe_correction(tests.correction, tests.family)
     return (
-        f"{TESTS[tests['test']].words} over {units}, alpha {tests['alpha']:g}, "
+        f"{TESTS[tests.test].words} over {units}, alpha {tests.alpha:g}, "
         f"{correction.replace('fdr_bh', 'Benjamini-Hochberg')}"
     )

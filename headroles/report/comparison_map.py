@@ -88,7 +88,7 @@ def _view(shifts: RoleShifts, rows: pd.DataFrame, checkpoint: str, role: str) ->
             "role": texts("status"),
             "certified": texts("certified"),
         },
-        unit=f"difference of {score_label(shifts.provenance['score'])}",
+        unit=f"difference of {score_label(shifts.record.score)}",
         line=float(own["threshold"].median()),
         is_contrast=is_contrast(role),
         arrow=(numbers("mean_before"), numbers("mean_after")),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headroles.record import Record
 from headroles.report.changes import draw_changed_heads, draw_changes, draw_trajectory
 from headroles.report.citing import how_to_report
 from headroles.report.comparison_map import changed_most, comparison_map
@@ -32,12 +31,12 @@ def comparison_page(folder: Path) -> Page:
     ]
     if warnings := shifts.warnings:
         sections.append(Section("What to be careful about", cautions=warnings))
-    names = [Record.read(one).model.name for one in shifts.provenance.get("sets", {}).values()]
+    names = [one.name for one in shifts.record.models.values()]
     between = f"from {names[0]} to {', '.join(names[1:])}" if len(names) > 1 else "in the heads"
     return Page(
         f"What changed in the attention heads {between}?",
         answer,
-        (*sections, how_to_report(shifts), made_how(shifts.provenance)),
+        (*sections, how_to_report(shifts), made_how(shifts.record)),
     )
 
 

@@ -131,10 +131,10 @@ def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
         raise UsageError("the plan has no head that any number of examples decides")
     ax = new_axes(ax, 6, 3.4)
     ax.step(finite, np.arange(1, len(finite) + 1) / len(needed), where="post", color=DARK)
-    pilot = plan.plan["examples"]
+    pilot = plan.plan.examples
     ax.axvline(pilot, color=THRESHOLD, linestyle="dotted", label=f"pilot: {pilot} examples")
     ax.set(xscale="log", xlabel="examples of the corpus", ylim=(0, 1.02))
     ax.set_ylabel("share of heads and roles decided")
-    ax.set_title(f"power {plan.plan['power']:g}, alpha {plan.plan['alpha']:g}")
+    ax.set_title(f"power {plan.plan.power:g}, alpha {plan.plan.alpha:g}")
     ax.legend(fontsize="small", loc="lower right")  # below the curve, which ends at the top
     return ax

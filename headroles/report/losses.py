@@ -41,7 +41,7 @@ def draw_pruning_curves(
             alpha=0.15,
             linewidth=0,
         )
-    whole = curves.curves["whole"][measure]
+    whole = curves.curves.whole[measure]
     ax.axhline(whole, color=THRESHOLD, linestyle="dotted", label="whole model")
     ax.set_xticks(shares := sorted(rows["share"].unique()), [f"{share:.0%}" for share in shares])
     ax.set(xlabel="heads removed", ylabel=f"{measure} without them")

@@ -211,9 +211,8 @@ def _sizes(frame: pd.DataFrame) -> tuple[int, int]:
 
 def _sizes_of(table: RoleTable) -> tuple[int, int]:
     """Layers and heads of the model, whatever part of them the table is about."""
-    record = table.provenance
-    layers, heads = _sizes(table.frame)
-    return max(layers, record.get("layers") or 0), max(heads, record.get("heads") or 0)
+    (layers, heads), (all_layers, all_heads) = _sizes(table.frame), table.record.shape
+    return max(layers, all_layers), max(heads, all_heads)
 
 
 def grid_of(

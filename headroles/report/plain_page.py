@@ -29,7 +29,7 @@ def plain_page(
     return Page(
         title or result.kind,
         answer,
-        (*sections, how_to_report(result), made_how(result.provenance)),
+        (*sections, how_to_report(result), made_how(result.record)),
     )
 
 

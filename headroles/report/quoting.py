@@ -73,7 +73,7 @@ def _may_be_read(role: str, imported: Sequence[str]) -> bool:
 
 
 def _quoted(examples: Examples, weights: Sequence[WordAttention] | None) -> Iterator[Quoted]:
-    typical = ", typical" if examples.provenance["examples_of"]["which"] == MEDIAN else ""
+    typical = ", typical" if examples.record.examples_of.which == MEDIAN else ""
     rows = zip(
         examples.frame["score"],
         examples.marked,

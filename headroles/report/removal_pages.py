@@ -59,7 +59,7 @@ def ablations_page(folder: Path) -> Page:
 def role_importance_page(folder: Path) -> Page:
     """The page of whether heads with a role matter more."""
     result = RoleImportance.load(folder)
-    alpha = result.provenance["compared"]["alpha"]
+    alpha = result.record.compared.alpha
     caption = (
         "Loss without all heads with a role, less the mean loss without random sets of as many "
         f"heads of each layer; lines hold {1 - alpha:.0%} of the random sets. In brackets the "

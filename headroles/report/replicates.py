@@ -26,14 +26,14 @@ def draw_replication(
     Without ``role``, the number of roles that a head was shown to have in all sets. Raises
     UsageError for a role that the table does not have.
     """
-    heads, sets = replication.heads(), len(replication.asked["names"])
+    heads, sets = replication.heads(), len(replication.asked.names)
     if role is None:
         found = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
-        title, label = f"roles in all {sets} {replication.asked['over']}", "number of roles"
+        title, label = f"roles in all {sets} {replication.asked.over}", "number of roles"
     else:
         role = _role_in(role, replication.frame)
         found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
-        title, label = plain(role), f"{replication.asked['over']} (of {sets})"
+        title, label = plain(role), f"{replication.asked.over} (of {sets})"
     from matplotlib.ticker import MaxNLocator
 
     counts = grid_of(heads, found.astype(float))

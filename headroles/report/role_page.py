@@ -68,7 +68,7 @@ def role_page(folder: Path, imported: Sequence[str] = (), model: str | None = No
     return Page(
         f"Which attention heads of {table.record.model.name} have which roles?",
         tuple(_answer(table, answers)),
-        (*sections, how_to_report(table), made_how(table.provenance)),
+        (*sections, how_to_report(table), made_how(table.record)),
     )
 
 
@@ -228,7 +228,7 @@ def _cautions(table: RoleTable) -> Iterator[str]:
     why = table.frame["note"][answers == UNTESTABLE].str.removeprefix(f"{UNTESTABLE}: ")
     for cause, n in why.value_counts().items():
         yield f"{n} pairs of head and role are untestable: {cause}."
-    if left_out := table.tests["left_out"]:
+    if left_out := table.tests.left_out:
         yield f"No example has the roles {', '.join(left_out)}; they are left out."
 
 

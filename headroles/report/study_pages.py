@@ -21,7 +21,7 @@ _MOST_MAPS = 4
 def replication_page(folder: Path) -> Page:
     """The page of what was shown in several score sets."""
     result = Replication.load(folder)
-    sets, over = len(result.asked["names"]), result.asked["over"]
+    sets, over = len(result.asked.names), result.asked.over
     heads = result.heads()
     everywhere = heads[heads["at_least"] == sets]
     counts = everywhere["role"].value_counts()

@@ -134,16 +134,16 @@ _OF_A_ROW = (
 """Columns that say what a row is of: no two rows are of the same."""
 
 
-def check_table(table: pa.Table, own: Mapping[str, Column], record: Mapping[str, Any]) -> None:
+def check_table(table: pa.Table, own: Mapping[str, Column], shape: tuple[int, int]) -> None:
     """Check the values of every column; ``own`` are the columns that the table itself declares.
 
-    Raises ValueError for values that a column cannot hold, for layers and heads that the model of
-    ``record`` does not have, and for two rows of the same.
+    Raises ValueError for values that a column cannot hold, for layers and heads that a model of
+    ``shape`` (layers, heads), 0 if unknown, does not have, and for two rows of the same.
     """
-    sizes = {"layer": record.get("layers"), "head": record.get("heads")}
+    sizes = dict(zip(("layer", "head"), shape, strict=True))
     for name in table.column_names:
         column, size = own.get(name) or COLUMNS[name], sizes.get(name)
-        if column.kind == WHOLE and isinstance(size, int):
+        if column.kind == WHOLE and size:
             column = replace(column, most=size - 1)
         try:
             column.check(table.column(name))

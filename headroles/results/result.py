@@ -19,6 +19,7 @@ from headroles import storage
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.formats import export_frame
 from headroles.latex import for_paper
+from headroles.record import Record
 from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
@@ -32,8 +33,16 @@ if TYPE_CHECKING:
 _DOTS_PER_INCH = 90
 _FOR_MACHINES = frozenset(
     (
-        *("cure", "form", "kind", "spares", "stem", "own", "may_be_empty", "axes", "shown"),
-        *("details", "facts", "next_steps", "read_files", "write_files", "read_record", "record"),
+        *("cure", "kind", "spares", "stem", "own", "may_be_empty", "axes", "shown"),
+        *(
+            "details",
+            "facts",
+            "next_steps",
+            "read_files",
+            "write_files",
+            "read_record",
+            "record_type",
+        ),
     )
 )
 """Names that the package itself needs of results."""
@@ -47,11 +56,12 @@ class Result(Stored, Summary):
     are other tables that follow from it, by name; the first, ``"long"``, is the frame itself.
 
     A table is read back only if its columns hold what `COLUMNS` declares, or ``own`` where it
-    differs, and if it has rows, those of `axes` among them.
+    differs, and if it has rows, those of `axes` among them. A kind that adds to its record declares
+    the type of ``record`` anew.
     """
 
     frame: pd.DataFrame
-    provenance: dict[str, Any] = field(default_factory=dict)
+    record: Record = field(default_factory=Record)
 
     spares: ClassVar[tuple[str, ...]] = ("scores", *MODEL_KINDS)
     stem: ClassVar[str]
@@ -91,7 +101,7 @@ class Result(Stored, Summary):
         if kept.all():
             return self
         rows = self.frame[kept].reset_index(drop=True)
-        return replace(self, frame=rows, provenance=_of_part(self.provenance))
+        return replace(self, frame=rows, record=self.record.without_warnings())
 
     def __dir__(self) -> list[str]:
         """Names for tab completion: those that serve people."""
@@ -162,7 +172,7 @@ class Result(Stored, Summary):
             table = for_paper(table)
         named = caption or self._caption()
         label = label or f"tab:{self.kind.replace(' ', '-')}"
-        return export_frame(table, fmt, self.provenance, named, label)
+        return export_frame(table, fmt, self.record, named, label)
 
     def _text(self, fmt: str, view: str, value: str | None, columns: Sequence[str] | None) -> bytes:
         if fmt != "markdown" or value is not None or columns is not None:
@@ -175,11 +185,10 @@ class Result(Stored, Summary):
 
     def _caption(self) -> str:
         """Name the kind of table, the model and the corpus."""
-        model = (self.provenance.get("model") or {}).get("model")
-        files = (self.provenance.get("corpus") or {}).get("files") or ()
-        of = f" of {Path(str(model)).name}" if model else ""
-        over = f" over {', '.join(Path(name).name for name in files[:3])}" if files else ""
-        return f"{self.kind.capitalize()}{of}{over}."
+        names = [Path(one.model).name for one in self.record.models.values() if one.model]
+        of = f" of {names[0]}" if len(names) == 1 else ""
+        over = ", ".join(Path(name).name for name in self.record.files[:3])
+        return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}."
 
     def write_files(self, folder: Path) -> list[str]:
         """The table as CSV, to be read everywhere, and as Parquet."""
@@ -189,7 +198,7 @@ class Result(Stored, Summary):
         return names
 
     @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+    def read_files(cls, folder: Path, record: Record) -> Self:
         """The table from its Parquet file."""
         file = folder / f"{cls.stem}.parquet"
         cure = cls.cure.format(folder=folder)
@@ -199,26 +208,25 @@ class Result(Stored, Summary):
         try:
             if not (len(stored) or cls.may_be_empty):
                 raise ValueError("it has no rows")
-            check_table(stored, cls.own, provenance)
-            frame = stored.to_pandas(ignore_metadata=True)
-            check_rows(frame, cls.axes(provenance))
+            check_table(stored, cls.own, record.shape)
+            made = cls(stored.to_pandas(ignore_metadata=True), record)
+            check_rows(made.frame, made.axes())
         except ValueError as error:
             raise StorageError(f"{file}: {error}; {cure}") from error
-        return cls(frame, provenance)
+        return made
 
-    @classmethod
-    def axes(cls, record: dict[str, Any]) -> Axes:
-        """Name the columns that the table of ``record`` has a row for each combination of."""
+    def axes(self) -> Axes:
+        """Name the columns that the table has a row for each combination of."""
         return {}
 
     def __len__(self) -> int:
         return len(self.frame)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one kind, and have the same table and provenance."""
+        """Whether both are of one kind, and have the same table and record."""
         if type(other) is not type(self):
             return NotImplemented
-        return self.provenance == other.provenance and self.frame.equals(other.frame)
+        return self.record == other.record and self.frame.equals(other.frame)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -253,13 +261,3 @@ def picture(result: Result) -> str:
     figure.savefig(page, format="png", dpi=_DOTS_PER_INCH)
     data = base64.b64encode(page.getvalue()).decode()
     return f'<img alt="{html.escape(study.caption)}" src="data:image/png;base64,{data}">'
-
-
-def _of_part(provenance: Any) -> Any:
-    """Empty all lists of warnings: they are about the whole run, not about some of its rows."""
-    if not isinstance(provenance, dict):
-        return provenance
-    return {
-        name: type(one)() if name == "warnings" else _of_part(one)
-        for name, one in provenance.items()
-    }

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-import msgspec
+from typing import TYPE_CHECKING, ClassVar, Self, get_type_hints
 
 from headroles import storage
 from headroles.errors import StorageError
 from headroles.record import Record
-from headroles.results.study import Study, studies
+from headroles.results.study import Study, studies, study_of
 
 if TYPE_CHECKING:
     from headroles.results.result import Result
@@ -27,23 +25,18 @@ class Stored(ABC):
 
     ``kind`` is what a folder calls what it holds, in words for people, and ``cure`` what to do
     about a folder that does not hold it. ``spares`` are kinds that cost more: saving one of this
-    kind never replaces them. ``form`` is what ``run.json`` must say for it to be read back.
+    kind never replaces them. ``record`` is what it was made from and how; its type, which each kind
+    declares, is what ``run.json`` must have for it to be read back.
     """
 
     kind: ClassVar[str]
     cure: ClassVar[str]
     spares: ClassVar[tuple[str, ...]] = MODEL_KINDS
-    form: ClassVar[type[msgspec.Struct]] = msgspec.Struct
-    provenance: dict[str, Any]
+    record: Record
 
-    @property
-    def record(self) -> Record:
-        """The provenance by its types, of a result of one run."""
-        return Record.read(self.provenance)
-
-    def said(self) -> dict[str, Any]:
-        """What ``run.json`` is to say of it."""
-        return self.provenance
+    def said(self) -> Record:
+        """The record as ``run.json`` is to have it."""
+        return self.record
 
     @abstractmethod
     def write_files(self, folder: Path) -> list[str]:
@@ -51,7 +44,7 @@ class Stored(ABC):
 
     @classmethod
     @abstractmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+    def read_files(cls, folder: Path, record: Record) -> Self:
         """Read back what `write_files` wrote. Raises StorageError where that is not possible."""
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
@@ -69,8 +62,14 @@ class Stored(ABC):
         return cls.read_files(folder, cls.read_record(folder))
 
     @classmethod
-    def read_record(cls, folder: Path) -> dict[str, Any]:
-        """What ``run.json`` says, if all files are there as they were written.
+    def record_type(cls) -> type[Record]:
+        """Return the type of the record that results of this kind carry."""
+        declared: type[Record] = get_type_hints(cls)["record"]
+        return declared
+
+    @classmethod
+    def read_record(cls, folder: Path) -> Record:
+        """Read the record in ``run.json``, if all files are there as they were written.
 
         Raises StorageError if not, or if the folder holds no result of this kind.
         """
@@ -82,9 +81,23 @@ class Stored(ABC):
                 f"{folder} holds no {cls.kind} (it holds: {held}); {cls.cure.format(folder=folder)}"
             )
         storage.check_files(folder, run.files[cls.kind])
-        for form in (Record, cls.form):
-            storage.check_record(folder, run.provenance, form)
-        return run.provenance
+        own, others = cls.record_type(), _names_of_others(cls.kind, run.files)
+        return storage.read_record(
+            folder,
+            {
+                name: value
+                for name, value in run.content.items()
+                if name in own.__struct_encode_fields__ or name not in others
+            },
+            own,
+        )
+
+
+def _names_of_others(kind: str, held: Iterable[str]) -> set[str]:
+    """Return the names in the records of the other kinds of results that a folder holds."""
+    others = [study for one in held if one != kind and (study := study_of(one)) is not None]
+    types = [study.load("result").record_type() for study in others]
+    return {name for one in types for name in one.__struct_encode_fields__}
 
 
 def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:
@@ -121,11 +134,11 @@ def new_folder(
 
 
 def write_together(staging: Path, results: Sequence[Stored]) -> None:
-    """Write results into an empty folder, with what they say of themselves."""
+    """Write results into an empty folder, with their records as one."""
     files = {one.kind: one.write_files(staging) for one in results}
     digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
-    record = {name: value for one in results for name, value in one.said().items()}
-    storage.write_run(staging, record, digests)
+    content = {name: value for one in results for name, value in storage.plain(one.said()).items()}
+    storage.write_run(staging, content, digests)
 
 
 def put_into(folder: str | Path, result: Stored) -> None:
@@ -135,8 +148,8 @@ def put_into(folder: str | Path, result: Stored) -> None:
     run = storage.read_run(folder)
     with storage.changed_folder(folder, run.files.get(result.kind, ())) as staging:
         files = storage.digests_of(staging, result.write_files(staging))
-        record = {**run.provenance, **result.said()}
-        storage.write_run(staging, record, {**run.files, result.kind: files})
+        content = {**run.content, **storage.plain(result.said())}
+        storage.write_run(staging, content, {**run.files, result.kind: files})
 
 
 def study_in(folder: Path) -> Study:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from headroles.record import RecordedRole
+from headroles.storage import plain
 
 if TYPE_CHECKING:
     from headroles.corpus import Sentence
@@ -72,16 +77,12 @@ class Role:
             return self.baseline
         return self.thresholds.get(score.name, score.threshold) if asked is None else asked
 
-    def to_record(self) -> dict[str, Any]:
-        """Return the role as JSON values, without its sieve and without defaults."""
-        record = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "sieve"}
-        return {
-            name: value
-            for name, value in record.items()
-            if value is not False and value not in ("", None, {})
-        }
+    def to_record(self) -> RecordedRole:
+        """Return the role as a record has it, without its sieve."""
+        known = {name: getattr(self, name) for name in RecordedRole.__struct_fields__}
+        return RecordedRole(**plain(known))
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Role:
-        """Rebuild a role from `to_record`, without its sieve. Raises TypeError for others."""
-        return cls(**record)
+    def from_record(cls, record: RecordedRole) -> Role:
+        """Rebuild a role from `to_record`, without its sieve."""
+        return cls(**structs.asdict(record))

@@ -97,7 +97,7 @@ class ScoreBlock:
 class Counts:
     """Counts of skipped examples and arcs, of controls, and of word pieces.
 
-    ``skipped``, ``controls`` and ``pieces`` are the entries of the same names in provenance.
+    ``skipped``, ``controls`` and ``pieces`` are the entries of the same names in a record.
     """
 
     skipped: Counter[str] = field(default_factory=Counter)
@@ -105,7 +105,7 @@ class Counts:
     pieces: Counter[str] = field(default_factory=Counter)
 
     def record(self) -> dict[str, dict[str, int]]:
-        """Return the counts as provenance stores them."""
+        """Return the counts as a record has them."""
         return {name: dict(counted) for name, counted in vars(self).items()}
 
     @classmethod

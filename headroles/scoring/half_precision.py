@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from headroles.corpus import Example, PreparedCorpus
 from headroles.models import Attending, AttentionReader, LoadedEncoder, load_encoder, open_reader
 from headroles.passes import Budget
+from headroles.record import HalfPrecision
 from headroles.roles import Role, Score
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts
@@ -29,13 +29,13 @@ def compare_with_float32(
     options: ScoreOptions,
     of_half: tuple[LoadedEncoder, AttentionReader],
     asked: tuple[Sequence[Role], Score],
-) -> dict[str, Any]:
+) -> HalfPrecision | None:
     """Score the first window of a corpus in both precisions; return how far they lie apart.
 
-    Empty for a model in float32, and for one that was loaded before, whose precision is its own.
+    None for a model in float32, and for one that was loaded before, whose precision is its own.
     """
     if options.dtype == _FULL or not isinstance(model, str | Path):
-        return {}
+        return None
     _, examples = next(windows_of(corpus, options.pairing), (None, []))
     half = _scores(*of_half, examples, options, asked)
     full = load_encoder(model, replace(options, dtype=_FULL))
@@ -44,14 +44,8 @@ def compare_with_float32(
     n = (~np.isnan(apart)).sum(axis=0)
     means = np.abs(np.nansum(apart, axis=0) / np.maximum(n, 1)).max(axis=(0, 1))
     found = {role.id: float(mean) for role, mean in zip(asked[0], means, strict=True)}
-    return {
-        "half_precision": {
-            "dtype": options.dtype,
-            "examples": len(apart),
-            "scores": float(np.nanmax(np.abs(apart), initial=0)),
-            "means": found,
-        }
-    }
+    largest = float(np.nanmax(np.abs(apart), initial=0))
+    return HalfPrecision(options.dtype, len(apart), largest, found)
 
 
 def _scores(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,8 +11,7 @@ from msgspec import structs
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
-from headroles.provenance import new_provenance
-from headroles.record import PartCounts, RecordedPart, ScoresRecord
+from headroles.record import Pieces, RecordedPart, ScoresRecord
 from headroles.roles import SCORES
 from headroles.scoring.blocks import Counts, ScoreBlock
 from headroles.scoring.scores import HeadScores
@@ -23,16 +23,15 @@ class _Run(NamedTuple):
     """A folder of scores of a part, and what it says of itself."""
 
     folder: Path
-    provenance: dict[str, Any]
     record: ScoresRecord
     part: RecordedPart
 
 
-def merge_scores(folders: Sequence[str | Path], staging: Path) -> dict[str, Any]:
+def merge_scores(folders: Sequence[str | Path], staging: Path) -> ScoresRecord:
     """Write the scores of a corpus into ``staging``, from the folders of all its parts.
 
-    Scores and provenance equal those of one run over the whole corpus, to the bit, except for the
-    date and the command. Memory does not grow with the number of examples. Returns the provenance.
+    Scores and record equal those of one run over the whole corpus, to the bit, except for the date
+    and the command. Memory does not grow with the number of examples. Returns the record.
 
     Raises:
         UsageError: folders of different runs, or a part that is missing or given twice.
@@ -40,19 +39,20 @@ def merge_scores(folders: Sequence[str | Path], staging: Path) -> dict[str, Any]
     """
     runs = _in_order([_open(Path(folder)) for folder in folders])
     ids = [role.id for role in runs[0].record.roles]
-    return write_scores(staging, _interleaved(runs, ids), ids, _merged(runs))
+    merged = _merged(runs)
+    blocks = _interleaved(runs, ids)
+    return write_scores(staging, blocks, ids, bool(merged.rounded), lambda: merged)
 
 
 def _open(folder: Path) -> _Run:
-    """Read the provenance of a folder of scores of a part. Raises UsageError for other scores."""
-    provenance = HeadScores.read_record(folder)
-    record = ScoresRecord.read(provenance)
+    """Read the record of a folder of scores of a part. Raises UsageError for other scores."""
+    record = ScoresRecord.extending(HeadScores.read_record(folder))
     if record.part is None:
         raise UsageError(
             f"{folder} holds scores of a whole corpus; give folders made with: "
             "headroles score --part 1/N"
         )
-    return _Run(folder, provenance, record, record.part)
+    return _Run(folder, record, record.part)
 
 
 def _in_order(runs: list[_Run]) -> list[_Run]:
@@ -106,19 +106,22 @@ def _interleaved(runs: list[_Run], ids: list[str]) -> Iterator[ScoreBlock]:
         yield block
 
 
-def _merged(runs: list[_Run]) -> dict[str, Any]:
-    """Return the provenance of a run over the whole corpus."""
-    first = runs[0].provenance
-    counts = Counts.from_record({name: first[name] for name in PartCounts.__struct_fields__})
+def _merged(runs: list[_Run]) -> ScoresRecord:
+    """Return the record of a run over the whole corpus."""
+    first = runs[0].record
+    pieces = {} if first.pieces is None else structs.asdict(first.pieces)
+    counts = Counts(Counter(first.skipped), Counter(first.controls), Counter(pieces))
     for run in runs[1:]:
         counts.add(Counts.from_record(structs.asdict(run.part.counts)))
-    now = new_provenance(model={}, corpus={}, options={})
-    kept = {name: value for name, value in first.items() if name != "part"}
-    return {
-        **kept,
-        "created": now["created"],
-        "command": now["command"],
-        "examples": sum(run.record.examples for run in runs),
-        "scores": sum(run.record.scores for run in runs),
-        **counts.record(),
-    }
+    now = ScoresRecord.now()
+    return structs.replace(
+        first,
+        created=now.created,
+        command=now.command,
+        examples=sum(run.record.examples for run in runs),
+        scores=sum(run.record.scores for run in runs),
+        skipped=dict(counts.skipped),
+        controls=dict(counts.controls),
+        pieces=Pieces(**counts.pieces) if counts.pieces else None,
+        part=None,
+    )

@@ -8,14 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus
 from headroles.encoding import TOO_LONG
 from headroles.errors import CorpusError
 from headroles.models import Attending, AttentionReader, LoadedEncoder, load_encoder, open_reader
 from headroles.options import takes
 from headroles.passes import Budget, shown_in_notebooks
-from headroles.provenance import new_provenance
-from headroles.record import Record
+from headroles.record import HalfPrecision, PartCounts, Pieces, RecordedPart, ScoresRecord
 from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles, refuse_too_far
 from headroles.scoring.block_scoring import BlockScorer
 from headroles.scoring.blocks import Counts, Part, ScoreBlock
@@ -54,19 +55,25 @@ def score_heads(  # noqa: D417 - sharing is for commands
         ModelError, TokenizerError, UsageError: as `load_encoder`.
     """
     with open_scoring(model, corpus, options, sharing=sharing) as run:
-        return HeadScores.from_blocks(run.blocks(), run.roles, run.score, run.provenance)
+        blocks = list(run.blocks())
+        return HeadScores.from_blocks(blocks, run.roles, run.score, run.record())
 
 
 def score_to_folder(
-    run: ScoringRun, folder: Path, blocks: Iterator[ScoreBlock] | None = None
-) -> dict[str, Any]:
-    """Write the scores of ``run`` into an existing folder as they come, and its provenance.
+    run: ScoringRun,
+    folder: Path,
+    blocks: Iterable[ScoreBlock] | None = None,
+    record: Callable[[], ScoresRecord] | None = None,
+) -> ScoresRecord:
+    """Write the scores of ``run`` into an existing folder as they come, and return their record.
 
-    ``blocks`` default to those of the run. Memory does not grow with the number of examples. The
-    files are those of `HeadScores.save`. Returns the provenance.
+    ``blocks`` default to those of the run, and ``record``, which is called when they are exhausted,
+    to its own. Memory does not grow with the number of examples. The files are those of
+    `HeadScores.save`.
     """
     ids = [role.id for role in run.roles]
-    return write_scores(folder, blocks or run.blocks(), ids, run.provenance)
+    is_half = run.precision == HALF
+    return write_scores(folder, blocks or run.blocks(), ids, is_half, record or run.record)
 
 
 @contextmanager
@@ -90,7 +97,9 @@ def open_scoring(
         with open_reader(encoder.network, options.measure) as reader:
             run = ScoringRun(encoder, reader, ready, options, sharing)
             asked = (run.roles, run.score)
-            run.provenance |= compare_with_float32(model, ready, options, (encoder, reader), asked)
+            run.half_precision = compare_with_float32(
+                model, ready, options, (encoder, reader), asked
+            )
             yield run
 
 
@@ -105,7 +114,7 @@ def assist(model: Attending, options: ScoreOptions, sharing: Sharing) -> None:
 
 
 class ScoringRun:
-    """One encoder over one corpus. ``provenance`` is complete when the blocks are exhausted."""
+    """One encoder over one corpus."""
 
     def __init__(
         self,
@@ -134,35 +143,52 @@ class ScoringRun:
             options.precision == HALF,
             self._report,
         )
-        self.provenance = self._open_provenance()
+        self._opened = self._open_record()
         self.n_sentences, self.n_documents = corpus.n_sentences, corpus.documents
         self.sentences_done = self._reported = 0
+        self.precision = options.precision
         self._is_stopped = False
+        self._counts = Counts(skipped=Counter(corpus.skipped))
+        self._part: RecordedPart | None = None
+        self.half_precision: HalfPrecision | None = None
+        self._n_examples = self._n_scores = 0
 
     def stop(self) -> None:
         """Stop after the block that was yielded last."""
         self._is_stopped = True
 
-    def _open_provenance(self) -> dict[str, Any]:
-        reader, corpus = self._reader, self._corpus
-        provenance = new_provenance(
-            model={**self._encoder.description, **reader.description},
+    def _open_record(self) -> ScoresRecord:
+        """Return what is known before anything is scored, all that scores depend on."""
+        reader, corpus, options = self._reader, self._corpus, self._options
+        return ScoresRecord.now(
+            model=structs.replace(self._encoder.description, **reader.description),
             corpus=corpus.describe(),
             options={
-                **self._options.part(ScoreOptions).record(),
+                **options.part(ScoreOptions).record(),
                 "relations": list(self.relations),
                 "device": self._encoder.device.type,
                 "batch_tokens": self.batch_tokens,
             },
-        )
-        return {
-            **provenance,
             **describe_scores(self.roles, self.score, reader.n_layers, reader.n_heads),
-            "reaches": list(reader.reaches),
-            "removed_heads": [list(head) for head in reader.removed],
-            **({"rounded": HALF} if self._options.precision == HALF else {}),
-            "absent_relations": absent_defaults(self._options, corpus.scheme, self.relations),
-        }
+            reaches=list(reader.reaches),
+            removed_heads=list(reader.removed),
+            rounded=HALF if options.precision == HALF else "",
+            absent_relations=absent_defaults(options, corpus.scheme, self.relations),
+        )
+
+    def record(self) -> ScoresRecord:
+        """Return the record of the run, once its blocks are exhausted."""
+        counts = self._counts.record()
+        return structs.replace(
+            self._opened,
+            examples=self._n_examples,
+            scores=self._n_scores,
+            skipped=counts["skipped"],
+            controls=counts["controls"],
+            pieces=Pieces(**counts["pieces"]) if counts["pieces"] else None,
+            part=self._part,
+            half_precision=self.half_precision,
+        )
 
     def blocks(
         self,
@@ -176,21 +202,26 @@ class ScoringRun:
         n_examples = n_examples or WINDOW_EXAMPLES
         counts = Counts()
         sizes: list[int] = []
-        n_scores = 0
         for window, part in parts or self._parts(n_examples):
             self.sentences_done += window.n_sentences
             counts.add(part.counts)
+            self._counts.add(part.counts)
             sizes.append(len(part.block.ids) if part.block is not None else 0)
             if part.block is not None:
-                n_scores += part.block.n_scores
+                self._n_examples += len(part.block.ids)
+                self._n_scores += part.block.n_scores
                 yield part.block
             if self._is_stopped:
                 break
         if self._sharing.part is not None:
             self._sharing.part.refuse_empty(sizes)
-            record = {"sizes": sizes, "counts": counts.record(), "plan": self._plan(n_examples)}
-            self.provenance |= {"part": {**vars(self._sharing.part), **record}}
-        self._close_provenance(sum(sizes), n_scores, counts)
+            self._part = RecordedPart(
+                **vars(self._sharing.part),
+                sizes=sizes,
+                counts=PartCounts(**counts.record()),
+                plan=self._plan(n_examples),
+            )
+        self._refuse_nothing()
 
     def _parts(self, n_examples: int) -> Iterator[tuple[Window, Part]]:
         """Yield each window with its result, in corpus order."""
@@ -225,25 +256,24 @@ class ScoringRun:
         self._sharing.wait()
 
     def _plan(self, n_examples: int) -> dict[str, Any]:
-        return plan_of(self._encoder, self._corpus, self.provenance, n_examples)
+        return plan_of(self._encoder, self._corpus, self._opened, n_examples)
 
-    def _close_provenance(self, n_scored: int, n_scores: int, counts: Counts) -> None:
-        read = Counts(skipped=Counter(self._corpus.skipped))
-        read.add(counts)
-        if not n_scored:
+    def _refuse_nothing(self) -> None:
+        """Raise CorpusError if there is no example, or none with a score."""
+        if not self._n_examples:
             self._sharing.forget()
+            skipped = self._counts.skipped
             raise CorpusError(
                 "no example could be scored: "
-                + "; ".join(f"{count} {reason}" for reason, count in read.skipped.items())
-                + (cure_of_length(Record.read(self.provenance)) if read.skipped[TOO_LONG] else "")
+                + "; ".join(f"{count} {reason}" for reason, count in skipped.items())
+                + (cure_of_length(self._opened) if skipped[TOO_LONG] else "")
             )
-        if not n_scores and self._sharing.part is None:
+        if not self._n_scores and self._sharing.part is None:
             self._sharing.forget()
             raise CorpusError(
                 f"no example has a score for {listed([role.id for role in self.roles])}; choose "
                 "other roles (--roles) or another corpus"
             )
-        self.provenance |= {"examples": n_scored, "scores": n_scores, **read.record()}
 
     def _report(self, sentences: int) -> None:
         if self._options.on_progress is not None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from headroles.encoding import TOO_LONG
-from headroles.record import Pieces, Record, RecordedCorpus
+from headroles.record import CorpusRecord, Pieces, RecordedCorpus, ScoresRecord
 from headroles.results import Shown, Summary, Warned
 from headroles.roles import BIAS
+from headroles.storage import plain
 from headroles.wording import listed
 
 MUCH = 0.1
@@ -32,7 +33,7 @@ def describe_folders(corpus: RecordedCorpus) -> Iterator[str]:
         yield f"{folder.folder}: {folder.taken} files read{left}"
 
 
-def describe_pieces(record: Record) -> Iterator[str]:
+def describe_pieces(record: CorpusRecord) -> Iterator[str]:
     """Describe the number of word pieces, and how much of the text the tokenizer does not know."""
     if counts := record.pieces:
         pieces, words = counts.unknown_shares
@@ -46,7 +47,7 @@ def describe_pieces(record: Record) -> Iterator[str]:
         )
 
 
-def about_length(record: Record) -> str:
+def about_length(record: ScoresRecord) -> str:
     """Warn that bias scores grow with the length of examples; empty for other scores."""
     length = record.mean_length
     if record.score != BIAS.name or not length:
@@ -57,7 +58,7 @@ def about_length(record: Record) -> str:
     )
 
 
-def warnings_of_run(record: Record) -> list[str]:
+def warnings_of_run(record: CorpusRecord) -> list[str]:
     """List warnings of a run; empty for scores made by hand."""
     of_model = record.model.warnings
     found = (
@@ -71,7 +72,7 @@ def warnings_of_run(record: Record) -> list[str]:
     return [warning for warning in found if warning]
 
 
-def _other_language(record: Record) -> str:
+def _other_language(record: CorpusRecord) -> str:
     """Warn of text that is not of its parser's language, or of a parser for another model."""
     corpus, known = record.corpus, record.model.languages
     share = corpus.frequent_share
@@ -96,7 +97,7 @@ def _of_treebank(files: list[str]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _unknown_pieces(record: Record) -> str:
+def _unknown_pieces(record: CorpusRecord) -> str:
     counts = record.pieces
     if not counts:
         return ""
@@ -110,7 +111,7 @@ def _unknown_pieces(record: Record) -> str:
     )
 
 
-def _many_pieces(record: Record) -> str:
+def _many_pieces(record: CorpusRecord) -> str:
     counts = record.pieces or Pieces(0, 0, 0, 0)
     per_word = counts.pieces / max(counts.words, 1)
     if per_word <= _MANY_PIECES or counts.words < _FEWEST_WORDS:
@@ -122,7 +123,7 @@ def _many_pieces(record: Record) -> str:
     )
 
 
-def _without_pieces(record: Record) -> str:
+def _without_pieces(record: CorpusRecord) -> str:
     counts = record.pieces
     if not counts or counts.pieceless_share <= MUCH:
         return ""
@@ -133,7 +134,7 @@ def _without_pieces(record: Record) -> str:
     )
 
 
-def _too_long(record: Record) -> str:
+def _too_long(record: CorpusRecord) -> str:
     skipped = record.skipped.get(TOO_LONG, 0)
     n_examples = skipped + record.examples
     if skipped <= MUCH * n_examples:
@@ -144,7 +145,7 @@ def _too_long(record: Record) -> str:
     )
 
 
-def _of_part(record: Record) -> str:
+def _of_part(record: CorpusRecord) -> str:
     part = record.part
     if not part:
         return ""
@@ -153,18 +154,18 @@ def _of_part(record: Record) -> str:
     )
 
 
-def cure_of_length(record: Record) -> str:
+def cure_of_length(record: CorpusRecord) -> str:
     """Return what to do about examples that are too long, as the end of a sentence."""
     if not _in_pairs(record):
         return ""
     return " (single sentences are shorter than pairs: pairing='none' (--pairing none))"
 
 
-def _in_pairs(record: Record) -> bool:
+def _in_pairs(record: CorpusRecord) -> bool:
     return record.pairing != "none"
 
 
-def describe_run(record: Record) -> str:
+def describe_run(record: ScoresRecord) -> str:
     """Describe what was scored, what was skipped, and why."""
     model, corpus = record.model, record.corpus
     if record.is_by_hand:
@@ -201,7 +202,7 @@ def describe_run(record: Record) -> str:
     return "\n".join(lines)
 
 
-def _describe_reading(record: Record) -> Iterator[str]:
+def _describe_reading(record: ScoresRecord) -> Iterator[str]:
     """Describe how attention was read, if it was read from the model's output."""
     way = record.model.read_through
     if "returned" not in way:
@@ -213,26 +214,23 @@ def _describe_reading(record: Record) -> Iterator[str]:
     yield line
 
 
-def facts_of_run(provenance: dict[str, Any]) -> dict[str, Any]:
+def facts_of_run(record: ScoresRecord) -> dict[str, Any]:
     """Return the description of a run for scripts."""
     kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
-    return {key: provenance.get(key) for key in kept}
+    return {key: plain(getattr(record, key)) for key in kept}
 
 
 @dataclass(frozen=True)
 class RunSummary(Summary):
     """Summary of a finished run: what was scored, and warnings."""
 
-    provenance: dict[str, Any]
+    record: ScoresRecord
 
     def shown(self) -> Iterator[Shown]:
         """Yield the description of the run and its warnings."""
-        yield describe_run(Record.read(self.provenance))
-        yield from map(Warned, warnings_of_run(Record.read(self.provenance)))
+        yield describe_run(self.record)
+        yield from map(Warned, warnings_of_run(self.record))
 
     def facts(self) -> dict[str, Any]:
         """Return the summary for scripts."""
-        return {
-            **facts_of_run(self.provenance),
-            "warnings": warnings_of_run(Record.read(self.provenance)),
-        }
+        return {**facts_of_run(self.record), "warnings": warnings_of_run(self.record)}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
-from headroles.record import ScoresRecord
+from headroles.record import Record, ScoresRecord
 from headroles.results import Grid, Shown, Stored, Warned, as_html
 from headroles.roles import SCORES, Role, Score, find_role
 from headroles.scoring.blocks import ScoreBlock
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class HeadScores(Stored):
-    """Scores of all examples, with the provenance of the run that computed them.
+    """Scores of all examples, with the record of the run that computed them.
 
     ``values`` (examples, layers, heads, roles), float32, is NaN where an example has no score for a
     role. ``counts`` (examples, roles) is the number of tokens, or of the role's unit, behind a
@@ -51,25 +51,29 @@ class HeadScores(Stored):
     values: NDArray[np.float32]
     counts: NDArray[np.int64]
     score: Score = SCORES["bias"]
-    provenance: dict[str, Any] = field(default_factory=dict)
+    record: ScoresRecord = field(default_factory=ScoresRecord)
     digests: tuple[str, ...] = ()
     offset_shares: NDArray[np.float32] | None = None
     bounds: NDArray[np.float32] | None = None
 
     kind: ClassVar[str] = "scores"
-    form: ClassVar[type[msgspec.Struct]] = ScoresRecord
     cure: ClassVar[str] = "name folders that score or classify wrote"
+
+    def __post_init__(self) -> None:
+        """Have the record say what the arrays say."""
+        said = describe_scores(self.roles, self.score, *self.values.shape[1:3])
+        object.__setattr__(self, "record", structs.replace(self.record, **said))
 
     @classmethod
     def from_blocks(
         cls,
-        blocks: Iterable[ScoreBlock],
+        blocks: Sequence[ScoreBlock],
         roles: Sequence[Role],
         score: Score,
-        provenance: dict[str, Any],
+        record: ScoresRecord,
     ) -> HeadScores:
-        """Join all ``blocks`` in order. ``provenance`` may still grow while they come."""
-        whole = ScoreBlock.joined(list(blocks))
+        """Join all ``blocks`` in order."""
+        whole = ScoreBlock.joined(blocks)
         return cls(
             score=score,
             ids=tuple(whole.ids),
@@ -78,7 +82,7 @@ class HeadScores(Stored):
             roles=tuple(roles),
             values=whole.values,
             counts=whole.counts,
-            provenance=provenance,
+            record=record,
             digests=tuple(whole.digests),
             offset_shares=whole.offset_shares,
             bounds=whole.bounds,
@@ -105,7 +109,7 @@ class HeadScores(Stored):
         return int(self.values.shape[2])
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether both have the same scores of the same examples, and the same provenance."""
+        """Tell whether both have the same scores of the same examples, and the same record."""
         if not isinstance(other, HeadScores):
             return NotImplemented
         return all(
@@ -171,10 +175,9 @@ class HeadScores(Stored):
                 raise UsageError(f"the {what} is {place}; it must be 0 to {n - 1}")
         return self.column(role)[:, head[0] * self.n_heads + head[1]]
 
-    def said(self) -> dict[str, Any]:
-        """Return the provenance, with the facts needed to read the scores back."""
-        own = describe_scores(self.roles, self.score, self.n_layers, self.n_heads)
-        return {**self.provenance, **own, "scores": self.block.n_scores}
+    def said(self) -> ScoresRecord:
+        """Return the record, with the number of scores."""
+        return structs.replace(self.record, scores=self.block.n_scores)
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet``, ``examples.parquet`` and, if any, the offset shares."""
@@ -184,16 +187,15 @@ class HeadScores(Stored):
         return writer.files
 
     @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> HeadScores:
+    def read_files(cls, folder: Path, record: Record) -> HeadScores:
         """Read the files back. Raises StorageError if they do not match ``run.json``."""
+        said = ScoresRecord.extending(record)
         try:
-            roles = tuple(map(Role.from_record, provenance["roles"]))
-            record = ScoresRecord.read(provenance)
-            score, heads = SCORES[record.score], (record.layers, record.heads)
+            roles = tuple(map(Role.from_record, said.roles))
             ids = [role.id for role in roles]
-            block = read_block(folder, ids, heads, score, record.scores)
-            _refuse_empty_heads(block.values, record.removed_heads)
-            return cls.from_blocks([block], roles, score, provenance)
+            block = read_block(folder, ids, said.shape, SCORES[said.score], said.scores)
+            _refuse_empty_heads(block.values, said.removed_heads)
+            return cls.from_blocks([block], roles, SCORES[said.score], said)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
                 f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "
@@ -210,7 +212,7 @@ def _is_same(one: Any, other: Any) -> bool:
 def describe_scores(
     roles: Sequence[Role], score: Score, n_layers: int, n_heads: int
 ) -> dict[str, Any]:
-    """Return the description of a table of scores that provenance stores."""
+    """Return what a record says of a table of scores."""
     return {
         "score": score.name,
         "roles": [role.to_record() for role in roles],

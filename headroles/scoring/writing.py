@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from headroles import storage
-from headroles.record import Record
+from headroles.record import ScoresRecord
 from headroles.scoring.blocks import ScoreBlock
-from headroles.scoring.options import HALF
 from headroles.scoring.scores import HeadScores
 from headroles.scoring.tables import ScoreWriter
 
@@ -18,16 +16,18 @@ def write_scores(
     folder: Path,
     blocks: Iterable[ScoreBlock],
     role_ids: Sequence[str],
-    provenance: dict[str, Any],
-) -> dict[str, Any]:
-    """Write blocks into an existing folder as they come, and their provenance; return it.
+    is_half: bool,
+    record: Callable[[], ScoresRecord],
+) -> ScoresRecord:
+    """Write blocks into an existing folder as they come, then their record; return it.
 
-    ``provenance`` may still grow while the blocks are made. Memory does not grow with their number,
-    and the files are those of `HeadScores.save`.
+    ``record`` is called when all blocks are written. Memory does not grow with their number, and
+    the files are those of `HeadScores.save`.
     """
-    with ScoreWriter(folder, role_ids, Record.read(provenance).rounded == HALF) as writer:
+    with ScoreWriter(folder, role_ids, is_half) as writer:
         for block in blocks:
             writer.write(block)
     files = storage.digests_of(folder, writer.files)
-    storage.write_run(folder, provenance, {HeadScores.kind: files})
-    return provenance
+    made = record()
+    storage.write_run(folder, made, {HeadScores.kind: files})
+    return made

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from headroles.errors import StorageError
 from headroles.interrupts import completed
 
@@ -102,15 +104,25 @@ def encode_json(content: Any) -> bytes:
 
     NaN and infinity, which JSON lacks, become null.
     """
-    text = json.dumps(_finite(content), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    text = json.dumps(plain(content), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     return text.encode("utf-8", "backslashreplace")  # JSON reads such escapes of lone surrogates
 
 
-def _finite(content: Any) -> Any:
+def plain(content: Any) -> Any:
+    """Return ``content`` as JSON has it: structs as objects, tuples as lists, NaN as None."""
+    if isinstance(content, msgspec.Struct):
+        leaves_out = content.__struct_config__.omit_defaults
+        names = zip(content.__struct_fields__, content.__struct_encode_fields__, strict=True)
+        values = {written: getattr(content, name) for name, written in names}
+        return {
+            name: plain(value)
+            for name, value in values.items()
+            if not (leaves_out and (value is False or value in ("", None, {})))
+        }
     if isinstance(content, Mapping):
-        return {name: _finite(value) for name, value in content.items()}
+        return {name: plain(value) for name, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
+        return [plain(value) for value in content]
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 

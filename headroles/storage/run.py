@@ -12,10 +12,10 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from headroles.errors import StorageError
-from headroles.storage.files import encode_json, missing, read_json, write_json
+from headroles.storage.files import encode_json, missing, plain, read_json, write_json
 from headroles.storage.names import is_result_name
 
-FORMAT = 2
+FORMAT = 3
 """Format of result folders. A folder of another format is rejected, never converted."""
 RUN_FILE = "run.json"
 REPORT_FILE = "report.html"
@@ -36,23 +36,25 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 @dataclass(frozen=True)
 class Run:
-    """Record of a result folder: its provenance, and the files that it holds.
+    """Content of the run file of a result folder: the record, and the files that it holds.
 
     ``files`` are the names of the files of each kind of result, with their SHA-256.
     """
 
-    provenance: dict[str, Any]
+    content: dict[str, Any]
     files: dict[str, dict[str, str]]
 
 
 def write_run(
-    folder: Path, provenance: Mapping[str, Any], files: Mapping[str, Mapping[str, str]]
+    folder: Path,
+    record: Mapping[str, Any] | msgspec.Struct,
+    files: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Write the record of a result folder; ``files`` are those of `Run`.
+    """Write the run file of a result folder; ``files`` are those of `Run`.
 
-    The record includes a digest of its other content, which shows if the file was changed.
+    It includes a digest of its other content, which shows if the file was changed.
     """
-    content = {"format": FORMAT, "holds": files, **provenance}
+    content = {"format": FORMAT, "holds": files, **plain(record)}
     write_json(folder / RUN_FILE, {**content, "digest": _digest_of_content(content)})
 
 
@@ -75,13 +77,16 @@ def read_run(folder: Path) -> Run:
     return Run(content, files)
 
 
-def check_record(folder: Path, provenance: Mapping[str, Any], form: type[S]) -> S:
-    """Return the record of ``folder`` in the ``form`` that it must have.
+def read_record(folder: Path, content: Mapping[str, Any], form: type[S]) -> S:
+    """Return the record of ``folder``, of which nothing may be missing, by the types of ``form``.
 
-    Raises StorageError, naming the difference, if it does not have it.
+    Raises StorageError, naming the difference, if it does not have them.
     """
     try:
-        return msgspec.convert(provenance, form)
+        for name in form.__struct_encode_fields__:
+            if name not in content:
+                raise msgspec.ValidationError(f"Object missing required field `{name}`")
+        return msgspec.convert(content, form)
     except (msgspec.ValidationError, UnicodeError) as error:
         raise StorageError(
             f"{folder / RUN_FILE} does not have the form that this version writes ({error}); "
@@ -100,7 +105,7 @@ def _are_files(files: Any) -> bool:
 def kinds_in(folder: Path) -> tuple[str, ...]:
     """Return the kinds of results that ``folder`` holds by its record; empty without one."""
     content = _content_at_least(folder)
-    if content.get("format") == FORMAT:
+    if "format" in content:
         return tuple(content["holds"]) if _are_files(content.get("holds")) else ()
     return ("scores",) if "scores" in content else ()  # a count of scores in format 1
 
@@ -112,7 +117,7 @@ def result_files(folder: Path) -> list[str]:
         return [RUN_FILE] if (folder / RUN_FILE).exists() else []
     held: Any = content.get("holds")
     names: Iterable[str] = ()
-    if content.get("format") == FORMAT and _are_files(held):
+    if "format" in content and _are_files(held):
         names = [name for own in held.values() for name in own]
     elif "schema" in content:
         names = _FILES_OF_FORMAT_1

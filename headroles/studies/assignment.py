@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from headroles.options import takes
 from headroles.scoring import HeadScores
 from headroles.studies.heads import (
@@ -45,7 +43,7 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     but for rounding, betting decides, or nothing. Neither enters the correction. Contrasts
     (``...:beyond_offset``) are tested against 0. ``block:evenness`` is no role: its mean is the
     column ``evenness`` of ``block``. A role that no example has (``block`` without pairs) is left
-    out; the provenance names it.
+    out; the record names it.
 
     Args:
         scores: from `score_heads`.
@@ -67,10 +65,9 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
 
 def _describe_rivals(
     scores: HeadScores, columns: HeadColumns, options: AssignOptions
-) -> dict[str, Any]:
-    """What provenance says of the offsets that roles were compared with, if any were."""
+) -> dict[str, tuple[int, int]]:
+    """The offsets that roles were compared with, if any were, as `RoleTable.rivals` has them."""
     if scores.offset_shares is None or options.threshold is not None:
         return {}
     rivals = {role: rival_of(scores, role) for role in columns.ids}
-    offsets = {role: list(rival.offsets) for role, rival in rivals.items() if rival is not None}
-    return {"offset_margin": options.offset_margin, "offsets": offsets}
+    return {role: rival.offsets for role, rival in rivals.items() if rival is not None}

@@ -18,6 +18,7 @@ from headroles.models import OWN, WEIGHTS, Attending, LoadedEncoder, load_encode
 from headroles.models.options import ModelOptions
 from headroles.options import takes
 from headroles.passes import Budget, ExampleBatch, passes_over
+from headroles.record import RecordedModel
 from headroles.roles import Batch, Role, sieve_cells
 from headroles.scoring import HeadScores
 from headroles.studies.options import AttentionOptions
@@ -64,7 +65,7 @@ def read_attention(
     """The attention of a head, as (layer, head), in the examples that `find_examples` finds.
 
     The words are read again from the treebank that was scored and the attention from the model, the
-    one that the provenance of the scores names unless another place is given. Both are compared
+    one that the record of the scores names unless another place is given. Both are compared
     with what was scored, by digest.
 
     Args:
@@ -118,34 +119,34 @@ def attention_of_heads(again: FoundAgain, options: AttentionOptions) -> list[lis
 
 def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
     """The model that was scored. Raises ModelError for another one."""
-    recorded = scores.provenance["model"]
+    recorded = scores.record.model
     cure = "name the model that was scored with model (--model)"
     model: Attending | None = options.model
-    if model is None and recorded.get("model_type") == OWN:
+    if model is None and recorded.model_type == OWN:
         raise ModelError(
-            f"{recorded['model']} that was scored is a {recorded['class']}, which results do not "
+            f"{recorded.model} that was scored is a {recorded.class_}, which results do not "
             "keep; pass it again as model, with its tokenizer"
         )
     if model is None:
-        model, options = recorded["model"], _as_scored(recorded, options)
+        model, options = recorded.model or "", _as_scored(recorded, options)
     try:
         encoder = load_encoder(model, options)
     except ModelError as error:
         raise ModelError(f"{error}; or {cure}") from error
-    if encoder.description["weights_sha256"] != recorded["weights_sha256"]:
+    if encoder.description.weights_sha256 != recorded.weights_sha256:
         raise ModelError(
-            f"{encoder.description['model']} is not the model that was scored: its weights differ "
-            f"(scored: {recorded['model']} in {recorded['dtype']}, now in "
-            f"{encoder.description['dtype']}); {cure}, or score again"
+            f"{encoder.description.model} is not the model that was scored: its weights differ "
+            f"(scored: {recorded.model} in {recorded.dtype}, now in "
+            f"{encoder.description.dtype}); {cure}, or score again"
         )
     return encoder
 
 
-def _as_scored(recorded: dict[str, Any], options: AttentionOptions) -> AttentionOptions:
+def _as_scored(recorded: RecordedModel, options: AttentionOptions) -> AttentionOptions:
     """The options with what the model was loaded with, where nothing else is asked for."""
     usual = ModelOptions()
     given = {
-        name: recorded.get(name) or getattr(usual, name)
+        name: getattr(recorded, name) or getattr(usual, name)
         for name in ("dtype", "revision", "tokenizer")
         if getattr(options, name) == getattr(usual, name)
     }
@@ -164,7 +165,7 @@ def _encode_again(
     digests = [scores.digests[row] for row in chosen] if scores.digests else []
     if len(encoded) != len(chosen) or (digests and digests != [one.digest for one in encoded]):
         raise ModelError(
-            f"the tokenizer of {encoder.description['model']} makes other pieces of the words than "
+            f"the tokenizer of {encoder.description.model} makes other pieces of the words than "
             "were scored; name that one with tokenizer (--tokenizer), or score again"
         )
     return encoded

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -16,14 +15,15 @@ from headroles.formats import to_records
 from headroles.inference.sample import Sample
 from headroles.inference.wilson import difference_interval, wilson_interval
 from headroles.options import takes
+from headroles.record import ScoresRecord
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.roles import OFFSETS, in_words
 from headroles.scoring import HeadScores
-from headroles.studies.forms import BestForm
+from headroles.storage import plain
 from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.studies.offsets import dealt_by, rival_of, second_half
 from headroles.studies.stopped import warn_of_stopped
-from headroles.testing import UnitOptions
+from headroles.testing import RecordedUnits, UnitOptions
 from headroles.wording import head_name
 
 _SHOWN = 8
@@ -48,6 +48,12 @@ COLUMNS = (
 )
 
 
+class BestRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What a table of best heads was made from, and the level and units of its intervals."""
+
+    best: RecordedUnits
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class BestHeads(Result):
     """The best head and the best fixed offset of every role between words, on unseen documents.
@@ -60,8 +66,9 @@ class BestHeads(Result):
     (`wilson_interval`), and of Wilson's limits for gains (`difference_interval`).
     """
 
+    record: BestRecord
+
     kind: ClassVar[str] = "best heads"
-    form: ClassVar[type[msgspec.Struct]] = BestForm
     stem: ClassVar[str] = "best"
     cure: ClassVar[str] = "find them with: headroles best DIR --out BEST"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -92,7 +99,7 @@ class BestHeads(Result):
 
     def details(self) -> Iterator[Shown]:
         """Tabulate each role's head and offset by half, and how much they hit."""
-        level = 1 - self.provenance["best"]["alpha"]
+        level = 1 - self.record.best.alpha
         yield f"Share of first choices on the half not chosen on, {level:.0%} intervals"
         rows = [
             (
@@ -114,7 +121,7 @@ class BestHeads(Result):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        return {"best": self.provenance["best"], "heads": to_records(self.frame)}
+        return {"best": plain(self.record.best), "heads": to_records(self.frame)}
 
 
 @takes(UnitOptions)
@@ -146,9 +153,8 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     if not rows:
         raise UsageError("no role of these scores is made of pairs of words; score some that are")
     frame = pd.DataFrame([row for row in rows if row], columns=list(COLUMNS))
-    return BestHeads(
-        frame, {**scores.provenance, "score": scores.score.name, "best": options.record()}
-    )
+    best = RecordedUnits(**options.record())
+    return BestHeads(frame, BestRecord.extending(scores.record, best=best))
 
 
 def _row(

@@ -50,7 +50,7 @@ def _facts(table: RoleTable) -> Iterator[tuple[str, str]]:
     counts = {"sentences": corpus.sentences, "documents": corpus.documents}
     counts["examples"] = record.examples
     yield "size", ", ".join(f"{count:,} {unit}" for unit, count in counts.items())
-    versions = table.provenance.get("versions") or {}
+    versions = record.versions
     known = [f"{one} {versions[one]}" for one in _VERSIONS if one in versions]
     yield "versions", ", ".join(known) or "unknown"
 

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from headroles.corpus import NEWDOC
 from headroles.encoding import TOO_LONG
-from headroles.record import Record, RecordedCorpus
+from headroles.record import RecordedCorpus, ScoresRecord
 from headroles.roles import PAIRS, Role
 from headroles.testing import Hypotheses, LevelOptions
 
 _MANY = 0.1  # share of sentences without a document that is told
 
 
-def warn_of_documents(record: Record, hypotheses: Hypotheses, options: LevelOptions) -> list[str]:
+def warn_of_documents(
+    record: ScoresRecord, hypotheses: Hypotheses, options: LevelOptions
+) -> list[str]:
     """That a corpus does not tell its documents apart, and the ways out; mostly nothing.
 
     Nothing is said where examples were to be taken as independent, nor of scores made by hand, nor
@@ -65,12 +67,12 @@ def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
     )
 
 
-def why_absent(roles: Sequence[Role], record: Record) -> dict[str, str]:
+def why_absent(roles: Sequence[Role], record: ScoresRecord) -> dict[str, str]:
     """For each of the roles that no example has, by its id, what they take that is not there."""
     return {role.id: _why_absent(role, record) for role in roles}
 
 
-def _why_absent(role: Role, record: Record) -> str:
+def _why_absent(role: Role, record: ScoresRecord) -> str:
     if role.needs != PAIRS:
         return role.needs and f"there are no {role.needs}"
     corpus = record.corpus

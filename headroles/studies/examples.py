@@ -10,16 +10,17 @@ from typing import Any, ClassVar
 import msgspec
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.errors import StorageError
 from headroles.formats import to_records
 from headroles.options import takes
+from headroles.record import Piece, Record, ScoresRecord
 from headroles.results import Result, Shown, Verbatim, Warned
 from headroles.roles import find_role, in_words
 from headroles.scoring import HeadScores
-from headroles.studies.forms import ExamplesForm
 from headroles.studies.given import in_text, weights_again
 from headroles.studies.options import (
     LARGEST,
@@ -39,6 +40,27 @@ _KINDS = {
 }
 
 
+class ExamplesOf(Piece, frozen=True, kw_only=True):
+    """Which examples were asked for: of which head and role, how many, and which of them.
+
+    ``no_weights`` is why the weights in them could not be read, if these were asked for.
+    """
+
+    layer: int
+    head: int
+    role: str
+    n: int
+    which: str
+    example: str | None = None
+    no_weights: str = ""
+
+
+class ExamplesRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What examples were found in, and which were asked for."""
+
+    examples_of: ExamplesOf
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Examples(Result):
     """Examples of a head and a role, one row each, those first that are most what was asked for.
@@ -49,29 +71,27 @@ class Examples(Result):
     read. ``marked`` has the marks of every row as numbers of words.
     """
 
+    record: ExamplesRecord
     marked: tuple[MarkedExample, ...] = ()
 
     kind: ClassVar[str] = "examples"
-    form: ClassVar[type[msgspec.Struct]] = ExamplesForm
     stem: ClassVar[str] = "sentences"
     cure: ClassVar[str] = "find them with: headroles examples DIR --out EXAMPLES"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
     def shown(self) -> Iterator[Shown]:
         """Each example with its score, and with what the head gives in it."""
-        asked, score = self.provenance["examples_of"], self.provenance["score"]
-        scores = (
-            f"a {score} score" if asked.get("example") else _KINDS[asked["which"]].format(score)
-        )
-        role = asked["role"]
+        asked, score = self.record.examples_of, self.record.score
+        scores = f"a {score} score" if asked.example else _KINDS[asked.which].format(score)
+        role = asked.role
         named = role if in_words(role) == role else f"{in_words(role)} ({role})"
-        yield f"Head {asked['layer']}-{asked['head']}, {named}: {scores}."
+        yield f"Head {asked.layer}-{asked.head}, {named}: {scores}."
         yield self._legend()
         for row in self.frame.to_dict("records"):
             told = row["gives"] or row["words"]
             below = f"\n          {told}" if told else ""
             yield Verbatim(f"{row['score']:8.3f}  {row['text']}  ({row['example']}){below}")
-        if reason := asked.get("no_weights"):
+        if reason := asked.no_weights:
             yield Warned(reason)
 
     def _legend(self) -> str:
@@ -89,7 +109,7 @@ class Examples(Result):
         """The same for scripts, with words and their numbers apart."""
         records = zip(to_records(self.frame), self.marked, strict=True)
         examples = [{**record, "marked": asdict(marked)} for record, marked in records]
-        return {"of": self.provenance["examples_of"], "examples": examples}
+        return {"of": storage.plain(self.record.examples_of), "examples": examples}
 
     def write_files(self, folder: Path) -> list[str]:
         """The table, and the words with their marks."""
@@ -98,13 +118,13 @@ class Examples(Result):
         return [*names, WORDS_FILE]
 
     @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Examples:
+    def read_files(cls, folder: Path, record: Record) -> Examples:
         """The table, and the words with their marks."""
-        table = super().read_files(folder, provenance)
+        table = super().read_files(folder, record)
         file = folder / WORDS_FILE
         try:
             found = storage.read_json(file)["examples"]
-            return cls(table.frame, provenance, msgspec.convert(found, tuple[MarkedExample, ...]))
+            return replace(table, marked=msgspec.convert(found, tuple[MarkedExample, ...]))
         except (KeyError, msgspec.ValidationError) as error:
             raise StorageError(f"{file} is not what headroles wrote ({error!r})") from error
 
@@ -135,8 +155,8 @@ def find_examples(
         return found
     (weights,), why_not = weights_again(again, options.model, options)
     if weights is None:
-        asked = {**found.provenance["examples_of"], "no_weights": " ".join(why_not)}
-        return replace(found, provenance={**found.provenance, "examples_of": asked})
+        asked = structs.replace(found.record.examples_of, no_weights=" ".join(why_not))
+        return replace(found, record=structs.replace(found.record, examples_of=asked))
     gives = [in_text(*one) for one in zip(weights, found.marked, strict=True)]
     return replace(found, frame=found.frame.assign(gives=gives))
 
@@ -169,12 +189,8 @@ def _table(
         }
         for row, words in zip(chosen, marked, strict=True)
     ]
-    record = {
-        "layer": head[0],
-        "head": head[1],
-        "role": role,
-        **options.part(ExampleOptions).record(),
-    }
-    own = {"score": scores.score.name, "examples_of": record}
+    given = options.part(ExampleOptions).record()
+    examples_of = ExamplesOf(layer=head[0], head=head[1], role=role, **given)
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Examples(frame, {**scores.provenance, **own}, marked)
+    record = ExamplesRecord.extending(scores.record, examples_of=examples_of)
+    return Examples(frame, record, marked)

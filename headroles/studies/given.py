@@ -30,7 +30,7 @@ def weights_again(
         return (), ()
     from headroles.studies.attention import attention_of_heads  # which loads torch
 
-    recorded = str((again.scores.provenance.get("model") or {}).get("model"))
+    recorded = str(again.scores.record.model.model)
     try:
         if model is None and not Path(recorded).is_dir():
             raise UsageError(f"{recorded} is no folder here; pass model (--model)")

@@ -16,7 +16,7 @@ from headroles.errors import UsageError
 from headroles.inference.payoffs import Bounds
 from headroles.inference.sample import Sample
 from headroles.memory import column_parts, new_array
-from headroles.record import Record
+from headroles.record import ScoresRecord
 from headroles.roles import Role, Score
 from headroles.scoring import HeadScores, ScoreBlock
 from headroles.studies.offsets import rival_of
@@ -95,7 +95,7 @@ class HeadColumns:
 
         ``scored`` are the roles that the block has scores for.
         """
-        part = HeadScores.from_blocks([block], scored, score, {})
+        part = HeadScores.from_blocks([block], scored, score, ScoresRecord())
         codes = np.unique(block.documents, return_inverse=True)[1] if clustered else None
         return self.values(part), self.bounds(part), codes
 
@@ -263,11 +263,11 @@ def scores_of(given: Any) -> HeadScores:
 
 def general_threshold(score: Score, asked: float | None) -> float:
     """What all roles are compared with that have nothing of their own."""
-    return score.threshold if asked is None else asked
+    return float(score.threshold if asked is None else asked)
 
 
-def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:
-    """What provenance says of the units of tests.
+def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
+    """What a record says of the units of tests.
 
     ``effective_clusters`` are as many clusters of one size as those of the role that most have.
     """
@@ -280,7 +280,7 @@ def describe_clusters(hypotheses: Hypotheses) -> dict[str, object]:
     }
 
 
-def note_removed(frame: pd.DataFrame, record: Record, among: pd.Series | bool = True) -> None:
+def note_removed(frame: pd.DataFrame, record: ScoresRecord, among: pd.Series | bool = True) -> None:
     """Put into ``note`` that a model, of which ``record`` speaks, has lost a head.
 
     ``among`` are the rows that are of this model.

@@ -19,7 +19,7 @@ from headroles.studies.heads import (
     scores_of,
 )
 from headroles.studies.options import PlanOptions
-from headroles.studies.power_plan import COLUMNS, PowerPlan
+from headroles.studies.power_plan import COLUMNS, Planned, PlanRecord, PowerPlan
 from headroles.studies.stopped import refuse_stopped
 from headroles.testing import NO, UNDECIDED, YES, Hypotheses, answers, find_notes
 
@@ -63,15 +63,14 @@ def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
     refuse_stopped(scores, "a plan takes")
     columns = HeadColumns.of(scores)
     hypotheses = hypotheses_of(scores, columns, options, options)
-    asked = {
-        **options.record(),
-        "threshold": general_threshold(scores.score, options.threshold),
+    asked = Planned(
+        **{**options.record(), "threshold": general_threshold(scores.score, options.threshold)},
         **describe_clusters(hypotheses),
-        "examples": scores.n_examples,
-    }
+        examples=scores.n_examples,
+    )
     frame = _frame(columns, hypotheses, options)
     note_removed(frame, scores.record)
-    return PowerPlan(frame, {**scores.provenance, "plan": asked})
+    return PowerPlan(frame, PlanRecord.extending(scores.record, plan=asked))
 
 
 def _frame(columns: HeadColumns, pilot: Hypotheses, options: PlanOptions) -> pd.DataFrame:

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
 
 from headroles.formats import to_records
+from headroles.record import ScoresRecord
 from headroles.results import Column, Grid, Result, Shown, one_of
 from headroles.roles import in_words
-from headroles.studies.forms import PlanForm
-from headroles.testing import NO, YES, describe_correction
+from headroles.storage import Count, plain
+from headroles.testing import NO, YES, RecordedLevel, describe_correction
 
 COLUMNS = (
     "layer",
@@ -40,6 +40,22 @@ _BEYOND_REACH = 1_000_000
 """Numbers of examples above this are not told to people."""
 
 
+class Planned(RecordedLevel, frozen=True, kw_only=True):
+    """What a plan was asked for, and the size of the pilot."""
+
+    power: float
+    clustered_by: str
+    n_clusters: Count
+    effective_clusters: float
+    examples: Count
+
+
+class PlanRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What a plan was made from, and what it was asked for."""
+
+    plan: Planned
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class PowerPlan(Result):
     """How many examples it takes to decide every head and role, if all is as in the pilot.
@@ -53,8 +69,9 @@ class PowerPlan(Result):
     the threshold, NaN for what cannot be planned; ``note`` says why.
     """
 
+    record: PlanRecord
+
     kind: ClassVar[str] = "plan"
-    form: ClassVar[type[msgspec.Struct]] = PlanForm
     stem: ClassVar[str] = "plan"
     cure: ClassVar[str] = "make one with: headroles power DIR --out PLAN"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -62,10 +79,9 @@ class PowerPlan(Result):
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
     @property
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> Planned:
         """What was asked for, and the size of the pilot."""
-        plan: dict[str, Any] = self.provenance["plan"]
-        return plan
+        return self.record.plan
 
     def summary(self) -> pd.DataFrame:
         """For each role how many heads there are to decide, and the corpus that it takes.
@@ -82,7 +98,7 @@ class PowerPlan(Result):
     def _summary_of(self, rows: pd.DataFrame) -> dict[str, float]:
         needed = np.sort(rows["corpus_examples"].dropna().to_numpy())
         return {
-            "share": rows["n"].max() / self.plan["examples"],
+            "share": rows["n"].max() / self.plan.examples,
             "above": int((rows["direction"] == YES).sum()),
             "below": int((rows["direction"] == NO).sum()),
             "unplanned": len(rows) - len(needed),
@@ -95,7 +111,7 @@ class PowerPlan(Result):
     def shown(self) -> Iterator[Shown]:
         """Say how many examples decide nine tenths of heads and roles, and which roles most."""
         needed, asked = np.sort(self.frame["corpus_examples"].dropna().to_numpy()), self.plan
-        enough = f"{asked['power']:g} power each, level {asked['alpha']:g}"
+        enough = f"{asked.power:g} power each, level {asked.alpha:g}"
         if not len(needed):
             yield "No head can be planned for with this pilot."
         else:
@@ -103,7 +119,7 @@ class PowerPlan(Result):
             told = f"{share:,.0f} examples" if np.isfinite(share) else "more examples than any has"
             yield (
                 f"Nine tenths of all heads and roles are decided by {told} ({enough}); the pilot "
-                f"had {asked['examples']}."
+                f"had {asked.examples}."
             )
         summary = self.summary()
         order = summary["nine_tenths"].sort_values(ascending=False).index[:_SHOWN]
@@ -119,12 +135,12 @@ class PowerPlan(Result):
     def details(self) -> Iterator[Shown]:
         """Tabulate the examples that decide the heads of each role."""
         asked, summary = self.plan, self.summary()
-        documents = f", {asked['n_clusters']} documents" * (asked["clustered_by"] != "none")
+        documents = f", {asked.n_clusters} documents" * (asked.clustered_by != "none")
         yield (
             f"examples of a corpus that decide half, nine tenths and all of a role's heads\n"
-            f"with power {asked['power']:g} each (alpha {asked['alpha']:g}, "
-            f"{describe_correction(asked['correction'], asked['family'])}); "
-            f"the pilot had {asked['examples']} examples{documents}\n"
+            f"with power {asked.power:g} each (alpha {asked.alpha:g}, "
+            f"{describe_correction(asked.correction, asked.family)}); "
+            f"the pilot had {asked.examples} examples{documents}\n"
         )
         rows = []
         for role, row in zip(summary.index, summary.to_dict(orient="records"), strict=True):
@@ -143,7 +159,7 @@ class PowerPlan(Result):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts; null where no number of examples is known to do."""
-        return {"plan": self.plan, "roles": to_records(self.summary().reset_index())}
+        return {"plan": plain(self.plan), "roles": to_records(self.summary().reset_index())}
 
 
 def _whole(number: float) -> str:

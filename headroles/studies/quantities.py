@@ -6,22 +6,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
 import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.options import takes
+from headroles.record import ScoresRecord
 from headroles.results import Grid, Result, Shown, Warned
 from headroles.scoring import HeadScores
+from headroles.storage import plain
 from headroles.studies.estimates import ESTIMATES, estimates_of
-from headroles.studies.forms import QuantitiesForm
 from headroles.studies.heads import HeadColumns, clusters_of, roles_in
 from headroles.studies.stopped import warn_of_stopped
-from headroles.testing import UnitOptions
+from headroles.testing import RecordedUnits, UnitOptions
 
 COLUMNS = ("layer", "head", "role", *ESTIMATES)
 _MOST = 3
+
+
+class QuantitiesRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What a table of quantities was made from, and the level and units of its intervals."""
+
+    described: RecordedUnits
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -32,8 +38,9 @@ class Quantities(Result):
     NaN where there are fewer than two.
     """
 
+    record: QuantitiesRecord
+
     kind: ClassVar[str] = "quantities"
-    form: ClassVar[type[msgspec.Struct]] = QuantitiesForm
     stem: ClassVar[str] = "quantities"
     cure: ClassVar[str] = "describe scores with: headroles describe DIR --out QUANTITIES"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -57,7 +64,7 @@ class Quantities(Result):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts, of every head."""
-        return {"described": self.provenance["described"], "heads": to_records(self.frame)}
+        return {"described": plain(self.record.described), "heads": to_records(self.frame)}
 
 
 @takes(UnitOptions)
@@ -79,5 +86,5 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
         )
     estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)
     frame = pd.DataFrame({**columns.labels, **estimates})
-    own = {"score": scores.score.name, "described": options.record()}
-    return Quantities(frame, {**scores.provenance, **own})
+    described = RecordedUnits(**options.record())
+    return Quantities(frame, QuantitiesRecord.extending(scores.record, described=described))

@@ -18,7 +18,14 @@ from headroles.roles import BIAS, Role
 from headroles.scoring import HeadScores
 from headroles.studies.heads import HeadColumns, general_threshold, hypotheses_of
 from headroles.studies.options import CHECKPOINTS, CORPORA, SEEDS, ReplicateOptions
-from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS, LayerCounts, Replication
+from headroles.studies.replication_tables import (
+    COLUMNS,
+    LAYER_COLUMNS,
+    LayerCounts,
+    Replicated,
+    Replication,
+    ReplicationRecord,
+)
 from headroles.testing import BETTING, Hypotheses, find_p_values, find_replicated
 
 _OTHER_LENGTH = 1.2
@@ -50,28 +57,28 @@ def replicate_roles(
     present = [HeadColumns.of(one).roles for one in sets]
     roles, left_out = _common_roles(present)
     lacking = [[role.id for role in roles if role not in own] for own in present]
-    asked = {
-        **options.record(),
-        "score": sets[0].score.name,
-        "threshold": general_threshold(sets[0].score, options.threshold),
-        "names": list(names),
-        "independent": _are_independent(sets),
-        "left_out": left_out,
-        "lacking": {name: ids for name, ids in zip(names, lacking, strict=True) if ids},
-        "warnings": list(_warnings(sets, names)),
-    }
-    provenance = {
-        "score": sets[0].score.name,
-        "replication": asked,
-        "sets": {name: one.provenance for name, one in zip(names, sets, strict=True)},
-    }
+    score = sets[0].score
+    asked = Replicated(
+        **{**options.record(), "threshold": general_threshold(score, options.threshold)},
+        score=score.name,
+        names=list(names),
+        independent=_are_independent(sets),
+        left_out=left_out,
+        lacking={name: ids for name, ids in zip(names, lacking, strict=True) if ids},
+        warnings=list(_warnings(sets, names)),
+    )
+    record = ReplicationRecord.now(
+        score=score.name,
+        replication=asked,
+        sets={name: one.record for name, one in zip(names, sets, strict=True)},
+    )
     tested = [_of_roles(one, roles, options) for one in sets]
     if options.over == SEEDS:
         parts = [
             _layer_counts(name, *one, options) for name, one in zip(names, tested, strict=True)
         ]
-        return LayerCounts(pd.concat(parts, ignore_index=True), provenance)
-    return Replication(_frame(tested, names, asked["independent"], options), provenance)
+        return LayerCounts(pd.concat(parts, ignore_index=True), record)
+    return Replication(_frame(tested, names, asked.independent, options), record)
 
 
 def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]:

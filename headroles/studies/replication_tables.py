@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
 
 from headroles.formats import to_records
+from headroles.record import SetsRecord
 from headroles.results import Axes, Grid, Result, Shown, Warned
 from headroles.roles import contrast_of, in_words, is_contrast
-from headroles.studies.forms import ReplicationForm
+from headroles.storage import plain
 from headroles.studies.role_answers import arcs_among, told_roles
 from headroles.studies.role_summary import error_rate, in_units, unit_of
-from headroles.testing import describe_correction
+from headroles.testing import RecordedLevel, describe_correction
 from headroles.wording import head_name, listed, named_heads
 
 COLUMNS = (
@@ -26,32 +26,50 @@ COLUMNS = (
 LAYER_COLUMNS = ("set", "role", "layer", "heads", "with_role")
 
 
+class Replicated(RecordedLevel, frozen=True, kw_only=True):
+    """What was asked of several score sets, and what is missing in some."""
+
+    over: str
+    score: str
+    names: list[str]
+    independent: bool
+    left_out: list[str]
+    lacking: dict[str, list[str]]
+    warnings: list[str]
+
+
+class ReplicationRecord(SetsRecord, frozen=True, kw_only=True):
+    """The sets that were read, and what was asked of them."""
+
+    replication: Replicated
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class _Replicated(Result):
     """What both tables of replication have in common."""
 
-    form: ClassVar[type[msgspec.Struct]] = ReplicationForm
+    record: ReplicationRecord
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Replicated:
         """What was asked for, and of which sets."""
-        asked: dict[str, Any] = self.provenance["replication"]
-        return asked
+        return self.record.replication
 
     def _title(self) -> str:
         asked = self.asked
-        correction = describe_correction(asked["correction"], asked["family"])
+        correction = describe_correction(asked.correction, asked.family)
         contrasts = "; of contrasts > 0" * bool(self.frame["role"].map(is_contrast).any())
         return (
-            f"{asked['score']} > {asked['threshold']:g}{contrasts} in {len(asked['names'])} "
-            f"{asked['over']}: "
-            f"{listed(asked['names'])}\n(by betting, alpha {asked['alpha']:g}, {correction})"
+            f"{asked.score} > {asked.threshold:g}{contrasts} in {len(asked.names)} "
+            f"{asked.over}: "
+            f"{listed(asked.names)}\n(by betting, alpha {asked.alpha:g}, {correction})"
         )
 
     def _warned(self) -> Iterator[Shown]:
-        yield from map(Warned, self.asked.get("warnings", ()))
-        for name, roles in self.asked["lacking"].items():
+        yield from map(Warned, self.asked.warnings)
+        for name, roles in self.asked.lacking.items():
             yield Warned(f"{name} has no example of these roles: {', '.join(roles)}")
-        if dropped := self.asked["left_out"]:
+        if dropped := self.asked.left_out:
             yield Warned(
                 "roles that fewer than two sets have, or that sets define differently, are left "
                 f"out: {', '.join(dropped)}"
@@ -78,10 +96,9 @@ class Replication(_Replicated):
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "sets", "layers")
 
-    @classmethod
-    def axes(cls, record: dict[str, Any]) -> Axes:
+    def axes(self) -> Axes:
         """Return those of all heads and roles, by numbers of sets."""
-        numbers = [(k + 1,) for k in range(len(record["replication"]["names"]))]
+        numbers = [(k + 1,) for k in range(len(self.asked.names))]
         return {**dict.fromkeys((("layer",), ("head",), ("role",)), ()), ("at_least",): numbers}
 
     def heads(self) -> pd.DataFrame:
@@ -95,7 +112,7 @@ class Replication(_Replicated):
         """Number of heads that each set shows by itself: a row per role, a column per set."""
         heads = self.heads()
         named = heads["shown_in"].str.split(", ")
-        shown = {name: [name in names for names in named] for name in self.asked["names"]}
+        shown = {name: [name in names for names in named] for name in self.asked.names}
         return pd.DataFrame(shown).groupby(heads["role"], sort=False).sum()
 
     def counts(self) -> pd.DataFrame:
@@ -118,10 +135,10 @@ class Replication(_Replicated):
 
     def shown(self) -> Iterator[Shown]:
         """Say which heads have which roles in all sets, farthest beyond distance first."""
-        asked, k = self.asked, len(self.asked["names"])
+        asked, k = self.asked, len(self.asked.names)
         yield (
-            f"{k} {asked['over']}: {listed(asked['names'], 6)}. Heads are named layer-head, from 0."
-            f"\nA role is a mean {asked['score']} score above {asked['threshold']:g}, shown by "
+            f"{k} {asked.over}: {listed(asked.names, 6)}. Heads are named layer-head, from 0."
+            f"\nA role is a mean {asked.score} score above {asked.threshold:g}, shown by "
             f"betting ({error_rate(asked)})."
         )
         found = self.everywhere()
@@ -137,7 +154,7 @@ class Replication(_Replicated):
             )
         elif of_arcs.any():
             yield "Distance was not controlled. Score with beyond_offset (--beyond-offset)."
-        if not asked["independent"]:
+        if not asked.independent:
             yield (
                 "The sets share examples, or the shuffle_seed (--shuffle-seed) of a random order: "
                 "evidence is averaged over them, not multiplied."
@@ -152,7 +169,7 @@ class Replication(_Replicated):
         beyond distance come first, then those with the largest means.
         """
         others, arcs = told_roles(list(self.frame["role"].unique()))
-        rows = self.frame[self.frame["at_least"] == len(self.asked["names"])]
+        rows = self.frame[self.frame["at_least"] == len(self.asked.names)]
         found = rows[rows["replicated"] & rows["role"].isin([*others, *arcs])]
         contrasts = rows.assign(beyond=rows["mean"], is_beyond=rows["replicated"])
         keys = ["layer", "head", "role"]
@@ -170,7 +187,7 @@ class Replication(_Replicated):
 
     def _grid(self, found: pd.DataFrame, has_contrasts: bool) -> Grid:
         """One row for each role: how many heads have it in all sets, and the strongest of them."""
-        n_layers, score = int(self.frame["layer"].max()) + 1, self.asked["score"]
+        n_layers, score = int(self.frame["layer"].max()) + 1, self.asked.score
         rows = []
         for role, own in found.groupby("role", sort=False):
             first = own.iloc[0]
@@ -186,7 +203,7 @@ class Replication(_Replicated):
                     *[farthest] * has_contrasts,
                 )
             )
-        k = len(self.asked["names"])
+        k = len(self.asked.names)
         columns = (f"Roles in all {k}", "heads", "which", "strongest", unit_of(score))
         beyond = ("beyond distance",) * has_contrasts
         return Grid((*columns, *beyond), tuple(rows), left=frozenset(["which", "strongest"]))
@@ -194,7 +211,7 @@ class Replication(_Replicated):
     def details(self) -> Iterator[Shown]:
         """Count heads per role by the number of sets, in each set, and per layer in all sets."""
         counts, sets = self.counts(), self.sets()
-        k = len(self.asked["names"])
+        k = len(self.asked.names)
         yield (
             f"{self._title()}\n"
             f"Heads per role that have it in at least 1 to {k} of the sets, and in each by itself:"
@@ -215,7 +232,7 @@ class Replication(_Replicated):
         """The same for scripts, with the heads of every role."""
         heads = self.heads()
         return {
-            "replication": self.asked,
+            "replication": plain(self.asked),
             "heads_per_role": self.counts().to_dict(orient="index"),
             "heads_by_set": self.sets().to_dict(orient="index"),
             "heads": to_records(heads[heads["at_least"] > 0]),
@@ -267,4 +284,4 @@ class LayerCounts(_Replicated):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        return {"replication": self.asked, "layers": to_records(self.summary())}
+        return {"replication": plain(self.asked), "layers": to_records(self.summary())}

@@ -134,12 +134,10 @@ def is_arc(role: str) -> bool:
 def count_heads(table: RoleTable) -> int:
     """Count the heads that the model has, whatever part of them the table is about."""
     heads = set(zip(table.frame["layer"], table.frame["head"], strict=True))
-    record = table.provenance
-    if record.get("layers") and record.get("heads"):
-        heads = {
-            (one, other) for one in range(record["layers"]) for other in range(record["heads"])
-        }
-    return len(heads - set(map(tuple, record.get("removed_heads", ()))))
+    n_layers, n_heads = table.record.shape
+    if n_layers and n_heads:
+        heads = {(one, other) for one in range(n_layers) for other in range(n_heads)}
+    return len(heads - set(table.record.removed_heads))
 
 
 def _found(assigned: pd.DataFrame, roles: list[str]) -> Iterator[Found]:
@@ -159,7 +157,7 @@ def beyond_distance(table: RoleTable) -> pd.DataFrame:
     if any(map(is_contrast, table.roles)):
         return table.beyond_position()
     rows = table.assigned[table.assigned["role"].map(is_arc).astype(bool)]
-    of_rival = rows["threshold"] - table.tests.get("offset_margin", 0)
+    of_rival = rows["threshold"] - table.tests.offset_margin
     beyond = rows["mean"] - of_rival if _has_own_rivals(table) else rows["mean"]
     return rows.assign(beyond=beyond).sort_values(
         ["beyond", "layer", "head"], ascending=[False, True, True]

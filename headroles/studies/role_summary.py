@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headroles.results import Grid, Shown, Warned
 from headroles.roles import BIAS, SCORES, in_words, is_contrast
@@ -19,7 +19,7 @@ from headroles.studies.role_answers import (
     find_answers,
     is_arc,
 )
-from headroles.testing import NO, TESTS, YES, describe_correction, describe_interval
+from headroles.testing import NO, TESTS, YES, RecordedLevel, describe_correction, describe_interval
 from headroles.wording import head_name, listed, named_heads
 
 if TYPE_CHECKING:
@@ -108,26 +108,26 @@ def _about_gaps(table: RoleTable) -> Iterator[str]:
     yield from _left_out(table)
 
 
-def about_level(tests: Mapping[str, Any], score_name: str, has_rivals: bool) -> str:
+def about_level(tests: RecordedLevel, score_name: str, has_rivals: bool) -> str:
     """Say when a head has a role, and how often that may be wrong."""
-    score, limit = SCORES[score_name], f"{tests['threshold']:g}"
+    score, limit = SCORES[score_name], f"{tests.threshold:g}"
     if score.of_first_choice:
         over = f"a share of first choices above {limit}"
         if has_rivals:
-            over += f",\nof arcs by {tests['offset_margin']:g} more than the best fixed offset has"
+            over += f",\nof arcs by {tests.offset_margin:g} more than the best fixed offset has"
     else:
         unit = "times uniform attention" if score.name == BIAS.name else f"in {score.name} score"
         over = f"a mean above {limit} {unit}"
     return f"A role is shown by {over} ({error_rate(tests)})."
 
 
-def error_rate(tests: Mapping[str, Any]) -> str:
+def error_rate(tests: RecordedLevel) -> str:
     """Say how often answers may be wrong."""
-    level = f"{tests['alpha']:.2g}"
-    if tests["correction"] == "none":
+    level = f"{tests.alpha:.2g}"
+    if tests.correction == "none":
         return f"each test at {level}, uncorrected"
-    of = "" if tests["family"] == "all" else ", for each role"
-    if tests["correction"].startswith("fdr"):
+    of = "" if tests.family == "all" else ", for each role"
+    if tests.correction.startswith("fdr"):
         return f"false discovery rate {level}{of}"
     return f"family-wise error rate {level}{of}"
 
@@ -182,7 +182,7 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
         )
         yield Grid((*columns, *["beyond distance"] * answers.controls_distance), tuple(rows))
     if not answers.controls_distance and (answers.arcs or answers.only_position):
-        scored = [one["id"] for one in table.provenance.get("roles", ())]
+        scored = [one.id for one in table.record.roles]
         yield (
             "These rows leave out how far heads go beyond distance: some may only look at a place."
             if any(map(is_contrast, scored))
@@ -230,8 +230,8 @@ def in_units(mean: float, score: str) -> str:
 def _left_out(table: RoleTable) -> Iterator[str]:
     """The roles that no example has, together with those that are left out for one reason."""
     by_reason: dict[str, list[str]] = {}
-    for role in table.tests["left_out"]:
-        reason = table.tests.get("why_left_out", {}).get(role, "")
+    for role in table.tests.left_out:
+        reason = table.tests.why_left_out.get(role, "")
         by_reason.setdefault(reason, []).append(role)
     for reason, roles in by_reason.items():
         why = f": {reason}" if reason else ""
@@ -240,35 +240,35 @@ def _left_out(table: RoleTable) -> Iterator[str]:
 
 def _is_uneven(table: RoleTable) -> bool:
     """Whether documents differ so much in size that it matters."""
-    return bool(table.tests["effective_clusters"] < 0.9 * table.tests["n_clusters"])
+    return bool(table.tests.effective_clusters < 0.9 * table.tests.n_clusters)
 
 
 def _title(table: RoleTable) -> str:
     tests = table.tests
     units = (
-        f"{tests['n_clusters']} independent examples"
-        if tests["clustered_by"] == "none"
-        else f"examples clustered by {tests['n_clusters']} documents"
-        + f" (effective number {tests['effective_clusters']:.0f})" * _is_uneven(table)
+        f"{tests.n_clusters} independent examples"
+        if tests.clustered_by == "none"
+        else f"examples clustered by {tests.n_clusters} documents"
+        + f" (effective number {tests.effective_clusters:.0f})" * _is_uneven(table)
     )
     limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
     return (
         f"heads per layer with mean {_called(table.record.score)} > {limit} "
-        f"(alpha {tests['alpha']:g}, "
-        f"{describe_correction(tests['correction'], tests['family'])})\n"
-        f"{TESTS[tests['test']].words} of {units}, each direction at alpha\n"
-        f"{describe_interval(tests['interval'], tests['alpha'])}" + _how_rough(table)
+        f"(alpha {tests.alpha:g}, "
+        f"{describe_correction(tests.correction, tests.family)})\n"
+        f"{TESTS[tests.test].words} of {units}, each direction at alpha\n"
+        f"{describe_interval(tests.interval, tests.alpha)}" + _how_rough(table)
     )
 
 
-def describe_limit(asked: Mapping[str, Any], has_contrasts: bool, has_rivals: bool) -> str:
+def describe_limit(asked: RecordedLevel, has_contrasts: bool, has_rivals: bool) -> str:
     """What means are compared with, for people; ``asked`` are the options.
 
     ``has_rivals`` is whether roles of arcs are compared with fixed offsets.
     """
     contrasts = "; of contrasts > 0" * has_contrasts
-    beyond = f"; of arcs > best fixed offset + {asked.get('offset_margin', 0):g}" * has_rivals
-    return f"{asked['threshold']:g}{contrasts}{beyond}"
+    beyond = f"; of arcs > best fixed offset + {asked.offset_margin:g}" * has_rivals
+    return f"{asked.threshold:g}{contrasts}{beyond}"
 
 
 def _is_certified(table: RoleTable) -> bool:
@@ -312,7 +312,7 @@ def _answers_grid(table: RoleTable) -> Grid:
     certified = table.certified()[[YES, NO] if _is_certified(table) else []]
     certified = certified.add_prefix("certified ")
     sizes = {"examples": table.frame.groupby("role")["n"].max()}
-    if table.tests["clustered_by"] != "none":
+    if table.tests.clustered_by != "none":
         sizes["clusters"] = table.frame.groupby("role")["n_clusters"].max()
     rows = [
         (

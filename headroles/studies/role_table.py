@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
+from headroles.record import ScoresRecord
 from headroles.results import Column, Result, Shown, one_of, widened
 from headroles.roles import contrast_of
 from headroles.scoring import facts_of_run
+from headroles.storage import Count, plain
 from headroles.studies.card import card_of
-from headroles.studies.forms import RoleTableForm
 from headroles.studies.heads import roles_in
 from headroles.studies.role_summary import detailed, next_steps, summarized
-from headroles.testing import ANSWERS, YES
+from headroles.testing import ANSWERS, INTERVALS, YES, RecordedTests
 from headroles.wording import addressed
 
 COLUMNS = (
@@ -51,6 +51,31 @@ _OF_HEAD = ["layer", "head", "role"]
 _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
 
+class RoleTests(RecordedTests, frozen=True, kw_only=True):
+    """How the roles of a table were tested; ``offsets`` are those of `RoleTable.rivals`."""
+
+    interval: str
+    offsets: dict[str, tuple[int, int]]
+    preset: str
+    clustered_by: str
+    n_clusters: Count
+    effective_clusters: float
+    left_out: list[str]
+    why_left_out: dict[str, str]
+    warnings: list[str]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.interval not in INTERVALS:
+            raise ValueError(f"unknown interval {self.interval!r}")
+
+
+class RolesRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What a role table was made from, and how was tested."""
+
+    tests: RoleTests
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class RoleTable(Result):
     """The tests of every head on every role, one row each, with what they were computed from.
@@ -62,8 +87,9 @@ class RoleTable(Result):
     unusually far from the threshold. It is empty for scores whose bounds were not kept.
     """
 
+    record: RolesRecord
+
     kind: ClassVar[str] = "role table"
-    form: ClassVar[type[msgspec.Struct]] = RoleTableForm
     stem: ClassVar[str] = "roles"
     cure: ClassVar[str] = "test scores with: headroles assign {folder}"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -99,20 +125,18 @@ class RoleTable(Result):
         return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
 
     @property
-    def tests(self) -> dict[str, Any]:
+    def tests(self) -> RoleTests:
         """How was tested: the options, the units, what was left out, warnings."""
-        tests: dict[str, Any] = self.provenance["tests"]
-        return tests
+        return self.record.tests
 
     @property
-    def rivals(self) -> dict[str, list[int]]:
+    def rivals(self) -> dict[str, tuple[int, int]]:
         """For roles that were compared with fixed offsets, those that were, in words.
 
         The first was found on the second half of the documents for the first, the second on the
         first half for the second.
         """
-        rivals: dict[str, list[int]] = self.tests.get("offsets", {})
-        return rivals
+        return self.tests.offsets
 
     def heads_with(self, role: str) -> list[tuple[int, int]]:
         """(layer, head) of the heads that ``role`` was assigned to.
@@ -188,7 +212,7 @@ class RoleTable(Result):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to know before relying on it: sentences for people."""
-        return tuple(map(addressed, self.tests["warnings"]))
+        return tuple(map(addressed, self.tests.warnings))
 
     def shown(self) -> Iterator[Shown]:
         """Say in some twenty lines which heads do what, and what to be careful about."""
@@ -207,8 +231,8 @@ class RoleTable(Result):
         assigned = self.assigned[["layer", "head", "role", "mean", "p_adjusted"]]
         answers = self.answers()
         return {
-            **facts_of_run(self.provenance),
-            "tests": self.tests,
+            **facts_of_run(self.record),
+            "tests": plain(self.tests),
             "heads_per_role": answers["yes"].to_dict(),
             "answers_per_role": answers.to_dict(orient="index"),
             "certified_per_role": self.certified().to_dict(orient="index"),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -22,7 +19,7 @@ from headroles.studies.heads import (
     note_removed,
 )
 from headroles.studies.options import AssignOptions
-from headroles.studies.role_table import COLUMNS, RoleTable
+from headroles.studies.role_table import COLUMNS, RolesRecord, RoleTable, RoleTests
 from headroles.studies.stopped import refuse_stopped, stopped_tests
 from headroles.testing import (
     YES,
@@ -67,31 +64,32 @@ def table_of(
     hypotheses: Hypotheses,
     options: AssignOptions,
     asked: TestOptions,
-    rivals: Mapping[str, Any],
+    rivals: dict[str, tuple[int, int]],
 ) -> RoleTable:
-    """The table of all tests, and how was tested; ``rivals`` are the offsets that took part."""
+    """The table of all tests, and how was tested; ``rivals`` are those of `RoleTable`."""
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     left_out = why_absent(absent, scores.record)
-    tests = {
+    tests = RoleTests(
         **asked.record(),
-        "threshold": general_threshold(scores.score, options.threshold),
-        **rivals,
-        "preset": options.preset,
+        threshold=general_threshold(scores.score, options.threshold),
+        offset_margin=options.offset_margin if rivals else 0.0,
+        offsets=rivals,
+        preset=options.preset,
         **describe_clusters(hypotheses),
-        "left_out": list(left_out),
-        "why_left_out": left_out,
-        "warnings": [
+        left_out=list(left_out),
+        why_left_out=left_out,
+        warnings=[
             *warnings_of_run(scores.record),
             *warn_of_documents(scores.record, hypotheses, asked),
             *_warn_of_norms(scores, columns),
             *_warn_of_half_precision(scores, columns, hypotheses),
             *find_warnings(hypotheses, asked, above),
         ],
-    }
+    )
     frame = _frame(scores, columns, hypotheses, above, below, asked)
-    return RoleTable(frame, {**scores.provenance, "score": scores.score.name, "tests": tests})
+    return RoleTable(frame, RolesRecord.extending(scores.record, tests=tests))
 
 
 def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:

@@ -16,10 +16,10 @@ nothing is refused or told of these; betting stays, as the order is still random
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from headroles.errors import UsageError
-from headroles.record import Record
+from headroles.record import ScoresRecord
 from headroles.testing import BETTING, BY_T, T, TestOptions, UnitOptions
 
 
@@ -27,11 +27,12 @@ class Provided(Protocol):
     """Scores, or what stands for them, with what they were computed from."""
 
     @property
-    def record(self) -> Record:
+    def record(self) -> ScoresRecord:
         """What they were computed from."""
 
 
-DOCUMENT, EXAMPLE = "document", "example"
+DOCUMENT: Final = "document"
+EXAMPLE: Final = "example"
 """Units of a random order."""
 
 
@@ -46,7 +47,7 @@ def refuse_stopped(scores: Provided, what: str) -> None:
         )
 
 
-def warn_of_stopped(record: Record) -> list[str]:
+def warn_of_stopped(record: ScoresRecord) -> list[str]:
     """What to know of intervals by t; mostly nothing."""
     if not record.stopped_early:
         return []

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles.corpus import Corpus, PreparedCorpus, Sentence, make_examples
 from headroles.errors import UsageError
 from headroles.models import Attending
+from headroles.record import ScoresRecord, Stopped
 from headroles.roles import SCORES, Role, Score
 from headroles.scoring import (
     ALONE,
@@ -43,7 +44,7 @@ class Stopping:
     against: ThresholdOptions = field(default_factory=ThresholdOptions)
 
     @property
-    def _by_document(self) -> bool:
+    def by_document(self) -> bool:
         """Whether documents are drawn, where there are several.
 
         Of this corpus examples are: that their order is random is all that is needed, whatever
@@ -60,8 +61,9 @@ class Stopping:
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
         with open_scoring(model, corpus, options, arrange, sharing) as run:
-            blocks = self.blocks(run, len(units))
-            return HeadScores.from_blocks(blocks, run.roles, run.score, run.provenance)
+            stopped = StoppedRun(self, run, len(units))
+            blocks = list(stopped.blocks())
+            return HeadScores.from_blocks(blocks, run.roles, run.score, stopped.record())
 
     def score_to_folder(
         self,
@@ -70,14 +72,15 @@ class Stopping:
         options: ScoreOptions,
         folder: Path,
         sharing: Sharing = ALONE,
-    ) -> dict[str, Any]:
-        """Write them into an existing folder. Returns the provenance."""
+    ) -> ScoresRecord:
+        """Write them into an existing folder, and return their record."""
         self._refuse_offsets(options)
         _refuse_sharing(sharing)
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
         with open_scoring(model, corpus, options, arrange, sharing) as run:
-            return score_to_folder(run, folder, self.blocks(run, len(units)))
+            stopped = StoppedRun(self, run, len(units))
+            return score_to_folder(run, folder, stopped.blocks(), stopped.record)
 
     def _refuse_offsets(self, options: ScoreOptions) -> None:
         """Raise UsageError where thresholds would be found in the scores, and so change by look."""
@@ -90,42 +93,52 @@ class Stopping:
 
     def _shuffled(self, pairing: str, units: list[int], corpus: PreparedCorpus) -> PreparedCorpus:
         """The corpus in random order; ``units`` gets the size of each unit."""
-        found = find_units(corpus, pairing, self._by_document)
+        found = find_units(corpus, pairing, self.by_document)
         order = np.random.default_rng(self.options.shuffle_seed).permutation(len(found))
         units += [len(one) for one in found]
         return replace(corpus, order=tuple(offset for k in order for offset in found[k]))
 
-    def blocks(self, run: ScoringRun, n_units: int) -> Iterator[ScoreBlock]:
-        """Blocks of whole documents, until enough is decided.
 
-        What was read of a document that was not read to its end is left out. ``run.provenance`` is
-        complete when the blocks are exhausted.
+class StoppedRun:
+    """A scoring run over ``n_units`` in random order, which stops when enough is decided."""
+
+    def __init__(self, stopping: Stopping, run: ScoringRun, n_units: int) -> None:
+        self._until, self._run, self._n_units = stopping.options, run, n_units
+        self._by_document = stopping.by_document and run.n_documents > 1
+        self._answers = AnswersSoFar(stopping, run.roles, run.score, n_units, self._by_document)
+
+    def blocks(self) -> Iterator[ScoreBlock]:
+        """Yield blocks of whole documents, until enough is decided.
+
+        A last document that was not read to its end is left out.
         """
-        by_document = self._by_document and run.n_documents > 1
-        answers = AnswersSoFar(self, run.roles, run.score, n_units, by_document)
         waiting: list[ScoreBlock] = []
-        for block in run.blocks(EXAMPLES_PER_LOOK):
-            whole, waiting = split_off_last(waiting, block) if by_document else ([block], [])
+        for block in self._run.blocks(EXAMPLES_PER_LOOK):
+            whole, waiting = split_off_last(waiting, block) if self._by_document else ([block], [])
             if not whole:
                 continue
-            yield answers.add(ScoreBlock.joined(whole))
-            if answers.share_decided >= (self.options.until or 1):
-                run.stop()
+            yield self._answers.add(ScoreBlock.joined(whole))
+            if self._answers.share_decided >= (self._until.until or 1):
+                self._run.stop()
                 waiting = []
         if waiting:  # the end of the corpus is the end of its last document
-            yield answers.add(ScoreBlock.joined(waiting))
-        run.provenance |= {
-            "stopped": {
-                **self.options.record(),
-                "unit": DOCUMENT if by_document else EXAMPLE,
-                "units": n_units,
-                "sentences": run.sentences_done,
-                "of_sentences": run.n_sentences,
-                "decided": answers.share_decided,
-            },
-            "examples": answers.n_examples,
-            "scores": answers.n_scores,
-        }
+            yield self._answers.add(ScoreBlock.joined(waiting))
+
+    def record(self) -> ScoresRecord:
+        """Return the record of the run, which says where it stopped, once blocks are exhausted."""
+        return structs.replace(
+            self._run.record(),
+            stopped=Stopped(
+                **self._until.record(),
+                unit=DOCUMENT if self._by_document else EXAMPLE,
+                units=self._n_units,
+                sentences=self._run.sentences_done,
+                of_sentences=self._run.n_sentences,
+                decided=self._answers.share_decided,
+            ),
+            examples=self._answers.n_examples,
+            scores=self._answers.n_scores,
+        )
 
 
 class AnswersSoFar:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles.corpus import Corpus, as_corpus, prepared
@@ -18,12 +18,12 @@ from headroles.formats import to_records
 from headroles.models import Model, load_encoder
 from headroles.options import takes
 from headroles.passes import shown_in_notebooks
-from headroles.provenance import new_provenance
+from headroles.record import CorpusRecord, Piece, Pieces
 from headroles.results import TEXT, Axes, Column, Grid, Result, Shown, Warned
 from headroles.roles.frequencies import count_words
 from headroles.scoring import warnings_of_run
+from headroles.storage import Count, plain
 from headroles.studies.estimates import ESTIMATES, estimates_of
-from headroles.studies.forms import TokensForm
 from headroles.studies.heads import clusters_in, refuse_one_document
 from headroles.studies.options import TokenOptions
 from headroles.studies.token_reading import (
@@ -40,9 +40,24 @@ from headroles.studies.token_reading import (
     WITH_FREQUENCY,
     TokenReading,
 )
+from headroles.testing import Share
 
 COLUMNS = ("layer", "group", "quantity", *ESTIMATES)
 ALL_LAYERS = "all"
+
+
+class TokenUnits(Piece, frozen=True, kw_only=True):
+    """The level of intervals, and the units that they are over."""
+
+    alpha: Share
+    clustered_by: str
+    n_clusters: Count
+
+
+class TokensRecord(CorpusRecord, frozen=True, kw_only=True):
+    """What a table of token groups was made from, and the units of its intervals."""
+
+    token_groups: TokenUnits
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -69,16 +84,16 @@ class TokenGroups(Result):
     two. Layers without heads have no values.
     """
 
+    record: TokensRecord
+
     kind: ClassVar[str] = "token groups"
-    form: ClassVar[type[msgspec.Struct]] = TokensForm
     stem: ClassVar[str] = "token_groups"
     cure: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     own: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
     views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")
 
-    @classmethod
-    def axes(cls, record: dict[str, Any]) -> Axes:
+    def axes(self) -> Axes:
         """Return those of all quantities; layers, and the mean over them, may be left out."""
         return {("layer",): [], ("group", "quantity"): QUANTITIES}
 
@@ -116,8 +131,8 @@ class TokenGroups(Result):
 
     def shown(self) -> Iterator[Shown]:
         """Say which tokens get more than their share of weights and norms."""
-        asked = self.provenance["token_groups"]
-        documents = f" in {asked['n_clusters']} documents" * (asked["clustered_by"] != "none")
+        asked = self.record.token_groups
+        documents = f" in {asked.n_clusters} documents" * (asked.clustered_by != "none")
         over = "layers, heads" if self.has_all_layers else "heads"
         yield (
             f"{self.record.model.name}: where attention goes, mean over {over} and "
@@ -134,9 +149,9 @@ class TokenGroups(Result):
 
     def details(self) -> Iterator[Shown]:
         """Tabulate shares with intervals, shares by layer, and correlations with frequency."""
-        asked = self.provenance["token_groups"]
+        asked = self.record.token_groups
         if self.has_all_layers:
-            yield f"Shares with intervals of {1 - asked['alpha']:.0%}"
+            yield f"Shares with intervals of {1 - asked.alpha:.0%}"
             yield self._shares(with_intervals=True)
         yield "By layer: shares of weights and of norms, and mean length ||f(x)||"
         yield self._by_layer(
@@ -185,7 +200,7 @@ class TokenGroups(Result):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        return {"token_groups": self.provenance["token_groups"], "rows": to_records(self.frame)}
+        return {"token_groups": plain(self.record.token_groups), "rows": to_records(self.frame)}
 
 
 def _beyond_share(table: pd.DataFrame) -> Iterator[str]:
@@ -237,22 +252,20 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
         left = "; ".join(f"{count} {reason}" for reason, count in reading.skipped.items())
         raise CorpusError(f"no example could be read: {left or 'the corpus is empty'}")
     clusters = clusters_in(reading.documents, options)
-    provenance = new_provenance(
-        model={**encoder.description, **reading.described},
+    record = TokensRecord.now(
+        model=structs.replace(encoder.description, **reading.described),
         corpus=described,
         options=options.record(),
+        examples=len(values),
+        skipped=dict(reading.skipped),
+        pieces=Pieces(**reading.pieces),
+        token_groups=TokenUnits(
+            alpha=options.alpha,
+            clustered_by="none" if clusters is None else "document",
+            n_clusters=len(values) if clusters is None else len(np.unique(clusters)),
+        ),
     )
-    provenance |= {
-        "examples": len(values),
-        "skipped": dict(reading.skipped),
-        "pieces": reading.pieces,
-        "token_groups": {
-            "alpha": options.alpha,
-            "clustered_by": "none" if clusters is None else "document",
-            "n_clusters": len(values) if clusters is None else len(np.unique(clusters)),
-        },
-    }
-    return TokenGroups(_frame(values, clusters, options.alpha), provenance)
+    return TokenGroups(_frame(values, clusters, options.alpha), record)
 
 
 def _frame(

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from headroles.corpus.table_files import (
     read_rows,
 )
 from headroles.errors import CorpusError, UsageError
+from headroles.record import RecordedTaskFile
 from headroles.tasks.options import TaskOptions
 
 _TEXTS = (
@@ -80,9 +80,9 @@ class Task:
             )
         return value
 
-    def describe(self) -> dict[str, Any]:
-        """Return the entry of provenance."""
-        return {"file": self.file, "examples": len(self), "sha256": self.digest}
+    def describe(self) -> RecordedTaskFile:
+        """Return what a record says of the file."""
+        return RecordedTaskFile(self.file, len(self), self.digest)
 
 
 def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> Task:

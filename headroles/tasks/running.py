@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec import structs
 from torch import Tensor
 
 from headroles.errors import ModelError
@@ -29,7 +30,7 @@ from headroles.models.loading import weight_digest
 from headroles.models.options import MEAN, ZERO
 from headroles.models.shared_passes import SharedPasses, first_tokens_alone
 from headroles.passes import Arrays, Forms, KeptBatches, Progress, Rounds, shown_in_notebooks
-from headroles.provenance import new_provenance
+from headroles.record import RecordedTask, TaskRecord
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.tasks.batches import IGNORED, Batch, Batches
 from headroles.tasks.metrics import measure, metrics_of
@@ -94,28 +95,20 @@ class TaskRun:
             for own in groups
         ]
 
-    def provenance(self, options: TaskOptions) -> dict[str, Any]:
-        """Return the provenance of results of this run."""
-        record = new_provenance(
-            model={**self.encoder.description, **self.sites.description},
+    def record(self, options: TaskOptions) -> TaskRecord:
+        """Return the record of results of this run."""
+        return TaskRecord.now(
+            model=structs.replace(self.encoder.description, **self.sites.description),
+            layers=self.shape[0],
+            heads=self.shape[1],
             corpus=self.task.describe(),
+            task=RecordedTask(self.objective, list(self.metrics), len(self.task), self.n_cut),
             options={
                 **options.record(),
                 "device": self.encoder.device.type,
                 "batch_tokens": self.batch_tokens,
             },
         )
-        return {
-            **record,
-            "task": {
-                "objective": self.objective,
-                "metrics": list(self.metrics),
-                "examples": len(self.task),
-                "cut": self.n_cut,
-            },
-            "layers": self.shape[0],
-            "heads": self.shape[1],
-        }
 
     def measure(self, outcomes: Outcomes, setting: int = 0) -> dict[str, float]:
         """Return the mean loss and the metrics of one setting."""

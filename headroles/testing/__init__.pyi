@@ -51,3 +51,8 @@ from .options import check_max_t as check_max_t
 from .options import check_resamples as check_resamples
 from .options import describe_correction as describe_correction
 from .options import describe_interval as describe_interval
+from .recorded import RecordedCorrection as RecordedCorrection
+from .recorded import RecordedLevel as RecordedLevel
+from .recorded import RecordedTests as RecordedTests
+from .recorded import RecordedUnits as RecordedUnits
+from .recorded import Share as Share

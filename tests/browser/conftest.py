@@ -12,7 +12,7 @@ import pytest
 from headroles import assign_roles, compare_roles, read_conllu, sample_treebank, score_heads
 from headroles.report import write_report
 from headroles.results import save_together
-from tests.conftest import DOG, conllu_sentence, make_bert, make_tokenizer
+from tests.conftest import DOG, changed, conllu_sentence, make_bert, make_tokenizer
 
 EVIL = "<script>alert(1)</script>"
 CURE = "make test-browser (Chromium itself: apt-get install chromium)"
@@ -54,7 +54,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         score_heads(model, corpus),
         score_heads(make_bert(1), corpus, tokenizer=make_tokenizer()),
     ]
-    scores[0].provenance["command"] = ["headroles", "classify", EVIL]
+    scores[0] = changed(scores[0], command=["headroles", "classify", EVIL])
     table = assign_roles(scores[0], threshold=0.5, correction="none")
     shifts = compare_roles(*scores, names=[EVIL])
     return {

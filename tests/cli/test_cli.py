@@ -24,7 +24,7 @@ from headroles.cli import app, console
 from headroles.formats import FORMATS
 from headroles.models import FAMILIES, REFUSED
 from headroles.presets import PRESETS
-from headroles.storage import has_old_report
+from headroles.storage import has_old_report, plain
 from headroles.testing.options import (
     CLUSTERS,
     INTERVALS,
@@ -55,7 +55,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def provenance(folder: Path) -> dict[str, Any]:
+def record_in(folder: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((folder / "run.json").read_text())
     return content
 
@@ -125,9 +125,7 @@ class TestClassify:
         run_well("assign", out)
         assert names(out) == RESULTS
         assert (out / "roles.csv").read_bytes() == (classified / "roles.csv").read_bytes()
-        assert without_circumstances(provenance(out)) == without_circumstances(
-            provenance(classified)
-        )
+        assert without_circumstances(record_in(out)) == without_circumstances(record_in(classified))
 
     def test_is_the_same_twice(
         self, classified: Path, bert_folder: Path, corpus: Path, out: Path
@@ -183,7 +181,7 @@ class TestClassify:
         arguments = ("score", tmp_path / "bare", treebank, "--out", out)
         assert "holds no tokenizer" in run(*arguments).stderr
         run_well(*arguments, "--tokenizer", bert_folder)
-        assert provenance(out)["model"]["tokenizer"] == str(bert_folder)
+        assert record_in(out)["model"]["tokenizer"] == str(bert_folder)
 
     def test_several_files_and_folders(
         self, bert_folder: Path, treebank: Path, tmp_path: Path, out: Path
@@ -192,8 +190,8 @@ class TestClassify:
         more = conllu_sentence([("Birds", 2, "nsubj"), ("sing", 0, "root")], "c-1")
         (tmp_path / "more" / "c.conllu").write_text(more)
         run_well("score", bert_folder, treebank, tmp_path / "more", "--out", out)
-        assert provenance(out)["corpus"]["sentences"] == 6
-        assert provenance(out)["corpus"]["files"] == [
+        assert record_in(out)["corpus"]["sentences"] == 6
+        assert record_in(out)["corpus"]["files"] == [
             str(treebank),
             str(tmp_path / "more" / "c.conllu"),
         ]
@@ -202,7 +200,7 @@ class TestClassify:
 class TestOptions:
     def roles(self, *arguments: object) -> list[str]:
         run_well("score", *arguments)
-        return [role["id"] for role in provenance(Path(str(arguments[-1])))["roles"]]
+        return [role["id"] for role in record_in(Path(str(arguments[-1])))["roles"]]
 
     @pytest.mark.parametrize(
         ("option", "expected"),
@@ -242,7 +240,7 @@ class TestOptions:
         assert not {"block", "block:ratio"} & set(frame["role"])
         table = RoleTable.load(out)
         assert not {"block", "block:ratio"} & set(table.roles)
-        assert table.provenance["tests"]["left_out"] == ["block", "block:ratio"]
+        assert table.record.tests.left_out == ["block", "block:ratio"]
 
     def test_window(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
         scores = []
@@ -266,13 +264,13 @@ class TestOptions:
         assert "'b-3' has a cycle" in run(*arguments).stderr
         shown = run_well(*arguments, "--on-bad-sentence", "skip").stdout
         assert "skipped defective sentences: 1" in shown
-        assert provenance(out)["skipped"] == {"defective sentences": 1}
+        assert record_in(out)["skipped"] == {"defective sentences": 1}
 
     def test_published_preset(self, bert_folder: Path, sample: Path, out: Path) -> None:
         run_well("classify", bert_folder, sample, "--preset", "published", "--out", out)
-        options, tests = provenance(out)["options"], provenance(out)["tests"]
+        options, tests = record_in(out)["options"], record_in(out)["tests"]
         assert options["preset"] == "published"
-        roles = provenance(out)["roles"]
+        roles = record_in(out)["roles"]
         assert roles[0]["meaning"] == {"window": 2, "published_edge": True}
         assert not any("beyond_offset" in role["id"] for role in roles)
         in_fragments, skewed = tests.pop("warnings")
@@ -290,8 +288,10 @@ class TestOptions:
             "seed": 0,
             "preset": "published",
             "clustered_by": "none",
-            "n_clusters": provenance(out)["examples"],
-            "effective_clusters": provenance(out)["examples"],
+            "n_clusters": record_in(out)["examples"],
+            "effective_clusters": record_in(out)["examples"],
+            "offset_margin": 0,
+            "offsets": {},
             "left_out": [],
             "why_left_out": {},
         }
@@ -322,8 +322,8 @@ class TestOptions:
         shown = run_well("classify", bert_folder, corpus, "--score", "excess", "--out", out).stdout
         assert "a mean above 0.1 in excess score" in shown
         table = RoleTable.load(out)
-        assert provenance(out)["options"]["score"] == "excess"
-        assert provenance(out)["tests"]["threshold"] == 0.1
+        assert record_in(out)["options"]["score"] == "excess"
+        assert record_in(out)["tests"]["threshold"] == 0.1
         assert "block:evenness" not in table.roles
         assert table.frame.loc[table.frame["role"] == "block", "evenness"].between(0, 1).all()
         result = run("assign", out, "--preset", "published")
@@ -337,7 +337,7 @@ class TestOptions:
         contrasts = []
         for place, option in enumerate(([], ["--beyond-offset"], ["--no-beyond-offset"])):
             run_well(*arguments, tmp_path / str(place), *option)
-            roles = [role["id"] for role in provenance(tmp_path / str(place))["roles"]]
+            roles = [role["id"] for role in record_in(tmp_path / str(place))["roles"]]
             contrasts.append(sum(role.endswith(":beyond_offset") for role in roles))
         assert contrasts == [4, 4, 0]
 
@@ -478,14 +478,14 @@ class TestAssign:
         assert names(scored) == RESULTS
         changed = {name for name in RESULTS if (scored / name).read_bytes() != before[name]}
         assert changed == RESULTS - {"scores.parquet", "examples.parquet"}
-        assert provenance(scored)["tests"] != json.loads(before["run.json"])["tests"]
-        assert provenance(scored)["corpus"] == json.loads(before["run.json"])["corpus"]
+        assert record_in(scored)["tests"] != json.loads(before["run.json"])["tests"]
+        assert record_in(scored)["corpus"] == json.loads(before["run.json"])["corpus"]
 
     def test_a_preset_that_the_scores_do_not_have_is_told(self, scored: Path) -> None:
         result = run("assign", scored, "--preset", "published")
         assert result.exit_code == 0
         assert "warning: the scores were not made with this preset" in result.stderr
-        assert provenance(scored)["tests"]["preset"] == "published"
+        assert record_in(scored)["tests"]["preset"] == "published"
 
     def test_goes_back(self, scored: Path) -> None:
         before = {name: (scored / name).read_bytes() for name in RESULTS}
@@ -517,7 +517,7 @@ class TestAssign:
     def test_family_says_which_tests_share_a_correction(self, scored: Path) -> None:
         shown = run_well("assign", scored, "--family", "role", "--full").stdout
         assert "fdr_bh within each role" in shown
-        assert provenance(scored)["tests"]["family"] == "role"
+        assert record_in(scored)["tests"]["family"] == "role"
 
     @pytest.mark.parametrize("command", ["assign", "export"])
     def test_a_folder_without_results(self, tmp_path: Path, command: str) -> None:
@@ -566,7 +566,7 @@ class TestPower:
             family="role",
             clusters="none",
         )
-        assert told["plan"] == plan.provenance["plan"]
+        assert told["plan"] == plain(plan.record.plan)
         summary = plan.summary()
         assert [row["role"] for row in told["roles"]] == list(summary.index)
         for row in told["roles"]:
@@ -592,7 +592,7 @@ class TestPower:
         told = f"See:     headroles report {out}\nwritten to {out}\n"
         assert shown == run_well("power", classified).stdout + told
         plan = PowerPlan.load(out)
-        assert plan.provenance["plan"] == plan_examples(HeadScores.load(classified)).plan
+        assert plan.record.plan == plan_examples(HeadScores.load(classified)).plan
         assert run_well("export", out).stdout_bytes == (out / "plan.csv").read_bytes()
         assert "is not empty" in run("power", classified, "--out", out).stderr
         run_well("power", classified, "--out", out, "--overwrite")
@@ -618,7 +618,7 @@ class TestJson:
     ) -> None:
         result = run_well(command, bert_folder, treebank, "--out", out, "--json")
         summary = json.loads(result.stdout)
-        stored = provenance(out)
+        stored = record_in(out)
         assert summary["out"] == str(out)
         for key in ("model", "corpus", "layers", "heads", "examples", "skipped", "options"):
             assert summary[key] == stored[key]

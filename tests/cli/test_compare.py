@@ -25,7 +25,7 @@ from headroles.storage import HIDDEN, parts_in
 from headroles.studies.comparison import CHANGES, STATUSES
 from headroles.studies.options import ON_MISMATCH, PAIRED_TESTS
 from headroles.wording import speaking_of_flags
-from tests.cli.test_cli import SCORES, names, provenance, run, run_well
+from tests.cli.test_cli import SCORES, names, record_in, run, run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.scoring.test_parts import WINDOW, content, stopped_after
 
@@ -92,7 +92,7 @@ class TestModels:
         np.testing.assert_array_equal(one.values, other.values)
         assert (one.ids, one.digests) == (other.ids, other.digests)
         for key in ("options", "model", "corpus", "roles", "examples", "skipped"):
-            assert one.provenance[key] == other.provenance[key]
+            assert getattr(one.record, key) == getattr(other.record, key)
 
     def test_is_the_comparison_of_stored_scores(
         self, results: Path, before: Path, after: Path, out: Path
@@ -107,10 +107,10 @@ class TestModels:
         self, before: Path, after: Path, out: Path, tmp_path: Path
     ) -> None:
         run_well("compare", before, after, "--out", out)
-        with mock.patch("headroles.provenance.datetime") as clock:
+        with mock.patch("headroles.record.datetime") as clock:
             clock.now.return_value = datetime(2030, 1, 1, tzinfo=UTC)
             run_well("compare", before, after, "--out", tmp_path / "again")
-        one, other = provenance(out), provenance(tmp_path / "again")
+        one, other = record_in(out), record_in(tmp_path / "again")
         assert one["created"] != other["created"] == "2030-01-01T00:00:00+00:00"
         for name in SHIFTS - {"run.json"}:
             assert (out / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
@@ -138,11 +138,11 @@ class TestModels:
         models = ("--models", bert_folder, tuned_folder)
         run_well("compare", *models, "--corpus", treebank, "--out", out, *options)
         for folder in (out / "before", out / "after"):
-            scored = provenance(folder)["options"]
+            scored = record_in(folder)["options"]
             assert (scored["score"], scored["window"], scored["pairing"]) == ("excess", 1, "none")
             assert (scored["relations"], scored["beyond_offset"]) == (["nsubj"], False)
             assert scored["batch_tokens"] == 64
-        assert provenance(out)["options"]["margin"] == 0.025
+        assert record_in(out)["options"]["margin"] == 0.025
 
     def test_several_models_and_files_by_name(
         self, bert_folder: Path, tuned_folder: Path, treebank: Path, tmp_path: Path, out: Path
@@ -155,7 +155,7 @@ class TestModels:
         run_well("compare", *models, *corpora, "--names", "one, two", "--out", out)
         assert names(out) == SHIFTS | {"before", "one", "two"}
         assert RoleShifts.load(out).checkpoints == ("one", "two")
-        assert provenance(out)["corpus"]["files"] == [str(treebank), str(more)]
+        assert record_in(out)["sets"]["before"]["corpus"]["files"] == [str(treebank), str(more)]
         back = RoleShifts.load(out).frame.query("checkpoint == 'two'")
         assert not back["changed"].any()
 
@@ -181,7 +181,7 @@ class TestModels:
         assert "is not empty" in run(*arguments, "--out", out).stderr
         run_well(*arguments, "--out", out, "--pairing", "none", "--overwrite")
         assert names(out) == SHIFTS | {"before", "after", "notes.txt"}
-        assert provenance(out)["examples"] == 5
+        assert record_in(out)["examples"] == 5
 
 
 class TestFailure:
@@ -371,7 +371,7 @@ class TestStored:
         options = ("--threshold", 1.2, "--full")
         shown = run_well("compare", before, after, *options, "--out", out).stdout
         shifts = RoleShifts.load(out)
-        record = provenance(out)
+        record = record_in(out)
         for part in (
             f"before {bert_folder} (BERT, 3 layers x 4 heads)",
             f"after {tuned_folder} (BERT",
@@ -488,7 +488,7 @@ class TestStored:
         assert "--on-mismatch intersect" in result.stderr
         assert not out.exists()
         shown = run_well(*arguments, "--on-mismatch", "intersect").stdout
-        dropped = provenance(out)["dropped_examples"]
+        dropped = record_in(out)["dropped_examples"]
         assert dropped["before"] > 50 > 2 > dropped["after"]
         assert f"Dropped: of before {dropped['before']} examples and the roles syntactic, " in shown
         assert RoleShifts.load(out).roles[-1] == "syntactic:nsubj:to_dependent:beyond_offset"
@@ -499,10 +499,11 @@ class TestStored:
             run_well(*arguments).stdout, parse_constant=lambda name: pytest.fail(name)
         )
         shifts = RoleShifts.load(out)
-        record = provenance(out)
+        record = record_in(out)
         assert told["out"] == str(out)
-        assert told["models"] == record["model"]
-        for key in ("corpus", "options", "examples", "n_clusters", "dropped_roles", "warnings"):
+        assert told["models"] == {name: one["model"] for name, one in record["sets"].items()}
+        assert told["corpus"] == record["sets"]["before"]["corpus"]
+        for key in ("options", "examples", "n_clusters", "dropped_roles", "warnings"):
             assert told[key] == record[key]
         assert list(told["checkpoints"]) == ["1", "2"]
         for name, one in told["checkpoints"].items():

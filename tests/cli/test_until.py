@@ -29,9 +29,9 @@ def test_score_stops_at_the_usual_thresholds(
     summary = run_well(
         "score", bert_folder, sample, *ASKED, "--until", 0.05, "--out", out, "--json"
     ).stdout
-    stopped = HeadScores.load(out).provenance["stopped"]
+    stopped = HeadScores.load(out).record.stopped
     assert json.loads(summary)["examples"] == HeadScores.load(out).n_examples
-    assert (stopped["until"], stopped["until_of"], stopped["unit"]) == (0.05, "corpus", "example")
+    assert (stopped.until, stopped.until_of, stopped.unit) == (0.05, "corpus", "example")
     run_well("assign", out)
 
 

@@ -106,7 +106,7 @@ def test_another_treebank_of_the_same_sentences_is_noticed(
     ):
         compare_roles(scores, other)
     kept = compare_roles(scores, other, on_mismatch="intersect")
-    assert kept.provenance["dropped_examples"] == {"before": 1, "after": 1}
+    assert kept.record.dropped_examples == {"before": 1, "after": 1}
     assert (kept.frame.difference == 0).all()
 
 
@@ -118,7 +118,7 @@ def test_other_relations_are_told_apart_from_other_trees(
     with pytest.raises(UsageError, match="differ in their relations"):
         compare_roles(scores, other)
     kept = compare_roles(scores, other, on_mismatch="intersect")
-    assert kept.provenance["dropped_examples"] == {"before": 0, "after": 0}
+    assert kept.record.dropped_examples == {"before": 0, "after": 0}
     assert {role for role in kept.roles if role.startswith("syntactic")} == {
         f"syntactic:obj:{direction}{contrast}"
         for direction in ("to_governor", "to_dependent")

@@ -77,8 +77,8 @@ def test_shared_weights_of_a_language_model_stay_shared(tmp_path: Path) -> None:
 
 def test_it_is_an_encoder_like_any_other(folder: Path) -> None:
     encoder = load_encoder(folder)
-    assert encoder.description["model"] == str(folder)
-    assert encoder.description["model_type"] == "bert"
+    assert encoder.description.model == str(folder)
+    assert encoder.description.model_type == "bert"
     for one, other in zip(weights_of(encoder.model), weights_of(load_model(folder)), strict=True):
         assert torch.equal(one, other)
 
@@ -98,7 +98,7 @@ class TestWhatIsOnTop:
     def test_is_left_out_where_nobody_asks_for_it(self, tmp_path: Path) -> None:
         model = with_vocabulary(with_biases("bert", "ForMaskedLM"))
         made = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
-        assert load_encoder(made).description["class"] == "BertModel"
+        assert load_encoder(made).description.class_ == "BertModel"
 
 
 def test_what_is_trained_is_saved_by_the_trainer(tmp_path: Path) -> None:

@@ -140,8 +140,8 @@ class TestWeights:
             lambda weights: [weights.pop(f"pooler.dense.{part}") for part in ("weight", "bias")],
         )
         loaded = [load_encoder(folder) for _ in range(2)]
-        digests = {one.description["weights_sha256"] for one in loaded}
-        assert digests == {load_encoder(bert_folder).description["weights_sha256"]}
+        digests = {one.description.weights_sha256 for one in loaded}
+        assert digests == {load_encoder(bert_folder).description.weights_sha256}
         # Folders that commands write from it have the same bytes after every run.
         first, again = (one.model.state_dict() for one in loaded)
         assert all(torch.equal(again[name], values) for name, values in first.items())
@@ -162,13 +162,13 @@ class TestWeights:
         half.save_pretrained(folder)
         loaded = load_encoder(folder)
         assert loaded.model.dtype == torch.float32
-        assert loaded.description["dtype"] == "float32"
+        assert loaded.description.dtype == "float32"
         assert torch.equal(loaded.model.get_parameter(QUERY), half.get_parameter(QUERY).float())
 
     def test_half_precision_on_demand(self, bert_folder: Path) -> None:
         loaded = load_encoder(bert_folder, ModelOptions(dtype="bfloat16"))
         assert loaded.model.dtype == torch.bfloat16
-        assert loaded.description["dtype"] == "bfloat16"
+        assert loaded.description.dtype == "bfloat16"
 
 
 class TestConfiguration:
@@ -263,7 +263,7 @@ class TestTokenizer:
         for file in folder.glob("tokenizer*"):
             file.unlink()
         loaded = load_encoder(folder, ModelOptions(tokenizer=bert_folder))
-        assert loaded.description["tokenizer"] == str(bert_folder)
+        assert loaded.description.tokenizer == str(bert_folder)
 
     @pytest.mark.parametrize("content", ["", "{", "{}", "[]"])
     def test_broken(self, folder: Path, content: str) -> None:
@@ -283,7 +283,7 @@ class TestLoadedModel:
         loaded = load_encoder(bert, ModelOptions(tokenizer=tokenizer, device="cpu"))
         assert loaded.model is bert
         assert loaded.tokenizer is tokenizer
-        assert loaded.description["model"] == "BertModel"
+        assert loaded.description.model == "BertModel"
         assert loaded.takes_token_types
 
     def test_without_tokenizer(self, bert: PreTrainedModel) -> None:
@@ -293,8 +293,8 @@ class TestLoadedModel:
     def test_knows_the_tokenizer_of_its_folder(self, bert_folder: Path) -> None:
         model = BertModel.from_pretrained(bert_folder)
         loaded = load_encoder(model)
-        assert loaded.description["tokenizer"] == str(bert_folder)
-        assert loaded.description["weights_sha256"] == weight_digest(make_bert())
+        assert loaded.description.tokenizer == str(bert_folder)
+        assert loaded.description.weights_sha256 == weight_digest(make_bert())
 
 
 class TestDigest:
@@ -418,16 +418,16 @@ class TestFoldersAsOthersLeaveThem:
         theirs = AutoTokenizer.from_pretrained(bare)
         text = "The DOG, of course."
         assert loaded.tokenizer.tokenize(text) == theirs.tokenize(text)
-        assert loaded.description["warnings"] == []
+        assert loaded.description.warnings == []
 
     def test_capitals_that_nothing_speaks_of_are_told(self, bare: Path) -> None:
         vocabulary = bare / "vocab.txt"
         vocabulary.write_text(vocabulary.read_text().replace("\nthe\n", "\nThe\n"))
-        (told,) = load_encoder(bare).description["warnings"]
+        (told,) = load_encoder(bare).description.warnings
         assert "has capitals, and nothing beside it says whether they count: the tokenizer" in told
         (bare / "tokenizer_config.json").write_text('{"do_lower_case": false}')
         loaded = load_encoder(bare)
-        assert loaded.description["warnings"] == []
+        assert loaded.description.warnings == []
         assert loaded.tokenizer.tokenize("The") == ["The"]
 
     def test_the_recipe_for_pickled_weights_works(self, bare: Path) -> None:
@@ -474,14 +474,14 @@ class TestFoldersAsOthersLeaveThem:
 
     def test_layers_that_the_configuration_leaves_out_are_named(self, folder: Path) -> None:
         change_config(folder, num_hidden_layers=2)
-        (told,) = load_encoder(folder).description["warnings"]
+        (told,) = load_encoder(folder).description.warnings
         assert "16 weights of layers that its configuration does not use (encoder.layer.2" in told
 
     def test_a_task_head_is_no_layer(self, tmp_path: Path) -> None:
         config = make_bert().config
         BertForSequenceClassification(config).save_pretrained(tmp_path)
         make_tokenizer().save_pretrained(tmp_path)
-        assert load_encoder(tmp_path).description["warnings"] == []
+        assert load_encoder(tmp_path).description.warnings == []
 
     def test_a_tokenizer_of_another_model(self, folder: Path, tmp_path: Path) -> None:
         BertModel(BertConfig(vocab_size=60, hidden_size=8, num_attention_heads=2)).save_pretrained(
@@ -492,7 +492,7 @@ class TestFoldersAsOthersLeaveThem:
         BertModel(BertConfig(vocab_size=900, hidden_size=8, num_attention_heads=2)).save_pretrained(
             folder
         )
-        (told,) = load_encoder(folder).description["warnings"]
+        (told,) = load_encoder(folder).description.warnings
         assert "has embeddings for 900: check that they belong together" in told
 
 
@@ -560,7 +560,7 @@ class TestEncodersOfEncoderDecoders:
             for model in (whole, str(tmp_path))
         )
         for what in ("weights_sha256", "config_sha256"):
-            assert loaded.description[what] == folder.description[what]
+            assert getattr(loaded.description, what) == getattr(folder.description, what)
 
     def test_its_own_weights_must_be_there(self, tmp_path: Path) -> None:
         whole = make_whole("bart")
@@ -578,7 +578,7 @@ class TestEncodersOfEncoderDecoders:
         whole.save_pretrained(tmp_path)
         options = ModelOptions(tokenizer=make_tokenizer())
         loaded, folder = (load_encoder(one, options) for one in (whole, str(tmp_path)))
-        assert loaded.description["weights_sha256"] == folder.description["weights_sha256"]
+        assert loaded.description.weights_sha256 == folder.description.weights_sha256
         assert not folder.model.training
         assert not any("decoder" in name for name, _ in folder.model.named_parameters())
         assert encoder_of(folder.model) is folder.model

@@ -112,7 +112,7 @@ def test_saved_attention_has_the_scores_of_the_function(kind: str, tmp_path: Pat
         arrays = str(tmp_path / "a.safetensors")
     found = score_attention(arrays, sentences(), known, roles=["self", "delimiter"])
     assert_same_sums(found.values, score(attend).values)
-    assert found.provenance["model"]["class"] == "saved attention"
+    assert found.record.model.class_ == "saved attention"
     if kind.startswith("."):  # the file in the place of a model, as commands have it
         same = score(str(arrays))
         assert np.array_equal(same.values, score(SavedAttention(arrays, TOKENIZER)).values)

@@ -59,7 +59,7 @@ def test_an_exchanged_head_is_found(pruned: Path) -> None:
 
 def test_without_a_record_it_is_said_that_nobody_knows(pruned: Path) -> None:
     (pruned / "run.json").unlink()
-    told = load_encoder(pruned).description["warnings"]
+    told = load_encoder(pruned).description.warnings
     assert any("has no run record" in one for one in told)
     (pruned / "headroles.json").write_text("{}")
     with pytest.raises(StorageError, match="written by an older version of headroles; make"):

@@ -53,7 +53,7 @@ def test_curves(curves: PruningCurves) -> None:
         assert line.get_ydata() == pytest.approx(own["value"])
         edges = band.get_paths()[0].vertices[:, 1]
         assert set(own["ci_low"]) | set(own["ci_high"]) <= set(edges)
-    assert whole.get_ydata()[0] == curves.curves["whole"]["loss"]
+    assert whole.get_ydata()[0] == curves.curves.whole["loss"]
     assert len({line.get_color() for line in lines}) == 2
     assert draw_pruning_curves(curves).get_ylabel() == f"{curves.measure} without them"
     with pytest.raises(UsageError, match="no measure 'los'; did you mean 'loss'"):

@@ -20,7 +20,7 @@ from headroles.roles import in_words
 from headroles.studies.examples import examples_of, find_examples
 from headroles.studies.options import ExampleOptions
 from headroles.studies.sentences import find_again
-from tests.conftest import make_scores
+from tests.conftest import changed, make_scores
 
 EVIL = '<script>alert("1")</script>'
 
@@ -70,8 +70,7 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
     """They are no heads of the model, and too few examples are not what is wrong with them."""
     values = scores.values.copy()
     values[:, 0, 1] = np.nan
-    pruned = {**scores.provenance, "removed_heads": [[0, 1]]}
-    made = assign_roles(replace(scores, values=values, provenance=pruned))
+    made = assign_roles(changed(replace(scores, values=values), removed_heads=[[0, 1]]))
     page = make_report(made.save(tmp_path / "out"))
     assert " of the 5 heads have " in page.answer[0]
     cautions = [one for section in page.sections for one in section.cautions]
@@ -121,10 +120,11 @@ def test_nothing_is_loaded_and_ids_are_unique(folder: Path) -> None:
 
 def test_names_are_text(scores: HeadScores, tmp_path: Path) -> None:
     roles = (Role(EVIL, words=EVIL), *scores.roles[1:])
-    bad = replace(
-        scores,
-        roles=roles,
-        provenance={"model": {"model": EVIL}, "command": ["headroles", EVIL], "skipped": {EVIL: 3}},
+    bad = changed(
+        replace(scores, roles=roles),
+        model={"model": EVIL},
+        command=["headroles", EVIL],
+        skipped={EVIL: 3},
     )
     folder = save_together(tmp_path / "bad", [bad, assign_roles(bad)])
     text = make_report(folder).to_html()

@@ -34,6 +34,7 @@ from headroles.report import (
     draw_role_importance,
     make_report,
 )
+from tests.conftest import changed
 from tests.report.golden import check_result_look
 from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
@@ -132,9 +133,8 @@ def test_pages_say_what_is_so_in_odd_cases(
 ) -> None:
     fallen = ablations.frame.assign(loss_change=-1.0)
     assert "-1.0000" in repr(replace(ablations, frame=fallen))
-    unknown = {name: {**own, "full": np.nan} for name, own in importance.reliability.items()}
-    provenance = {**importance.provenance, "reliability": unknown}
-    page = make_report(replace(importance, provenance=provenance).save(tmp_path / "importance"))
+    unknown = {name: {**own, "full": None} for name, own in importance.reliability.items()}
+    page = make_report(changed(importance, reliability=unknown).save(tmp_path / "importance"))
     assert "nan" not in page.to_html()
     none = replicate_roles([bounded, bounded], ["one", "two"], over="seeds", threshold=14)
     page = make_report(none.save(tmp_path / "counts"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from pandas.testing import assert_frame_equal
 from headroles import RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.formats import to_records
+from headroles.record import Record
 from headroles.results import (
     NUMBER,
     TEXT,
@@ -36,8 +37,18 @@ from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_scores
 
 
+class Cooked(Record, frozen=True, kw_only=True):
+    """What a new kind of result adds to its record."""
+
+    cook: str = ""
+    price: int = 0
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Recipes(Result):
     """What a new kind of result has to say of itself."""
+
+    record: Cooked = field(default_factory=Cooked)
 
     kind: ClassVar[str] = "recipes"
     cure: ClassVar[str] = "cook into {folder} first"
@@ -68,13 +79,13 @@ class Menu(Recipes):
 @pytest.fixture
 def recipes() -> Recipes:
     frame = pd.DataFrame({"dish": ["soup", "stew"], "minutes": [20.0, float("nan")]})
-    return Recipes(frame, {"cook": "Ada"})
+    return Recipes(frame, Cooked(cook="Ada"))
 
 
 def test_comes_back_as_it_was_saved(recipes: Recipes, tmp_path: Path) -> None:
     again = Recipes.load(recipes.save(tmp_path / "out"))
     assert_frame_equal(again.frame, recipes.frame)
-    assert again.provenance == recipes.provenance
+    assert again.record == recipes.record
     assert {file.name for file in (tmp_path / "out").iterdir()} == {
         RUN_FILE,
         "recipes.csv",
@@ -83,9 +94,9 @@ def test_comes_back_as_it_was_saved(recipes: Recipes, tmp_path: Path) -> None:
 
 
 def test_a_folder_says_what_it_holds(recipes: Recipes, tmp_path: Path) -> None:
-    save_together(tmp_path / "out", [recipes, Menu(recipes.frame, {"price": 3})])
+    save_together(tmp_path / "out", [recipes, Menu(recipes.frame, Cooked(cook="Eve", price=3))])
     run = json.loads((tmp_path / "out" / RUN_FILE).read_text())
-    assert (run["cook"], run["price"]) == ("Ada", 3)
+    assert (run["cook"], run["price"]) == ("Eve", 3)
     assert {kind: sorted(files) for kind, files in run["holds"].items()} == {
         "recipes": ["recipes.csv", "recipes.parquet"],
         "menu": ["menu.csv", "menu.parquet"],
@@ -95,9 +106,9 @@ def test_a_folder_says_what_it_holds(recipes: Recipes, tmp_path: Path) -> None:
 def test_a_result_goes_beside_what_it_was_made_from(recipes: Recipes, tmp_path: Path) -> None:
     recipes.save(tmp_path)
     for price in (3, 4):
-        put_into(tmp_path, Menu(recipes.frame[: price - 2], {"price": price}))
+        put_into(tmp_path, Menu(recipes.frame[: price - 2], Cooked(price=price)))
     assert len(Menu.load(tmp_path)) == 2
-    assert Menu.load(tmp_path).provenance == {"cook": "Ada", "price": 4}
+    assert Menu.load(tmp_path).record.price == 4
     assert len(Recipes.load(tmp_path)) == 2
 
 
@@ -162,7 +173,7 @@ def test_records_are_what_json_can_have(recipes: Recipes) -> None:
 
 def test_results_of_one_content_are_equal(recipes: Recipes, tmp_path: Path) -> None:
     assert Recipes.load(recipes.save(tmp_path)) == recipes
-    assert recipes != Menu(recipes.frame, recipes.provenance)
+    assert recipes != Menu(recipes.frame, recipes.record)
     assert recipes != Recipes(recipes.frame, {"cook": "Bob"})
 
 
@@ -232,7 +243,7 @@ class Shares(Result):
 
 def test_a_star_stands_for_anything() -> None:
     roles = ["local", "syntactic", "syntactic:obj:to_governor", "position:+1"]
-    table = Shares(pd.DataFrame({"role": roles, "layer": range(4)}), {})
+    table = Shares(pd.DataFrame({"role": roles, "layer": range(4)}))
     for asked, expected in (
         ("syntactic*", roles[1:3]),
         ("syntactic:*", roles[2:3]),
@@ -253,8 +264,7 @@ class TestForgedTables:
     @pytest.fixture
     def table(self) -> RoleTable:
         values = np.random.default_rng(0).gamma(9, 0.35, (12, 2, 2, 1))
-        made = assign_roles(make_scores(values, ["local"]))
-        return replace(made, provenance={**made.provenance, "layers": 2, "heads": 2})
+        return assign_roles(make_scores(values, ["local"]))
 
     @pytest.mark.parametrize(
         ("changes", "told"),
@@ -289,7 +299,7 @@ class TestForgedTables:
         place = stored.column_names.index("note")
         pq.write_table(stored.set_column(place, "note", wrong), file)
         run = read_run(file.parent)
-        write_run(file.parent, run.provenance, {"role table": digests_of(file.parent, [file.name])})
+        write_run(file.parent, run.content, {"role table": digests_of(file.parent, [file.name])})
         with pytest.raises(StorageError, match=r"roles\.parquet cannot be read: .*UTF8"):
             RoleTable.load(file.parent)
 
@@ -301,12 +311,16 @@ class TestForgedTables:
             ({"layers": []}, "Expected `int`, got `array` - at `$.layers`"),
             ({"skipped": []}, "Expected `object`, got `array` - at `$.skipped`"),
             ({"options": None}, "Expected `object`, got `null` - at `$.options`"),
+            ({"oven": 3}, "Object contains unknown field `oven`"),
+            ({"model": {"oven": 3}}, "Object contains unknown field `oven` - at `$.model`"),
         ],
     )
     def test_records_of_another_form_are_refused(
         self, table: RoleTable, tmp_path: Path, said: dict[str, Any], told: str
     ) -> None:
-        replace(table, provenance={**table.provenance, **said}).save(tmp_path / "out")
+        folder = table.save(tmp_path / "out")
+        run = read_run(folder)
+        write_run(folder, run.content | said, run.files)
         with pytest.raises(StorageError, match=told.replace("$", r"\$")):
             RoleTable.load(tmp_path / "out")
 

@@ -313,7 +313,7 @@ class TestHalf:
         assert half.bounds is not None
         assert (half.bounds[:, None, None, :, 0] <= half.values)[~np.isnan(half.values)].all()
         assert (half.bounds[:, None, None, :, 1] >= half.values)[~np.isnan(half.values)].all()
-        assert (half.provenance["rounded"], whole.provenance.get("rounded")) == (HALF, None)
+        assert (half.record.rounded, whole.record.rounded) == (HALF, "")
 
     def test_takes_half_the_room(self, scoring: Scoring) -> None:
         sizes = [

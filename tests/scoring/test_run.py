@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.corpus import make_examples, prepared
 from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.record import ScoresRecord
 from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
 from headroles.roles.relations import RelationOptions
@@ -125,7 +126,7 @@ def test_arcs_without_controls_leave_and_are_counted(
     assert both.counts[:, contrast].tolist() == [0, 1]
     assert np.isnan(both.values[0, ..., contrast]).all()
     assert np.isfinite(both.values[1, ..., contrast]).all()
-    controls = both.provenance["controls"]
+    controls = both.record.controls
     assert (controls[ARCS], controls[ARCS_LEFT_OUT]) == (4, 2)
     assert (controls[PAIRS], controls[PAIRS_WITHOUT_CONTROLS]) == (4, 2)
 
@@ -142,7 +143,9 @@ def test_halves_merge_to_the_whole(scores: HeadScores) -> None:
         )
         for part in (slice(None, 40), slice(40, None))
     ]
-    assert_identical(scores, HeadScores.from_blocks(halves, scores.roles, scores.score, {}))
+    assert_identical(
+        scores, HeadScores.from_blocks(halves, scores.roles, scores.score, ScoresRecord())
+    )
 
 
 @pytest.mark.numbers
@@ -280,22 +283,22 @@ class TestRelations:
         assert roles == role_ids(["nsubj", "obj", "amod"])
 
 
-class TestProvenance:
+class TestRecord:
     def test_tells_what_was_done(self, scores: HeadScores) -> None:
-        provenance = scores.provenance
-        assert provenance["examples"] == scores.n_examples == 79
-        assert provenance["corpus"]["sentences"] == 140
-        assert provenance["options"]["relations"] == list(RELATIONS)
-        assert provenance["model"]["family"] == "BERT"
-        assert provenance["model"]["read_through"] == "attention interface"
-        assert {"torch", "transformers", "python"} <= provenance["versions"].keys()
+        record = scores.record
+        assert record.examples == scores.n_examples == 79
+        assert record.corpus.sentences == 140
+        assert record.options["relations"] == list(RELATIONS)
+        assert record.model.family == "BERT"
+        assert record.model.read_through == "attention interface"
+        assert {"torch", "transformers", "python"} <= record.versions.keys()
 
     def test_counts_what_was_skipped(
         self, sample: Path, tokenizer: PreTrainedTokenizerBase
     ) -> None:
         short = make_bert(max_position_embeddings=90)
         scores = run(short, sample, tokenizer)
-        (reason, count), *others = scores.provenance["skipped"].items()
+        (reason, count), *others = scores.record.skipped.items()
         assert not others
         assert reason == "examples longer than the model takes"
         assert scores.n_examples + count == 79
@@ -395,7 +398,7 @@ def test_examples_of_the_same_name_are_refused(
 def test_absent_default_relations_are_named(
     model: PreTrainedModel, treebank: Path, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    assert run(model, treebank, tokenizer).provenance["absent_relations"] == ["advmod"]
+    assert run(model, treebank, tokenizer).record.absent_relations == ["advmod"]
 
 
 def test_contrasts_can_be_left_out(
@@ -406,7 +409,7 @@ def test_contrasts_can_be_left_out(
 ) -> None:
     without = run(model, sample, tokenizer, beyond_offset=False)
     assert without.role_ids == role_ids(RELATIONS, beyond_offset=False)
-    assert without.provenance["controls"] == {}
+    assert without.record.controls == {}
     there = scores.values[..., : len(without.roles)]
     assert_same_sums(without.values, there, sizes_of_scores(without))
 

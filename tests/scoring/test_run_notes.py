@@ -13,7 +13,7 @@ from headroles import score_heads
 from headroles.corpus import read_conllu
 from headroles.encoding import NO_PIECES, TOO_LONG
 from headroles.errors import CorpusError
-from headroles.record import Record
+from headroles.record import Pieces, ScoresRecord
 from headroles.results import Warned
 from headroles.scoring import describe_run, facts_of_run, warnings_of_run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
@@ -31,7 +31,7 @@ def counted(
 
 
 @pytest.mark.parametrize(
-    ("provenance", "told"),
+    ("said", "told"),
     [
         ({}, ""),
         (counted(100, 10, 50, 5), ""),
@@ -56,8 +56,8 @@ def counted(
         ),
     ],
 )
-def test_warnings_of_a_run(provenance: dict[str, Any], told: str) -> None:
-    warnings = warnings_of_run(Record.read(provenance))
+def test_warnings_of_a_run(said: dict[str, Any], told: str) -> None:
+    warnings = warnings_of_run(ScoresRecord.read(said))
     assert len(warnings) == bool(told)
     assert re.search(told, "".join(warnings))
 
@@ -68,10 +68,10 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("x")
     model = make_bert()
     scores = score_heads(model, read_conllu(tmp_path), tokenizer=make_tokenizer())
-    provenance = scores.provenance
     # 猫, 寝 and る are cut apart; Cats and sleep are spelled out
-    assert provenance["pieces"] == counted(3 + 1 + 4 + 5 + 1, 3, 6, 2)["pieces"]
-    assert facts_of_run(provenance)["pieces"] == provenance["pieces"]
+    pieces = counted(3 + 1 + 4 + 5 + 1, 3, 6, 2)["pieces"]
+    assert scores.record.pieces == Pieces(**pieces)
+    assert facts_of_run(scores.record)["pieces"] == pieces
     shown = describe_run(scores.record)
     assert (
         "pieces  14 from 6 words, 14 an example; unknown: 21.4% of the pieces, 33.3% of the words"
@@ -93,7 +93,7 @@ def test_sentences_without_pieces_are_told(tmp_path: Path) -> None:
         asked = {"tokenizer": make_tokenizer(), "score": score}
         scores = score_heads(make_bert(), read_conllu(file), **asked)
         assert scores.ids == ("a-2+a-3", "a-4+a-5")
-        assert scores.provenance["skipped"] == {NO_PIECES: 1}
+        assert scores.record.skipped == {NO_PIECES: 1}
         is_there = {role: not np.isnan(scores.column(role)).any() for role in scores.role_ids}
         assert is_there["delimiter"]
         assert is_there["local"]

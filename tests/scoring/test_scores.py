@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from headroles.errors import StorageError
+from headroles.record import ScoresRecord
 from headroles.roles import BIAS
 from headroles.scoring import HeadScores, ScoreBlock, ScoreWriter
-from headroles.scoring.scores import describe_scores
 from headroles.scoring.tables import EXAMPLES_FILE, SCORES_FILE
 from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_roles
@@ -44,13 +44,8 @@ def make_block(first: int = 0, examples: int = 5, heads: int = 3, roles: int = 3
 
 def make_scores(*blocks: ScoreBlock) -> HeadScores:
     blocks = blocks or (make_block(),)
-    _, layers, heads, _ = blocks[0].values.shape
-    roles = make_roles(ROLES)
-    provenance = {
-        **describe_scores(roles, BIAS, layers, heads),
-        "scores": sum(int((~np.isnan(block.values)).sum()) for block in blocks),
-    }
-    return HeadScores.from_blocks(blocks, roles, BIAS, provenance)
+    record = ScoresRecord(scores=sum(int((~np.isnan(block.values)).sum()) for block in blocks))
+    return HeadScores.from_blocks(blocks, make_roles(ROLES), BIAS, record)
 
 
 def write(folder: Path, blocks: list[ScoreBlock], scores: HeadScores) -> None:
@@ -59,7 +54,7 @@ def write(folder: Path, blocks: list[ScoreBlock], scores: HeadScores) -> None:
         for block in blocks:
             writer.write(block)
     files = digests_of(folder, writer.files)
-    write_run(folder, scores.provenance, {HeadScores.kind: files})
+    write_run(folder, scores.record, {HeadScores.kind: files})
 
 
 def assert_equal(left: HeadScores, right: HeadScores) -> None:
@@ -67,7 +62,7 @@ def assert_equal(left: HeadScores, right: HeadScores) -> None:
     assert left.documents == right.documents
     assert left.digests == right.digests
     assert (left.roles, left.score) == (right.roles, right.score)
-    assert left.provenance == right.provenance
+    assert left.record == right.record
     for name in ("lengths", "values", "counts"):
         one, other = getattr(left, name), getattr(right, name)
         assert one.dtype == other.dtype
@@ -97,12 +92,7 @@ def test_roles_come_back_with_all_that_tests_need(tmp_path: Path) -> None:
     ids = ("local", "syntactic:nsubj:to_governor:beyond_offset", "block")
     scores = make_scores()
     block = scores.block
-    kept = HeadScores.from_blocks(
-        [block],
-        make_roles(ids),
-        BIAS,
-        {**scores.provenance, **describe_scores(make_roles(ids), BIAS, 2, 3)},
-    )
+    kept = HeadScores.from_blocks([block], make_roles(ids), BIAS, scores.record)
     again = HeadScores.load(kept.save(tmp_path / "out"))
     assert again.roles == kept.roles
     assert [role.baseline for role in again.roles] == [None, 0.0, None]
@@ -216,7 +206,7 @@ def test_roles_and_score_travel_along(tmp_path: Path) -> None:
 def resign(folder: Path, **changes: object) -> None:
     """Change what the run file says, ``...`` for leaving it out, as if it had been written so."""
     run = read_run(folder)
-    kept = {key: value for key, value in (run.provenance | changes).items() if value is not ...}
+    kept = {key: value for key, value in (run.content | changes).items() if value is not ...}
     write_run(folder, kept, run.files)
 
 
@@ -276,7 +266,7 @@ class TestFilesThatDoNotBelongTogether:
         pq.write_table(table.drop_columns([column]), folder / SCORES_FILE)
         run = read_run(folder)
         held = {**run.files["scores"], **digests_of(folder, [SCORES_FILE])}
-        write_run(folder, run.provenance, {"scores": held})
+        write_run(folder, run.content, {"scores": held})
         with pytest.raises(StorageError, match=column):
             HeadScores.load(folder)
 

@@ -119,7 +119,7 @@ def test_what_no_run_makes_there(results: Path, name: str, make: Any, told: str)
         replace(results)
     (place.rmdir if place.is_dir() else place.unlink)()
     replace(results)
-    assert read_run(results).provenance == {"run": "new"}
+    assert read_run(results).content == {"run": "new"}
 
 
 def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victim: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_sub_folder_that_is_a_link_is_not_written_through(results: Path, victi
     with pytest.raises(StorageError, match=r"before is a symbolic link, .* unchanged"):
         write()
     assert everything(victim) == before
-    assert read_run(results).provenance == {"run": "old"}
+    assert read_run(results).content == {"run": "old"}
 
 
 def test_a_folder_of_results_that_is_a_link_itself_is_filled(results: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_folder_of_results_that_is_a_link_itself_is_filled(results: Path) -> N
     link.symlink_to(results)
     replace(link)
     assert sorted(everything(results)) == ["roles.csv", "run.json"]
-    assert read_run(results).provenance == {"run": "new"}
+    assert read_run(results).content == {"run": "new"}
 
 
 class TestJournal:

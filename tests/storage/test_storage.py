@@ -142,18 +142,19 @@ class TestRun:
 
     def test_round_trip(self, folder: Path) -> None:
         run = read_run(folder)
-        assert run.provenance == {"model": "m"}
+        assert run.content == {"model": "m"}
         assert kinds_in(folder) == tuple(run.files) == ("scores",)
         check_files(folder, run.files["scores"])
 
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            (b"{}", "has format None, this version reads 2; score again"),
-            (b'{"format": 99, "holds": {}}', "has format 99, this version reads 2"),
-            (b'{"schema": 1, "scores": 7}', "has format 1, this version reads 2; score again"),
-            (b'{"format": 2}', "was changed after headroles wrote it"),
-            (b'{"format": 2, "digest": "0"}', "was changed after headroles wrote it"),
+            (b"{}", "has format None, this version reads 3; score again"),
+            (b'{"format": 99, "holds": {}}', "has format 99, this version reads 3"),
+            (b'{"schema": 1, "scores": 7}', "has format 1, this version reads 3; score again"),
+            (b'{"format": 2, "holds": {}}', "has format 2, this version reads 3; score again"),
+            (b'{"format": 3}', "was changed after headroles wrote it"),
+            (b'{"format": 3, "digest": "0"}', "was changed after headroles wrote it"),
         ],
     )
     def test_defects(self, tmp_path: Path, content: bytes, message: str) -> None:
@@ -183,7 +184,7 @@ class TestRun:
     def test_spaces_and_order_are_no_change(self, folder: Path) -> None:
         content = json.loads((folder / "run.json").read_text())
         (folder / "run.json").write_text(json.dumps(dict(reversed(content.items()))))
-        assert read_run(folder).provenance == {"model": "m"}
+        assert read_run(folder).content == {"model": "m"}
 
     def test_scores_of_an_earlier_format_are_scores(self, tmp_path: Path) -> None:
         (tmp_path / "run.json").write_text('{"schema": 1, "scores": 7}')
@@ -221,7 +222,7 @@ class TestRun:
             assert names(folder) > {"scores.parquet", "run.json", "notes.txt"}
             assert not (folder / "roles.csv").exists()
         assert names(folder) == {"scores.parquet", "run.json", "notes.txt", "roles.csv"}
-        assert read_run(folder).provenance == {"more": 1}
+        assert read_run(folder).content == {"more": 1}
 
     @pytest.mark.parametrize("failure", FAILURES)
     def test_nothing_is_added_by_half(self, folder: Path, failure: type[BaseException]) -> None:
@@ -390,8 +391,8 @@ class TestResultFolder:
         with pytest.raises(StorageError, match=told + r"and the new ones .* in .*new-results$"):
             write()
         assert names(tmp_path) == {"run.json", "roles.csv", "new-results"}
-        assert read_run(tmp_path).provenance == {"run": "old"}
-        assert read_run(tmp_path / "new-results").provenance == {"run": "new"}
+        assert read_run(tmp_path).content == {"run": "old"}
+        assert read_run(tmp_path / "new-results").content == {"run": "new"}
 
     def test_an_interruption_says_what_is_there(self, tmp_path: Path) -> None:
         for said in ("nothing was written to", "the results in .* are unchanged"):
@@ -473,7 +474,7 @@ def whole_result(folder: Path) -> str:
         check_files(folder, files)
     own = {HIDDEN, "within", "other"}
     assert names(folder) - own == {"run.json", "notes.txt", *run.files}
-    found: str = run.provenance["run"]
+    found: str = run.content["run"]
     return found
 
 
@@ -524,7 +525,7 @@ class TestEveryFault:
             new = copy / "new-results"
             if new.exists():
                 assert "the new ones are complete in" in said
-                assert read_run(new).provenance["run"] == "new"
+                assert read_run(new).content["run"] == "new"
                 shutil.rmtree(new)
             check_within(copy, change)
             found = whole_result(copy)

@@ -54,7 +54,7 @@ def test_tables_are_those_of_scores_in_memory(
         patch.setattr(memory, "MOST_AT_ONCE", 2**26)
         expected = assign_roles(scores, **options)
     pd.testing.assert_frame_equal(found.frame, expected.frame, rtol=1e-6, atol=1e-7)
-    assert found.provenance == expected.provenance
+    assert found.record == expected.record
     assert expected.frame["statistic"].nunique() > 50  # there is something to compare
 
 

@@ -12,7 +12,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from headroles import HeadScores, WordAttention, read_attention, read_conllu, score_heads
 from headroles.errors import ModelError, UsageError
-from tests.conftest import make_bert, make_tokenizer
+from headroles.storage import plain
+from tests.conftest import changed, make_bert, make_tokenizer
 from tests.rounding import WEIGHTS, tolerance
 
 OBJ = "syntactic:obj:to_governor"
@@ -119,7 +120,8 @@ def test_another_model_is_refused(scores: HeadScores, tmp_path: Path) -> None:
     same = one(scores, OBJ, model=make_bert(), tokenizer=make_tokenizer())
     assert isinstance(same, WordAttention)
     assert same.weights == pytest.approx(one(scores, OBJ).weights)
-    scores.provenance["model"]["model"] = str(tmp_path / "gone")
+    model = {**plain(scores.record.model), "model": str(tmp_path / "gone")}
+    scores = changed(scores, model=model)
     with pytest.raises(ModelError, match=r"there is no folder .*gone.*name the model.*with model"):
         one(scores, OBJ)
 

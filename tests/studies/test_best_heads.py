@@ -13,7 +13,7 @@ from headroles.errors import UsageError
 from headroles.inference import difference_interval, wilson_interval
 from headroles.results import load
 from headroles.roles import OFFSETS
-from tests.conftest import flat, make_scores
+from tests.conftest import changed, flat, make_scores
 from tests.rounding import tolerance
 
 ROLE = "syntactic:obj:to_governor"
@@ -79,7 +79,7 @@ def test_is_stored_and_shown(tmp_path) -> None:  # type: ignore[no-untyped-def]
     assert isinstance(loaded, BestHeads)
     assert loaded.frame.equals(found.frame)
     assert "chosen on one half of the documents" in flat(found)
-    one = replace(found, provenance={**found.provenance, "corpus": {"documents": 1}})
+    one = changed(found, corpus={"documents": 1})
     assert "chosen on one half of the examples" in flat(one)
     assert found.facts()["heads"][0]["role"] == ROLE
 

@@ -75,7 +75,7 @@ def test_roles_that_are_left_out_come_with_the_reason(
     tmp_path: Path, newdoc: str, options: dict[str, Any], why: str
 ) -> None:
     table = classified(write(tmp_path, *IDS, newdoc=newdoc), **options)
-    assert table.tests["left_out"][:2] == ["block", "block:ratio"]
+    assert table.tests.left_out[:2] == ["block", "block:ratio"]
     told = "No example has the same sentence, times entropy, the same sentence: that takes pairs of"
     assert told in flat(table)
     assert why in flat(table)
@@ -86,4 +86,4 @@ def test_contrasts_that_nothing_can_be_compared_with(tmp_path: Path) -> None:
     file = tmp_path / "t.conllu"
     file.write_text(conllu_sentence(words, "a") + conllu_sentence(words, "b"))
     tests = classified(file, pairing="none").tests
-    assert "words at the offset of an arc" in tests["why_left_out"]["syntactic:beyond_offset"]
+    assert "words at the offset of an arc" in tests.why_left_out["syntactic:beyond_offset"]

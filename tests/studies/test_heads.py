@@ -15,7 +15,7 @@ from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
 from headroles.studies.options import ThresholdOptions
 from headroles.testing import Hypotheses, TestOptions
 from headroles.testing.options import TEST_FAMILIES
-from tests.conftest import make_scores, role_ids
+from tests.conftest import changed, make_scores, role_ids
 
 RNG = np.random.default_rng(0)
 
@@ -108,9 +108,7 @@ def test_every_table_of_tests_notes_heads_that_are_gone() -> None:
     whole = replace(made := make_scores(values, ["local"]), digests=made.ids)
     values = values.copy()
     values[:, 1, 0] = np.nan
-    pruned = replace(
-        whole, values=values, provenance={**whole.provenance, "removed_heads": [[1, 0]]}
-    )
+    pruned = changed(replace(whole, values=values), removed_heads=[[1, 0]])
     removed = "untestable: the head was removed from the model"
     shifts = compare_roles(whole, pruned, whole, names=["pruned", "same"]).frame
     by_name = shifts.set_index("checkpoint")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 from statsmodels.stats.power import TTestPower
 
@@ -304,13 +305,13 @@ def test_thresholds_are_those_of_the_tests() -> None:
         assert frame["threshold"].tolist() == [expected] * 3 + [0.0] * 3
 
 
-def test_columns_provenance_and_display() -> None:
+def test_columns_record_and_display() -> None:
     values = np.random.default_rng(0).normal(3, 1, (30, 2, 3, 2))
     documents = [f"d{k // 3}" for k in range(30)]
     plan = plan_for(values, documents, family="role")
     assert tuple(plan.frame.columns) == COLUMNS
     assert len(plan) == 12
-    assert plan.provenance["plan"] == {
+    assert asdict(plan.record.plan) == {
         "power": 0.8,
         "threshold": 3.0,
         "offset_margin": 0.1,
@@ -356,6 +357,6 @@ def test_is_stored_like_any_result(tmp_path: Path) -> None:
     plan = plan_for(pilot_with(EFFECTS))
     loaded = PowerPlan.load(plan.save(tmp_path / "plan"))
     pd.testing.assert_frame_equal(loaded.frame, plan.frame, check_dtype=False)
-    assert loaded.provenance == plan.provenance
+    assert loaded.record == plan.record
     assert repr(loaded) == repr(plan)
     assert loaded.export("csv", "summary") == plan.export("csv", "summary")

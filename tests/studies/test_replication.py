@@ -16,7 +16,7 @@ from headroles.results import load
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.studies.replication_tables import COLUMNS, LAYER_COLUMNS
 from headroles.testing import TestOptions
-from tests.conftest import flat, make_scores
+from tests.conftest import changed, flat, make_scores
 from tests.inference.conftest import betting_test
 
 
@@ -38,7 +38,7 @@ def set_of(
         scores,
         bounds=bounds,
         digests=tuple(f"{name}-{k}" for k in range(120)),
-        provenance={**scores.provenance, "model": {"weights_sha256": model}},
+        record=changed(scores, model={"weights_sha256": model}).record,
     )
 
 
@@ -110,18 +110,17 @@ def test_a_row_is_the_partial_conjunction_of_its_sets(sets: list[HeadScores]) ->
 def test_sets_that_share_examples_are_averaged(sets: list[HeadScores]) -> None:
     shared = [replace(one, digests=sets[0].digests) for one in sets]
     table = replicate_roles(shared, NAMES, over="checkpoints")
-    assert table.asked["independent"] is False
+    assert table.asked.independent is False
     assert "The sets share examples" in flat(table)
     apart = replicate_roles(sets, NAMES).frame
     assert (table.frame["log_e"] <= apart["log_e"])[apart["log_e"] > 5].all()
     unknown = [replace(one, digests=()) for one in sets]
-    assert replicate_roles(unknown, NAMES).asked["independent"] is False
+    assert replicate_roles(unknown, NAMES).asked.independent is False
 
 
 def test_heads_of_seeds_are_counted_by_layer(sets: list[HeadScores]) -> None:
     of_seeds = [
-        replace(one, provenance={**one.provenance, "model": {"weights_sha256": name}})
-        for one, name in zip(sets, NAMES, strict=True)
+        changed(one, model={"weights_sha256": name}) for one, name in zip(sets, NAMES, strict=True)
     ]
     counts = replicate_roles(of_seeds, NAMES, over="seeds")
     assert isinstance(counts, LayerCounts)
@@ -173,7 +172,7 @@ def test_a_role_that_one_set_lacks_is_tested_in_the_others(
 def test_roles_that_no_two_sets_have_are_left_out(sets: list[HeadScores]) -> None:
     more = set_of(np.full((2, 2), STRONG), "d", ("local", "delimiter"))
     table = replicate_roles([more, *sets], ["d", *NAMES])
-    assert table.asked["left_out"] == ["delimiter"]
+    assert table.asked.left_out == ["delimiter"]
     assert "roles that fewer than two sets have" in table.warnings[0]
     assert table.warnings[0].endswith("left out: delimiter")
     only = set_of(np.full((2, 2), STRONG), "e", ("delimiter",))

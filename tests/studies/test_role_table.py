@@ -175,17 +175,17 @@ def test_clusters_are_counted_and_told(scores: HeadScores) -> None:
     assert row(table, 0, 0, "local").n_clusters == 15
     assert row(table, 0, 0, "syntactic").n_clusters == 5
     assert row(table, 0, 0, "syntactic").n == 10
-    tests = table.provenance["tests"]
-    assert (tests["clusters"], tests["clustered_by"], tests["n_clusters"]) == (
+    tests = table.record.tests
+    assert (tests.clusters, tests.clustered_by, tests.n_clusters) == (
         "auto",
         "document",
         15,
     )
-    assert table.warnings == tuple(tests["warnings"])
+    assert table.warnings == tuple(tests.warnings)
     assert "all roles come from fewer than 20 documents" in table.warnings[0]
     apart = assign_roles(clustered, clusters="none")
     assert row(apart, 0, 0, "local").n_clusters == 30
-    assert apart.provenance["tests"]["clustered_by"] == "none"
+    assert apart.record.tests.clustered_by == "none"
     assert "2 of 3 roles (block, syntactic) come from fewer than 20 examples" in apart.warnings[0]
 
 
@@ -195,7 +195,7 @@ def test_evenness_stands_beside_block() -> None:
     block, evenness = roles.index("block"), roles.index("block:evenness")
     values[3:9, ..., block] = values[3:9, ..., evenness] = np.nan
     table = assign_roles(make_scores(values, roles, score="excess"))
-    assert "block:evenness" not in (*table.roles, *table.provenance["tests"]["left_out"])
+    assert "block:evenness" not in (*table.roles, *table.record.tests.left_out)
     expected = np.delete(values[..., evenness], np.s_[3:9], axis=0).mean(axis=0)
     found = table.wide("evenness").set_index(["layer", "head"])
     assert_same_sums(found["block"].to_numpy().reshape(2, 3), expected)
@@ -212,9 +212,9 @@ def test_the_same_twice(scores: HeadScores) -> None:
     options = {"test": "sign_flip", "correction": "max_t", "interval": "simultaneous"}
     one, other = (assign_roles(scores, **options, seed=3) for _ in range(2))  # type: ignore[arg-type]
     pd.testing.assert_frame_equal(one.frame, other.frame, check_exact=True)
-    assert one.provenance == other.provenance
-    assert one.provenance["tests"]["seed"] == 3
-    assert one.provenance["tests"]["resamples"] == 10_000
+    assert one.record == other.record
+    assert one.record.tests.seed == 3
+    assert one.record.tests.resamples == 10_000
 
 
 def test_shows_itself(scores: HeadScores) -> None:
@@ -253,7 +253,7 @@ class TestFiles:
     def test_save_and_load(self, scores: HeadScores, folder: Path) -> None:
         table, loaded = assign_roles(scores), RoleTable.load(folder)
         pd.testing.assert_frame_equal(loaded.frame, table.frame, check_dtype=False)
-        assert loaded.provenance == table.provenance
+        assert loaded.record == table.record
         assert names(folder) == FILES
         with pytest.raises(StorageError, match="not empty"):
             table.save(folder)
@@ -290,7 +290,7 @@ class TestFiles:
 
     def test_tables_with_other_columns(self, scores: HeadScores, tmp_path: Path) -> None:
         table = assign_roles(scores)
-        other = RoleTable(table.frame.drop(columns="answer"), table.provenance)
+        other = RoleTable(table.frame.drop(columns="answer"), table.record)
         with pytest.raises(StorageError, match=r"has not the columns of this version.*assign"):
             RoleTable.load(other.save(tmp_path / "out"))
 
@@ -304,7 +304,7 @@ class TestFiles:
             RoleTable.load(folder)
         put_into(folder, assign_roles(scores))
         put_into(folder, assign_roles(HeadScores.load(folder), threshold=2))
-        assert RoleTable.load(folder).tests["threshold"] == 2
+        assert RoleTable.load(folder).tests.threshold == 2
         np.testing.assert_array_equal(HeadScores.load(folder).values, scores.values)
 
     def test_saved_with_them(self, scores: HeadScores, tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_role_that_no_example_has_is_left_out(scores: HeadScores) -> None:
     scores.counts[:, 1] = 0
     table = assign_roles(scores)
     assert table.roles == ("local", "syntactic")
-    assert table.provenance["tests"]["left_out"] == ["block"]
+    assert table.record.tests.left_out == ["block"]
 
 
 @pytest.mark.parametrize("reach", [10, 11])
@@ -368,7 +368,7 @@ def test_layers_with_a_window_are_noted(reach: int) -> None:
     ],
 )
 def test_the_published_preset_decides_the_test(option: dict[str, str], named: str) -> None:
-    scores = make_scores(np.full((4, 1, 1, 1), 3.5), ["local"], preset="published")
+    scores = make_scores(np.full((4, 1, 1, 1), 3.5), ["local"])
     with pytest.raises(UsageError, match=named):
         assign_roles(scores, preset="published", **option)
 

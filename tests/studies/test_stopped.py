@@ -19,7 +19,7 @@ from headroles import (
 )
 from headroles import describe_heads as describe
 from headroles.errors import UsageError
-from headroles.record import Record
+from headroles.record import ScoresRecord
 from headroles.results import as_text
 from headroles.roles import OFFSETS, Role
 from headroles.studies.heads import HeadColumns, hypotheses_of
@@ -118,20 +118,20 @@ def test_intervals_are_told_to_be_rough(
 @pytest.mark.parametrize("of", ["corpus", "text"])
 def test_role_tables_are_by_betting_and_say_what_is_rough(of: str) -> None:
     table = assign_roles(stopped(of))
-    assert table.tests["test"] == "betting"
+    assert table.tests.test == "betting"
     assert (table.frame["answer"] == table.frame["certified"]).all()
     assert "Scoring stopped after 70 of 200 sentences" in repr(table)
     assert "and are rough" in as_text(table.details())
     assert "and are rough" not in as_text(assign_roles(stopped(of, 200)).details())
-    assert assign_roles(stopped(of), threshold=0.3).tests["test"] == "betting"
+    assert assign_roles(stopped(of), threshold=0.3).tests.test == "betting"
 
 
 def test_scores_without_a_random_order_are_none_of_these() -> None:
-    assert not Record().stopped_early
+    assert not ScoresRecord().stopped_early
     assert stopped().record.stopped_early
     assert not stopped(sentences=200).record.stopped_early
-    plain = replace(stopped(), provenance={"model": {}})
-    assert assign_roles(plain).tests["test"] == "t"
+    plain = replace(stopped(), record=ScoresRecord())
+    assert assign_roles(plain).tests.test == "t"
 
 
 @pytest.mark.parametrize("of", ["corpus", "text"])
@@ -161,5 +161,5 @@ def test_orders_of_one_seed_are_not_independent(
     """Corpora of one size would have been read in the very same order."""
     sets = [stopped(of, name=name, seed=seed) for name, seed in zip("ab", seeds, strict=True)]
     table = replicate_roles(sets, ["a", "b"])
-    assert table.asked["independent"] is independent
+    assert table.asked.independent is independent
     assert ("shuffle_seed of a random order" in repr(table)) is not independent

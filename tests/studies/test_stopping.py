@@ -64,19 +64,19 @@ def test_it_stops_early_with_scores_of_the_whole_corpus(
     found = classify_heads(
         bert_folder, read_conllu(sample), until=0.5, until_of=until_of, threshold=0.9, **OPTIONS
     )
-    scores, stopped = found.scores, found.scores.provenance["stopped"]
-    assert stopped["decided"] >= 0.5
-    assert stopped["units"] == {"corpus": all_scores.n_examples, "text": 20}[until_of]
-    assert stopped["of_sentences"] == 140
+    scores, stopped = found.scores, found.scores.record.stopped
+    assert stopped.decided >= 0.5
+    assert stopped.units == {"corpus": all_scores.n_examples, "text": 20}[until_of]
+    assert stopped.of_sentences == 140
     places = [all_scores.ids.index(name) for name in scores.ids]
     assert places != sorted(places)
     assert_same_sums(scores.values, all_scores.values[places], sizes_of_scores(scores), WEIGHTS)
-    assert scores.provenance["examples"] == scores.n_examples
+    assert scores.record.examples == scores.n_examples
     if until_of == "text":
         read = Counter(all_scores.documents)
         assert all(read[name] == n for name, n in Counter(scores.documents).items())
-    assert found.roles.tests["test"] == "betting"
-    assert f"Scoring stopped after {stopped['sentences']} of 140 sentences" in repr(found)
+    assert found.roles.tests.test == "betting"
+    assert f"Scoring stopped after {stopped.sentences} of 140 sentences" in repr(found)
 
 
 def test_what_is_stored_gets_the_same_answers_again(
@@ -86,7 +86,7 @@ def test_what_is_stored_gets_the_same_answers_again(
     again = HeadScores.load(found.save(tmp_path / "out"))
     assert assign_roles(again, threshold=0.9).frame.equals(found.roles.frame)
     decided = found.roles.frame["answer"].isin(["yes", "no"]).mean()
-    assert decided == pytest.approx(again.provenance["stopped"]["decided"])
+    assert decided == pytest.approx(again.record.stopped.decided)
     with pytest.raises(UsageError, match="which only tests by betting allow"):
         assign_roles(again, test="sign_flip")
     with pytest.raises(UsageError, match="in a random order of examples"):
@@ -99,7 +99,7 @@ def test_the_end_of_the_corpus_decides_what_the_means_of_the_corpus_say(
     """All examples there are were drawn: nothing is left to chance."""
     found = classify_heads(bert_folder, read_conllu(treebank), until=0.999, **OPTIONS)
     frame = found.roles.frame
-    assert found.scores.provenance["stopped"]["sentences"] == 5
+    assert found.scores.record.stopped.sentences == 5
     many = frame[frame["n"] >= 2]
     assert (many["answer"] == np.where(many["certified_mean"] > 0.1, "yes", "no")).all()
 

@@ -193,8 +193,8 @@ def test_means_and_intervals_over_documents(bert_folder: Path, treebank: Path) -
     summary = found.summary()
     assert list(summary.index) == list(GROUPS)
     np.testing.assert_allclose(summary["tokens"]["classifier"], summary["tokens"]["separators"])
-    assert found.provenance["token_groups"]["n_clusters"] == 2
-    assert found.provenance["model"]["read_through"] == "attention interface"
+    assert found.record.token_groups.n_clusters == 2
+    assert found.record.model.read_through == "attention interface"
     rows = found.frame.set_index(["layer", "group", "quantity"])
     by_layer = [rows.loc[(str(layer), "other", "norms"), "mean"] for layer in range(3)]
     assert rows.loc[("all", "other", "norms"), "mean"] == pytest.approx(np.mean(by_layer))

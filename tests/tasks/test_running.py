@@ -209,7 +209,7 @@ def test_derivatives_are_those_of_finite_differences(classifier: Path, labelled:
 def test_long_texts_are_cut_and_counted(classifier: Path, labelled: Path) -> None:
     run = open_run(classifier, labelled, TaskOptions(max_tokens=8))
     assert run.n_cut > 0
-    assert run.provenance(run.options)["task"]["cut"] == run.n_cut
+    assert run.record(run.options).task.cut == run.n_cut
     assert max(batch.inputs["input_ids"].shape[1] for batch in run.batches) == 8
 
 

@@ -62,7 +62,9 @@ def read_together(
         reading = _Reading(encoder, reader, norms, runs, count_words(tokens, ready))
         found = [reading.read(*one) for one in windows_of(ready, tokens.pairing)]
         scores = [
-            HeadScores.from_blocks(run.blocks(parts=parts), run.roles, run.score, run.provenance)
+            HeadScores.from_blocks(
+                list(run.blocks(parts=parts)), run.roles, run.score, run.record()
+            )
             for run, parts in zip(runs, zip(*found, strict=True), strict=True)
         ]
     return Together(scores, norms if isinstance(norms, HeadRolesError) else np.stack(reading.rows))

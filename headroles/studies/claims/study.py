@@ -12,7 +12,6 @@ from headroles.corpus import Corpus
 from headroles.errors import HeadRolesError
 from headroles.models import Attending
 from headroles.options import takes
-from headroles.provenance import new_provenance
 from headroles.studies.claims.claim import NOTHING, Claim, Finding
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.options import ClaimOptions
@@ -22,7 +21,9 @@ from headroles.studies.claims.table import (
     CONTRADICTED,
     NOT_TESTABLE,
     SHOWN,
+    ClaimsRecord,
     ClaimTable,
+    ClaimTests,
 )
 from headroles.testing import CorrectionOptions, answers, corrected_together
 
@@ -65,19 +66,16 @@ def claims_of(measured: Measured) -> ClaimTable:
     """`test_claims` for what is measured already, or will be when the first claim asks for it."""
     options = measured.options
     chosen = choose_claims(options.claims)
-    provenance = new_provenance(
-        model=dict(measured.scored.scores.provenance["model"]),
-        corpus=dict(measured.scored.scores.provenance["corpus"]),
-        options=options.record(),
-    )
+    scored = measured.scored.scores.record
     frame = claim_frame(chosen, [find(one, measured) for one in chosen], options)
-    provenance["claims"] = {
-        "model": provenance["model"]["model"],
-        "alpha": options.alpha,
-        "correction": options.correction,
-        "warnings": [],
-    }
-    return ClaimTable(frame, provenance)
+    asked = ClaimTests(
+        model=scored.model.model or "",
+        alpha=options.alpha,
+        correction=options.correction,
+        warnings=[],
+    )
+    record = ClaimsRecord.extending(scored, options=options.record(), claims=asked)
+    return ClaimTable(frame, record)
 
 
 def find(claim: Claim, measured: Measured) -> Finding | str:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
 
 from headroles.formats import to_records
+from headroles.record import CorpusRecord
 from headroles.results import NUMBER, TEXT, Column, Grid, Result, Shown, Warned, one_of
-from headroles.studies.forms import ClaimsForm
+from headroles.storage import plain
+from headroles.testing import RecordedCorrection
 
 SHOWN, CONTRADICTED, UNDECIDED, NOT_TESTABLE = VERDICTS = (
     "shown",
@@ -40,6 +41,19 @@ COLUMNS = (
 )
 
 
+class ClaimTests(RecordedCorrection, frozen=True, kw_only=True):
+    """The model that claims were tested on, and how."""
+
+    model: str
+    warnings: list[str]
+
+
+class ClaimsRecord(CorpusRecord, frozen=True, kw_only=True):
+    """What claims were tested on, and how."""
+
+    claims: ClaimTests
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class ClaimTable(Result):
     """Claims of papers, tested on a model.
@@ -53,10 +67,11 @@ class ClaimTable(Result):
     claims, each direction by itself.
     """
 
+    record: ClaimsRecord
+
     kind: ClassVar[str] = "claims"
     stem: ClassVar[str] = "claims"
     cure: ClassVar[str] = "test some with: headroles claims MODEL CORPUS --out DIR"
-    form: ClassVar[type[msgspec.Struct]] = ClaimsForm
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     own: ClassVar[Mapping[str, Column]] = {
         "verdict": one_of(*VERDICTS),
@@ -79,11 +94,11 @@ class ClaimTable(Result):
 
     def shown(self) -> Iterator[Shown]:
         """The verdicts, with each effect beside the published figure."""
-        asked = self.provenance["claims"]
+        asked = self.record.claims
         counts = self.frame["verdict"].value_counts()
         said = ", ".join(f"{counts.get(one, 0)} {one}" for one in VERDICTS)
-        yield f"{len(self.frame)} claims on {asked['model']}: {said}"
-        yield f"tests: alpha {asked['alpha']:g}, {asked['correction']} over the claims"
+        yield f"{len(self.frame)} claims on {asked.model}: {said}"
+        yield f"tests: alpha {asked.alpha:g}, {asked.correction} over the claims"
         tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
         rows = tuple(
             (
@@ -102,7 +117,7 @@ class ClaimTable(Result):
             reasons.setdefault(str(row.note), []).append(str(row.claim))
         for reason, claims in reasons.items():
             yield f"Not testable: {', '.join(claims)}: {reason}."
-        yield from map(Warned, asked["warnings"])
+        yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
         """What each claim says, what was measured, and how it was tested."""
@@ -118,7 +133,7 @@ class ClaimTable(Result):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        return {"claims": self.provenance["claims"], "rows": to_records(self.frame)}
+        return {"claims": plain(self.record.claims), "rows": to_records(self.frame)}
 
 
 def _number(row: Any) -> str:

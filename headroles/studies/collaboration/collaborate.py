@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 
 from headroles.corpus import Corpus
 from headroles.models import Model, load_encoder, load_whole, open_reader
@@ -16,11 +17,17 @@ from headroles.models.sites import find_sites, install
 from headroles.options import takes
 from headroles.passes import shown_in_notebooks
 from headroles.passes.timing import LENGTHS, time_passes
-from headroles.provenance import new_provenance
 from headroles.studies.collaboration.fitting import Fit, check_goal, check_rank, fit_sites
 from headroles.studies.collaboration.measures import count_parameters, divergences
 from headroles.studies.collaboration.options import SHARED, CollaborateOptions
-from headroles.studies.collaboration.result import COLUMNS, Collaboration, CollaborativeModel
+from headroles.studies.collaboration.result import (
+    COLUMNS,
+    Collaboration,
+    CollaborationRecord,
+    CollaborativeModel,
+    Pass,
+    Whole,
+)
 from headroles.studies.collaboration.sample import read_sample
 from headroles.studies.collaboration.task import change_on
 from headroles.tasks import open_run
@@ -90,19 +97,19 @@ def _collaborate(
         name: divergences(network, after, passes, options.on_progress) for name, passes in parts
     }
     frame = _frame(fits, measured)
-    provenance = new_provenance(
-        model={**encoder.description, **described},
+    record = CollaborationRecord.now(
+        model=structs.replace(encoder.description, **described),
         corpus=text.description,
         options={**options.record(), "device": encoder.device.type},
+        collaboration=Whole(
+            tokens=text.n_tokens,
+            parameters_before=count_parameters(network),
+            parameters_after=count_parameters(after),
+            passes=_passes(network, after, fits, encoder.max_tokens),
+            task=None if run is None else change_on(run, open_run(after, run.task.file, asked)),
+        ),
     )
-    provenance["collaboration"] = {
-        "tokens": text.n_tokens,
-        "parameters_before": count_parameters(network),
-        "parameters_after": count_parameters(after),
-        "passes": _passes(network, after, fits, encoder.max_tokens),
-        "task": None if run is None else change_on(run, open_run(after, run.task.file, asked)),
-    }
-    return CollaborativeModel(after, tokenizer, provenance), Collaboration(frame, provenance)
+    return CollaborativeModel(after, tokenizer, record), Collaboration(frame, record)
 
 
 def _frame(fits: list[Fit], measured: dict[str, Any]) -> pd.DataFrame:
@@ -135,14 +142,14 @@ def _frame(fits: list[Fit], measured: dict[str, Any]) -> pd.DataFrame:
 
 def _passes(
     before: PreTrainedModel, after: PreTrainedModel, fits: list[Fit], longest: int
-) -> list[dict[str, Any]]:
+) -> list[Pass]:
     """What passes over sequences of some lengths take: multiplications of scores, and seconds."""
-    rows = time_passes(before, after, longest)
-    for row in rows:
+    passes = []
+    for row in time_passes(before, after, longest):
         counts = [
             np.multiply(fit.multiplications(row["tokens"]), len(fit.site.layers)) for fit in fits
         ]
         first, second = np.sum(counts, axis=0).tolist()
-        row["multiplications"] = second / first
-        row["time"] = row["seconds_after"] / row["seconds_before"]
-    return rows
+        time = row["seconds_after"] / row["seconds_before"]
+        passes.append(Pass(**row, multiplications=second / first, time=time))
+    return passes

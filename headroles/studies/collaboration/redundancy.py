@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
@@ -23,9 +24,14 @@ from headroles.models.subspaces import (
 )
 from headroles.models.surgery import removed_from
 from headroles.options import takes
-from headroles.provenance import new_provenance
 from headroles.studies.collaboration.options import RedundancyOptions
-from headroles.studies.collaboration.redundancy_result import PAIR_COLUMNS, SHARES, Redundancy
+from headroles.studies.collaboration.redundancy_result import (
+    PAIR_COLUMNS,
+    SHARES,
+    Common,
+    Redundancy,
+    RedundancyRecord,
+)
 from headroles.testing import RANK, CorrectionOptions, Hypotheses, find_p_values
 
 if TYPE_CHECKING:
@@ -70,21 +76,21 @@ def report_redundancy(
     layers = _layers(sites, options, rng)
     common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]
     pairs = _pairs(sites, common, options, rng)
-    provenance = new_provenance(
-        model={**encoder.description, **described}, corpus={}, options=options.record()
-    )
     shared = None
     if roles is not None:
         _refuse_removed(encoder.model)
         shared = _roles(sites, common, roles, options)
-    provenance["redundancy"] = {
-        "layers": to_records(layers),
-        "roles": None if shared is None else to_records(shared),
-        "chance": float(
-            np.mean([site.maps.query.shape[1] / site.maps.query.shape[2] for site in sites])
+    sizes = [site.maps.query.shape[1] / site.maps.query.shape[2] for site in sites]
+    record = RedundancyRecord.now(
+        model=structs.replace(encoder.description, **described),
+        options=options.record(),
+        redundancy=Common(
+            layers=to_records(layers),
+            roles=None if shared is None else to_records(shared),
+            chance=float(np.mean(sizes)),
         ),
-    }
-    return Redundancy(pairs, provenance)
+    )
+    return Redundancy(pairs, record)
 
 
 def _layers(

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
 import pandas as pd
 
 from headroles.formats import to_records
+from headroles.record import ModelRecord, Piece
 from headroles.results import Grid, Result, Shown
-from headroles.studies.forms import RedundancyForm
+from headroles.storage import plain
+from headroles.testing import Share
 
 SHARES = (0.9, 0.95, 0.99)
 PAIR_COLUMNS = (
@@ -30,6 +31,35 @@ PAIR_COLUMNS = (
 _STRONGEST = 5
 
 
+class Common(Piece, frozen=True):
+    """What heads have in common, beside the table of pairs."""
+
+    layers: list[dict[str, Any]]
+    roles: list[dict[str, Any]] | None
+    chance: float
+
+
+class Level(Piece, frozen=True):
+    """The level of tests."""
+
+    alpha: Share
+
+
+class RedundancyRecord(ModelRecord, frozen=True, kw_only=True):
+    """Which model it is, and what its heads have in common."""
+
+    redundancy: Common
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.read_options(Level)
+
+    @property
+    def alpha(self) -> float:
+        """Level that pairs and roles were tested at."""
+        return self.read_options(Level).alpha
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Redundancy(Result):
     """How much the query and key projections of a layer's heads have in common.
@@ -41,10 +71,11 @@ class Redundancy(Result):
     and 99 % of the energy, and ``roles``, empty if no roles were given.
     """
 
+    record: RedundancyRecord
+
     kind: ClassVar[str] = "redundancy"
     stem: ClassVar[str] = "redundancy"
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --report --out DIR"
-    form: ClassVar[type[msgspec.Struct]] = RedundancyForm
     columns: ClassVar[tuple[str, ...]] = PAIR_COLUMNS
     may_be_empty: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")
@@ -52,17 +83,17 @@ class Redundancy(Result):
     @property
     def layers(self) -> pd.DataFrame:
         """A row per layer: mean dimensions of single heads, of the sum of all, and by chance."""
-        return pd.DataFrame(self.provenance["redundancy"]["layers"])
+        return pd.DataFrame(self.record.redundancy.layers)
 
     @property
     def roles(self) -> pd.DataFrame:
         """A row per role and projection: overlap of heads with the role, and as expected."""
-        return pd.DataFrame(self.provenance["redundancy"]["roles"] or [])
+        return pd.DataFrame(self.record.redundancy.roles or [])
 
     @property
     def alpha(self) -> float:
         """Level that the pairs and roles were tested at."""
-        return float(self.provenance["options"]["alpha"])
+        return self.record.alpha
 
     def shown(self) -> Iterator[Shown]:
         """Dimensions of layers, the pairs of heads that share most, the roles."""
@@ -71,7 +102,7 @@ class Redundancy(Result):
             "heads (mean) and of the sum of all heads; by chance: of heads alike in random spaces\n"
         )
         yield self._layers_grid()
-        chance = self.provenance["redundancy"]["chance"]
+        chance = self.record.redundancy.chance
         yield (
             f"overlap of the spaces of two heads; by chance {chance:.3f}, p-values corrected by "
             f"Benjamini-Hochberg at {self.alpha:g}\n"
@@ -134,7 +165,7 @@ class Redundancy(Result):
         """The same for scripts."""
         shared = self.frame[self.frame["query_shared"] | self.frame["key_shared"]]
         return {
-            "options": self.provenance["options"],
-            **self.provenance["redundancy"],
+            "options": self.record.options,
+            **plain(self.record.redundancy),
             "pairs_above_chance": to_records(shared),
         }

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
-
 from headroles.formats import to_records
 from headroles.models.stored import StoredModel
+from headroles.record import ModelRecord, Piece, RecordedCorpus
 from headroles.results import MODEL_KINDS, Grid, Result, Shown, Warned
-from headroles.studies.forms import CollaborationForm
+from headroles.storage import plain
 
 COLUMNS = (
     "layer",
@@ -35,12 +34,80 @@ _FEW_TOKENS = 8
 """Tokens of a sample for each dimension of the inputs, below which it says little of them."""
 
 
+class Pass(Piece, frozen=True):
+    """What passes over sequences of one length take, as shares of before; seconds of both."""
+
+    tokens: int
+    seconds_before: float
+    seconds_after: float
+    multiplications: float
+    time: float
+
+
+class TaskChange(Piece, frozen=True):
+    """What a changed model loses on a task."""
+
+    file: str
+    examples: int
+    metrics: list[str]
+    before: dict[str, float]
+    after: dict[str, float]
+    loss_change: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+
+
+class Whole(Piece, frozen=True):
+    """What is said of a model with queries and keys of low rank as a whole."""
+
+    tokens: int
+    parameters_before: int
+    parameters_after: int
+    passes: list[Pass]
+    task: TaskChange | None
+
+
+class Factors(Piece, frozen=True):
+    """How queries and keys were factorised."""
+
+    method: str
+    weighting: str
+
+
+class RecordedSample(RecordedCorpus, frozen=True, kw_only=True):
+    """The text that factors were fitted to, and measured with."""
+
+    bundled: bool
+    examples: int
+    examples_held_out: int
+
+
+class CollaborationRecord(ModelRecord, frozen=True, kw_only=True):
+    """What was factorised, with which text, and what that changed."""
+
+    corpus: RecordedSample
+    collaboration: Whole
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.read_options(Factors)
+
+    @property
+    def factors(self) -> Factors:
+        """How queries and keys were factorised."""
+        return self.read_options(Factors)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class CollaborativeModel(StoredModel):
     """A model whose queries and keys are of low rank, with its tokenizer.
 
     Its folder can be given to every command in the place of a model. ``model`` is in evaluation
     mode and has the task head of the original.
     """
+
+    record: CollaborationRecord
 
     kind: ClassVar[str] = MODEL_KINDS[1]
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
@@ -60,23 +127,22 @@ class Collaboration(Result):
     ``rounds`` and ``seconds`` (of the processor) were spent on the factors.
     """
 
+    record: CollaborationRecord
+
     kind: ClassVar[str] = "collaboration"
     stem: ClassVar[str] = "collaboration"
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
-    form: ClassVar[type[msgspec.Struct]] = CollaborationForm
     columns: ClassVar[tuple[str, ...]] = COLUMNS
 
     @property
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Whole:
         """Of the model as a whole: parameters, tokens of the sample, and passes timed."""
-        whole: dict[str, Any] = self.provenance["collaboration"]
-        return whole
+        return self.record.collaboration
 
     @property
-    def task(self) -> dict[str, Any] | None:
+    def task(self) -> TaskChange | None:
         """Loss and metrics before and after, and the change of the loss; None without a task."""
-        task: dict[str, Any] | None = self.whole.get("task")
-        return task
+        return self.whole.task
 
     def shown(self) -> Iterator[Shown]:
         """Say how much smaller and faster the model is, and what it loses."""
@@ -97,13 +163,13 @@ class Collaboration(Result):
         yield self._layers()
 
     def _title(self) -> str:
-        corpus, options = self.provenance["corpus"], self.provenance["options"]
-        what = "shared by all heads" if options["method"] == "shared" else "of each head"
-        text = "the bundled treebank" if corpus["bundled"] else ", ".join(corpus["files"])
-        how = "scores on the sample" if options["weighting"] == "inputs" else "the weights alone"
+        corpus, factors = self.record.corpus, self.record.factors
+        what = "shared by all heads" if factors.method == "shared" else "of each head"
+        text = "the bundled treebank" if corpus.bundled else ", ".join(corpus.files)
+        how = "scores on the sample" if factors.weighting == "inputs" else "the weights alone"
         return (
             f"queries and keys {what}, fitted to {how}\n"
-            f"sample {text}: {corpus['examples']} examples, {corpus['examples_held_out']} held out"
+            f"sample {text}: {corpus.examples} examples, {corpus.examples_held_out} held out"
             f"\ndivergence of attention from the original's in nats\n"
         )
 
@@ -125,30 +191,31 @@ class Collaboration(Result):
 
     def _cost(self) -> Grid:
         rows = tuple(
-            (str(row["tokens"]), f"{row['multiplications']:.2f}", f"{row['time']:.2f}")
-            for row in self.whole["passes"]
+            (str(one.tokens), f"{one.multiplications:.2f}", f"{one.time:.2f}")
+            for one in self.whole.passes
         )
         return Grid(("tokens", "multiplications of scores", "time of a pass"), rows)
 
-    def _on_task(self, task: dict[str, Any]) -> Iterator[Shown]:
-        names = ("loss", *task["metrics"])
+    def _on_task(self, task: TaskChange) -> Iterator[Shown]:
+        names = ("loss", *task.metrics)
         rows = [
-            (when, *(f"{task[when][name]:.4f}" for name in names)) for when in ("before", "after")
+            (when, *(f"{reached[name]:.4f}" for name in names))
+            for when, reached in (("before", task.before), ("after", task.after))
         ]
-        yield Grid((f"{task['examples']} examples of {task['file']}", *names), tuple(rows))
+        yield Grid((f"{task.examples} examples of {task.file}", *names), tuple(rows))
         yield (
-            f"The loss changes by {task['loss_change']:+.4f} nats ({task['ci_low']:+.4f} to "
-            f"{task['ci_high']:+.4f}, p = {task['p_value']:.2g})."
+            f"The loss changes by {task.loss_change:+.4f} nats ({task.ci_low:+.4f} to "
+            f"{task.ci_high:+.4f}, p = {task.p_value:.2g})."
         )
 
     def _verdict(self) -> str:
         own, before = (int(self.frame[name].sum()) for name in ("parameters", "parameters_before"))
-        whole, all_before = (self.whole[f"parameters_{when}"] for when in ("after", "before"))
+        whole, all_before = self.whole.parameters_after, self.whole.parameters_before
         text = (
             f"Queries and keys have {own / before:.0%} of the original's parameters, "
             f"the encoder {whole / all_before:.1%}."
         )
-        slower = [row["tokens"] for row in self.whole["passes"] if row["multiplications"] > 1]
+        slower = [one.tokens for one in self.whole.passes if one.multiplications > 1]
         if slower:
             text += (
                 f"\nFrom {slower[0]} tokens on attention takes more multiplications than before, "
@@ -159,9 +226,9 @@ class Collaboration(Result):
 
     def _found(self) -> Iterator[str]:
         width = int(self.frame["parameters_before"].max() / self.frame["full_rank"].max() / 2) - 1
-        if self.whole["tokens"] < _FEW_TOKENS * width:
+        if self.whole.tokens < _FEW_TOKENS * width:
             yield (
-                f"The sample has {self.whole['tokens']} tokens for inputs of {width} dimensions. "
+                f"The sample has {self.whole.tokens} tokens for inputs of {width} dimensions. "
                 "With a larger sample (--sample) factors fit other text better."
             )
         if late := [str(layer) for layer in self.frame.loc[~self.frame["converged"], "layer"]]:
@@ -173,8 +240,8 @@ class Collaboration(Result):
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
         return {
-            "options": self.provenance["options"],
-            "whole": self.whole,
+            "options": self.record.options,
+            "whole": plain(self.whole),
             "layers": to_records(self.frame),
             "warnings": list(self._found()),
         }

@@ -17,6 +17,7 @@ from headroles.models import LoadedEncoder
 from headroles.passes import Budget, ExampleBatch, Passes, passes_over
 from headroles.sample import sample_treebank
 from headroles.studies.collaboration.options import SampleOptions
+from headroles.studies.collaboration.result import RecordedSample
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class SampleText:
 
     learnt: Passes[ExampleBatch]
     held_out: Passes[ExampleBatch]
-    description: dict[str, Any]
+    description: RecordedSample
 
     @property
     def n_tokens(self) -> int:
@@ -45,7 +46,7 @@ def read_sample(
         examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
         encode = encoder.example_encoder()
         encoded = encode.encode(examples, Counter())
-        description = {**ready.describe(), "bundled": corpus is None}
+        described = ready.describe()
     pieces = encode.counts
     refuse_unknown(pieces["unknown_pieces"], pieces["pieces"], "the sample")
     if len(encoded) < 2:
@@ -60,8 +61,13 @@ def read_sample(
     ]
     budget = Budget.of(encoder.device, options.batch_tokens)
     learnt, held_out = (passes_over(part, encoder, budget) for part in parts)
-    counts = {"examples": len(parts[0]), "examples_held_out": len(parts[1])}
-    return SampleText(learnt, held_out, {**description, **counts})
+    description = RecordedSample.extending(
+        described,
+        bundled=corpus is None,
+        examples=len(parts[0]),
+        examples_held_out=len(parts[1]),
+    )
+    return SampleText(learnt, held_out, description)
 
 
 def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[Any, np.dtype[Any]]:

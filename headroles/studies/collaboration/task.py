@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
+from headroles.studies.collaboration.result import TaskChange
 from headroles.tasks import TaskRun
 from headroles.testing import Hypotheses, TestOptions, find_intervals, find_p_values, size_of
 
 
-def change_on(before: TaskRun, after: TaskRun) -> dict[str, Any]:
+def change_on(before: TaskRun, after: TaskRun) -> TaskChange:
     """Loss and metrics of two models on the examples of one task, and the change of the loss.
 
     ``loss_change`` is the mean of the paired differences over examples, ``ci_low`` and ``ci_high``
@@ -26,14 +25,14 @@ def change_on(before: TaskRun, after: TaskRun) -> dict[str, Any]:
         called="the differences",
     )
     interval = find_intervals(hypotheses, asked)
-    return {
-        "file": before.task.file,
-        "examples": len(before.task),
-        "metrics": list(before.metrics),
-        "before": before.measure(first),
-        "after": after.measure(second),
-        "loss_change": float(hypotheses.moments.mean[0]),
-        "ci_low": float(interval.ci_low[0]),
-        "ci_high": float(interval.ci_high[0]),
-        "p_value": float(find_p_values(hypotheses, asked, "two-sided").single[0]),
-    }
+    return TaskChange(
+        file=before.task.file,
+        examples=len(before.task),
+        metrics=list(before.metrics),
+        before=before.measure(first),
+        after=after.measure(second),
+        loss_change=float(hypotheses.moments.mean[0]),
+        ci_low=float(interval.ci_low[0]),
+        ci_high=float(interval.ci_high[0]),
+        p_value=float(find_p_values(hypotheses, asked, "two-sided").single[0]),
+    )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from headroles.errors import UsageError
 from headroles.options import takes
-from headroles.provenance import new_provenance
-from headroles.record import Record
+from headroles.record import ScoresRecord
 from headroles.scoring import HeadScores
 from headroles.studies.assignment import assign_roles
 from headroles.studies.comparison.joining import JoinedScores, join_scores
-from headroles.studies.comparison.result import RoleShifts
+from headroles.studies.comparison.result import RoleShifts, ShiftsRecord
 from headroles.studies.comparison.shifts import shift_frame
 from headroles.studies.heads import clusters_of, scores_of
 from headroles.studies.options import AssignOptions, CompareOptions
-from headroles.studies.role_table import RoleTable
+from headroles.studies.role_table import RoleTests
 from headroles.studies.stopped import refuse_stopped
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def compare_roles(
         options: keyword arguments, described below.
 
     Returns:
-        The tests, with the options and the provenance of all sides.
+        The tests, with the options and the records of all sides.
 
     Raises:
         UsageError: an option outside its range, or scores that cannot be compared: of other
@@ -72,12 +71,12 @@ def compare_roles(
         options.tests,
         margin,
     )
-    record = _provenance(joined, tables, options, margin)
-    of_tables = {name: table.tests["warnings"] for name, table in tables.items()}
-    records = {name: scores.record for name, scores in joined.sets.items()}
-    told = _name_warnings({**of_tables, "differences": warnings})
-    record["warnings"] = [*_same_weights(records), *told]
-    return RoleShifts(frame, record)
+    of_tables = {name: table.tests.warnings for name, table in tables.items()}
+    told = [
+        *_same_weights({name: scores.record for name, scores in joined.sets.items()}),
+        *_name_warnings({**of_tables, "differences": warnings}),
+    ]
+    return RoleShifts(frame, _record(joined, tables[BEFORE].tests, options, margin, told))
 
 
 def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
@@ -93,29 +92,28 @@ def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
     return (BEFORE, *names)
 
 
-def _provenance(
-    joined: JoinedScores, tables: dict[str, RoleTable], options: CompareOptions, margin: float
-) -> dict[str, Any]:
-    """Where the comparison came from; ``sets`` has the provenance of every score set."""
-    sets = {name: scores.provenance for name, scores in joined.sets.items()}
-    first = tables[BEFORE].tests
-    record = new_provenance(
-        model={name: provenance.get("model", {}) for name, provenance in sets.items()},
-        corpus=sets[BEFORE].get("corpus", {}),
-        options={**options.record(), "threshold": first["threshold"], "margin": margin},
+def _record(
+    joined: JoinedScores,
+    first: RoleTests,
+    options: CompareOptions,
+    margin: float,
+    warnings: list[str],
+) -> ShiftsRecord:
+    """Return the record of a comparison; ``first`` is how roles before were tested."""
+    return ShiftsRecord.now(
+        options={**options.record(), "threshold": first.threshold, "margin": margin},
+        score=joined.sets[BEFORE].score.name,
+        examples=joined.sets[BEFORE].n_examples,
+        clustered_by=first.clustered_by,
+        n_clusters=first.n_clusters,
+        dropped_examples=joined.dropped_examples,
+        dropped_roles=joined.dropped_roles,
+        sets={name: scores.record for name, scores in joined.sets.items()},
+        warnings=warnings,
     )
-    return record | {
-        "score": joined.sets[BEFORE].score.name,
-        "examples": joined.sets[BEFORE].n_examples,
-        "clustered_by": first["clustered_by"],
-        "n_clusters": first["n_clusters"],
-        "dropped_examples": joined.dropped_examples,
-        "dropped_roles": joined.dropped_roles,
-        "sets": sets,
-    }
 
 
-def _same_weights(sets: Mapping[str, Record]) -> list[str]:
+def _same_weights(sets: Mapping[str, ScoresRecord]) -> list[str]:
     """What to know of sets that come from one and the same model."""
     before = sets[BEFORE]
     digest = before.model.weights_sha256

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
-from headroles.record import Record
+from headroles.record import ScoresRecord
 from headroles.roles import Role
 from headroles.scoring import HeadScores
+from headroles.storage import plain
 from headroles.studies.options import ON_ERROR
 
 _POOLED = "relations"
@@ -119,7 +120,7 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Differ
             yield what, one or "none", other or "none"
 
 
-def _told(record: Record) -> dict[str, Any]:
+def _told(record: ScoresRecord) -> dict[str, Any]:
     return {
         "their pairing of sentences": record.pairing,
         "the label scheme of their corpus": record.corpus.scheme,
@@ -150,7 +151,8 @@ def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[_Differ
     others = {role.id: role for role in second.roles}
     for role in first.roles:
         if role != others[role.id]:
-            yield f"what {role.id} means", role.to_record(), others[role.id].to_record()
+            one, other = (plain(own.to_record()) for own in (role, others[role.id]))
+            yield f"what {role.id} means", one, other
 
 
 def _relations(roles: Sequence[Role]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -13,8 +13,10 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
+from headroles.record import RecordedCorpus, ScoresRecord, SetsRecord
 from headroles.results import Column, Grid, Result, Shown, Warned, one_of
 from headroles.roles import BIAS, is_contrast
+from headroles.storage import Count, plain
 from headroles.studies.comparison.answers import CERTIFIED, CHANGES, STATUSES
 from headroles.studies.comparison.role_changes import describe_dropped, summarized
 from headroles.studies.comparison.shifts import COLUMNS
@@ -24,17 +26,52 @@ from headroles.studies.comparison.summaries import (
     measure_agreement,
     summarise_layers,
 )
-from headroles.studies.forms import ShiftsForm
 from headroles.studies.heads import roles_in
 from headroles.studies.role_answers import is_arc
 from headroles.studies.role_summary import describe_limit
-from headroles.testing import ANSWERS, TESTS, UNTESTABLE, describe_correction
+from headroles.testing import ANSWERS, TESTS, UNTESTABLE, RecordedTests, describe_correction
 from headroles.wording import listed
 
 _SHOWN_HEADS = 10
 _HAPPENED = ("kept", "gained", "lost", "changed", "trivial")
 _COUNTS = (*STATUSES, *CHANGES, CERTIFIED)
 _TITLES = {CERTIFIED: "certified"}
+
+
+class PairedTests(RecordedTests, frozen=True, kw_only=True):
+    """How was tested, and by how much means may differ that are taken to be equal."""
+
+    margin: float
+
+
+class ShiftsRecord(SetsRecord, frozen=True, kw_only=True):
+    """The sets that were compared, the first with all others, and what not all of them have."""
+
+    sets: Annotated[dict[str, ScoresRecord], msgspec.Meta(min_length=2)]
+    examples: Count
+    clustered_by: str
+    n_clusters: Count
+    dropped_examples: dict[str, Count]
+    dropped_roles: dict[str, list[str]]
+    warnings: list[str]
+
+    def __post_init__(self) -> None:
+        self.read_options(PairedTests)
+
+    @property
+    def tests(self) -> PairedTests:
+        """How was tested."""
+        return self.read_options(PairedTests)
+
+    @property
+    def corpus(self) -> RecordedCorpus:
+        """The corpus of the first set."""
+        return next(iter(self.sets.values())).corpus
+
+    @property
+    def files(self) -> list[str]:
+        """The files of the corpus, if it is one of files."""
+        return self.corpus.files
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -52,8 +89,9 @@ class RoleShifts(Result):
     distribution, and is empty for scores whose bounds were not kept.
     """
 
+    record: ShiftsRecord
+
     kind: ClassVar[str] = "comparison"
-    form: ClassVar[type[msgspec.Struct]] = ShiftsForm
     stem: ClassVar[str] = "shifts"
     cure: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -100,7 +138,7 @@ class RoleShifts(Result):
 
     def agreement(self) -> pd.DataFrame:
         """How far the role tables before and after agree, as `measure_agreement` does."""
-        return measure_agreement(self.frame, self.provenance["options"]["alpha"])
+        return measure_agreement(self.frame, self.record.tests.alpha)
 
     def moved(self, n: int = _SHOWN_HEADS) -> pd.DataFrame:
         """The ``n`` heads of each checkpoint that moved most, as `find_moved_heads` does."""
@@ -110,7 +148,7 @@ class RoleShifts(Result):
     def has_rivals(self) -> bool:
         """Whether roles of arcs were compared with the best fixed offset."""
         of_arcs = self.frame["threshold"][self.frame["role"].map(is_arc)].dropna()
-        return not np.allclose(of_arcs, self.provenance["options"]["threshold"])
+        return not np.allclose(of_arcs, self.record.tests.threshold)
 
     @property
     def controls_distance(self) -> bool:
@@ -120,11 +158,11 @@ class RoleShifts(Result):
     def shown(self) -> Iterator[Shown]:
         """Say how many roles were kept, lost and gained, by which heads."""
         yield from summarized(self)
-        yield from map(Warned, self.provenance["warnings"])
+        yield from map(Warned, self.record.warnings)
 
     def details(self) -> Iterator[Shown]:
         """Say what was compared and how; for each checkpoint its roles, layers and heads."""
-        yield from _sides(self.provenance, self._limit())
+        yield from _sides(self.record, self._limit())
         for checkpoint in self.checkpoints:
             if len(self.checkpoints) > 1:
                 yield f"== before to {checkpoint} ==\n"
@@ -136,7 +174,7 @@ class RoleShifts(Result):
     def _limit(self) -> str:
         """What means are compared with, for people."""
         has_contrasts = any(map(is_contrast, self.roles))
-        return describe_limit(self.provenance["options"], has_contrasts, self.has_rivals)
+        return describe_limit(self.record.tests, has_contrasts, self.has_rivals)
 
     def _roles_grid(self, checkpoint: str) -> Grid:
         """How many heads have each status, and what is known of the differences of their means.
@@ -168,7 +206,7 @@ class RoleShifts(Result):
         rows = agreement[agreement["jaccard"].notna()].to_dict(orient="records")
         if not rows:
             return "no head was shown to have any role, before or after\n"
-        level = f"{1 - self.provenance['options']['alpha']:.0%}"
+        level = f"{1 - self.record.tests.alpha:.0%}"
         sizes, measures = ("had", "has", "both"), ("jaccard", "kappa")
         cells = [
             (
@@ -217,13 +255,14 @@ class RoleShifts(Result):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts; null for what is not defined."""
-        record = self.provenance
+        record = self.record
         kept = ("options", "examples", "clustered_by", "n_clusters")
         return {
-            "models": record.get("model", {}),
-            "corpus": record.get("corpus", {}),
+            "models": plain(record.models),
+            "corpus": plain(record.corpus),
             **{
-                key: record[key] for key in (*kept, "dropped_examples", "dropped_roles", "warnings")
+                key: getattr(record, key)
+                for key in (*kept, "dropped_examples", "dropped_roles", "warnings")
             },
             "checkpoints": {name: self._facts_of(name) for name in self.checkpoints},
         }
@@ -239,33 +278,32 @@ class RoleShifts(Result):
         }
 
 
-def _sides(record: dict[str, Any], limit: str) -> Iterator[str]:
+def _sides(record: ShiftsRecord, limit: str) -> Iterator[str]:
     """What was compared, over what, and how; ``limit`` is what means are compared with."""
-    tests, sets = record["options"], record["sets"]
-    width = max(map(len, (*sets, "dropped")))
-    for name, one in sets.items():
-        model = one.get("model") or {"model": "made by hand", "family": "?"}
-        shape = f"{model['family']}, {one.get('layers')} layers x {one.get('heads')} heads"
-        yield f"{name:<{width}} {model['model']} ({shape})"
+    tests = record.tests
+    width = max(map(len, (*record.sets, "dropped")))
+    for name, one in record.sets.items():
+        shape = f"{one.model.family or '?'}, {one.layers} layers x {one.heads} heads"
+        yield f"{name:<{width}} {one.model.model or 'made by hand'} ({shape})"
     yield (
-        f"{'corpus':<{width}} {listed(record.get('corpus', {}).get('files', []))}\n"
-        f"{'':<{width}} {record['examples']} examples that all have, {_units(record)}"
+        f"{'corpus':<{width}} {listed(record.corpus.files)}\n"
+        f"{'':<{width}} {record.examples} examples that all have, {_units(record)}"
     )
     if dropped := describe_dropped(record):
         yield f"{'dropped':<{width}} {dropped}"
-    kind = "" if record["score"] == BIAS.name else f"{record['score']} "
+    kind = "" if record.score == BIAS.name else f"{record.score} "
     yield (
-        f"\npaired {TESTS[tests['test']].words}, before and after (alpha {tests['alpha']:g}, "
-        f"{describe_correction(tests['correction'], tests['family'])}); "
-        f"equivalent: less than {tests['margin']:g} apart\n"
+        f"\npaired {TESTS[tests.test].words}, before and after (alpha {tests.alpha:g}, "
+        f"{describe_correction(tests.correction, tests.family)}); "
+        f"equivalent: less than {tests.margin:g} apart\n"
         f"roles: mean {kind}score > {limit}, at either end\n"
     )
 
 
-def _units(record: dict[str, Any]) -> str:
-    if record["clustered_by"] == "none":
+def _units(record: ShiftsRecord) -> str:
+    if record.clustered_by == "none":
         return "taken as independent"
-    return f"clustered by {record['n_clusters']} documents"
+    return f"clustered by {record.n_clusters} documents"
 
 
 def _interval(row: dict[Hashable, Any], name: str) -> str:

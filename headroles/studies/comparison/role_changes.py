@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from headroles.record import Record
 from headroles.results import Grid, Shown
 from headroles.roles import BIAS, contrast_of, in_words
 from headroles.studies.comparison.answers import is_certified, role_status
@@ -17,7 +16,7 @@ from headroles.testing import NO, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name, listed
 
 if TYPE_CHECKING:
-    from headroles.studies.comparison.result import RoleShifts
+    from headroles.studies.comparison.result import RoleShifts, ShiftsRecord
 
 SYNTACTIC = "syntactic partners"
 _KEY = ["checkpoint", "layer", "head"]
@@ -76,27 +75,25 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
 
 
 def _about_sides(shifts: RoleShifts) -> Iterator[str]:
-    record = shifts.provenance
-    names = [Record.read(one).model.name for one in record["sets"].values()]
-    over = listed(
-        [str(one).rpartition("/")[2] for one in record.get("corpus", {}).get("files", [])]
-    )
-    units = f" of {record['n_clusters']} documents" * (record["clustered_by"] != "none")
+    record = shifts.record
+    names = [one.name for one in record.models.values()]
+    over = listed([file.rpartition("/")[2] for file in record.files])
+    units = f" of {record.n_clusters} documents" * (record.clustered_by != "none")
     yield f"{names[0]} -> {', '.join(names[1:])}{f' over {over}' if over else ''}:"
     yield (
-        f"{record['examples']} examples{units} that all models read. Heads are named layer-head, "
+        f"{record.examples} examples{units} that all models read. Heads are named layer-head, "
         "counted from 0."
     )
-    yield about_level(record["options"], record["score"], shifts.has_rivals)
+    yield about_level(record.tests, record.score, shifts.has_rivals)
     if dropped := describe_dropped(record):
         yield f"Dropped: {dropped}."
 
 
-def describe_dropped(record: dict[str, Any]) -> str:
+def describe_dropped(record: ShiftsRecord) -> str:
     """Name the examples and roles that not all score sets have; empty if all have all."""
     parts = []
-    for name, n_examples in record["dropped_examples"].items():
-        roles = record["dropped_roles"].get(name, [])
+    for name, n_examples in record.dropped_examples.items():
+        roles = record.dropped_roles.get(name, [])
         found = [f"{n_examples} examples"] if n_examples else []
         found += [f"the roles {', '.join(roles)}"] if roles else []
         if found:
@@ -144,10 +141,10 @@ def _farthest(shifts: RoleShifts) -> Iterator[str]:
     last = shifts.checkpoints[-1]
     rows = shifts.frame[shifts.frame["checkpoint"] == last]
     others, arcs = told_roles(shifts.roles)
-    own, margin = rows[rows["role"].isin([*others, *arcs])], shifts.provenance["options"]["margin"]
+    own, margin = rows[rows["role"].isin([*others, *arcs])], shifts.record.tests.margin
     changed = own[own["change"] == "changed"]
     n_small = int(own["change"].isin(["trivial", "equivalent"]).sum())
-    unit = " times uniform attention" if shifts.provenance["score"] == BIAS.name else ""
+    unit = " times uniform attention" if shifts.record.score == BIAS.name else ""
     certified = changed[is_certified(changed)].sort_values("difference", key=abs, ascending=False)
     largest = "".join(
         f", the largest {_of_head(row, 'difference', unit)}"

@@ -7,24 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models import Model
 from headroles.options import takes
+from headroles.record import TaskRecord
 from headroles.results import WHOLE, Column, Grid, Shown, Warned, one_of
-from headroles.studies.forms import AblationsForm
+from headroles.storage import plain
 from headroles.studies.removal.ablation_options import AblateOptions
 from headroles.studies.removal.ablation_table import ANSWERS, COLUMNS, make_table
 from headroles.studies.removal.examples import OutcomesResult
-from headroles.studies.removal.measures import describe_task
+from headroles.studies.removal.measures import check_measured, describe_task
 from headroles.studies.removal.orders import without_each
 from headroles.studies.removal.removals import removals_of
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import Outcomes, open_run
 from headroles.tasks.outcomes import FloatArray
+from headroles.testing import RecordedCorrection
 
 _SHOWN = 8
 _SETS = {
@@ -35,6 +36,25 @@ _SETS = {
     "roles": "all heads with a role",
 }
 """Sets of removals in words."""
+
+
+class Ablated(RecordedCorrection, frozen=True, kw_only=True):
+    """How heads were ablated and tested, and what was measured of the whole model."""
+
+    ablation: str
+    margin: float
+    measured: dict[str, float]
+    warnings: list[str]
+
+
+class AblationsRecord(TaskRecord, frozen=True, kw_only=True):
+    """What heads were removed from, and how."""
+
+    ablated: Ablated
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_measured(self.ablated.measured, self.task.metrics)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -53,8 +73,9 @@ class Ablations(OutcomesResult):
     those of the whole model; ``targets`` (examples,) are what was to be said.
     """
 
+    record: AblationsRecord
+
     kind: ClassVar[str] = "ablations"
-    form: ClassVar[type[msgspec.Struct]] = AblationsForm
     stem: ClassVar[str] = "ablations"
     examples_file: ClassVar[str] = "ablation-examples.parquet"
     cure: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
@@ -66,10 +87,9 @@ class Ablations(OutcomesResult):
     }
 
     @property
-    def ablated(self) -> dict[str, Any]:
+    def ablated(self) -> Ablated:
         """How was removed and tested: options, warnings, what was measured of the whole model."""
-        ablated: dict[str, Any] = self.provenance["ablated"]
-        return ablated
+        return self.record.ablated
 
     @property
     def examples(self) -> tuple[Outcomes, FloatArray]:
@@ -88,23 +108,23 @@ class Ablations(OutcomesResult):
     def shown(self) -> Iterator[Shown]:
         """Say how many removals changed the loss, and tabulate the largest changes."""
         asked = self.ablated
-        yield describe_task(self.provenance, asked["measured"])
+        yield describe_task(self.record, asked.measured)
         for kind, part in self.frame.groupby("set", sort=False):
             counts = [f"{answer} in {int((part['answer'] == answer).sum())}" for answer in ANSWERS]
             yield (
                 f"Without {_SETS[str(kind)]} ({len(part)} removals): the loss is "
-                f"{', '.join(counts)};\nshown to change by less than {asked['margin']:g} nats in "
+                f"{', '.join(counts)};\nshown to change by less than {asked.margin:g} nats in "
                 f"{int(part['equivalent'].sum())}."
             )
         yield self._largest()
-        yield from map(Warned, asked["warnings"])
+        yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
         """Say how was removed and tested, and count answers, also about accuracy."""
         asked = self.ablated
         yield (
-            f"Heads replaced by {asked['ablation']}; alpha {asked['alpha']:g}, "
-            f"{asked['correction']}, margin {asked['margin']:g}."
+            f"Heads replaced by {asked.ablation}; alpha {asked.alpha:g}, "
+            f"{asked.correction}, margin {asked.margin:g}."
         )
         yield self._counts()
 
@@ -116,7 +136,7 @@ class Ablations(OutcomesResult):
             needed = part["examples_needed"].median()
             told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
             equivalent = str(int(part["equivalent"].sum()))
-            tested = str(int((part["p_accuracy_adjusted"] <= self.ablated["alpha"]).sum()))
+            tested = str(int((part["p_accuracy_adjusted"] <= self.ablated.alpha).sum()))
             rows.append((str(kind), str(len(part)), *counts, equivalent, lower, tested, told))
         names = ("equivalent", "loss fell", "accuracy changed", "examples needed (median)")
         return Grid(("removed", "sets", *ANSWERS, *names), tuple(rows))
@@ -132,14 +152,15 @@ class Ablations(OutcomesResult):
                 *([f"{row['accuracy_change']:+.3f}"] if has_accuracy else []),
             ]
             rows.append((str(row["removed"]), *numbers, str(row["answer"])))
-        interval = f"{1 - self.ablated['alpha']:.0%} interval"
+        interval = f"{1 - self.ablated.alpha:.0%} interval"
         accuracy = ["accuracy"] if has_accuracy else []
         names = ("change of loss", interval, "p adjusted", *accuracy, "answer")
         return Grid(("Largest losses without", *names), tuple(rows))
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        return {"ablated": self.ablated, "removals": to_records(self.frame)}
+        ablated = {**self.record.options, **plain(self.ablated)}
+        return {"ablated": ablated, "removals": to_records(self.frame)}
 
 
 @takes(AblateOptions)
@@ -165,9 +186,8 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     gates = without_each([(), *(one.heads for one in removals)], run.shape)
     outcomes = run.outcomes(gates, options.ablation)
     frame, warnings = make_table(run, removals, outcomes, options)
-    ablated = {
-        **options.record(),
-        "measured": run.measure(outcomes),
-        "warnings": warnings,
-    }
-    return Ablations(frame, {**run.provenance(options), "ablated": ablated}, outcomes, run.targets)
+    ablated = Ablated.from_options(
+        options.record(), measured=run.measure(outcomes), warnings=warnings
+    )
+    record = AblationsRecord.extending(run.record(options), ablated=ablated)
+    return Ablations(frame, record, outcomes, run.targets)

@@ -8,7 +8,6 @@ from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -19,9 +18,10 @@ from headroles.inference.permutation import permute_within
 from headroles.models import Model
 from headroles.models.kept_heads import Head
 from headroles.options import takes
+from headroles.record import TaskRecord
 from headroles.results import Column, Grid, Result, Shown, Warned, one_of
 from headroles.roles import in_words
-from headroles.studies.forms import RoleImportanceForm
+from headroles.storage import plain
 from headroles.studies.removal.ablation_options import RoleImportanceOptions
 from headroles.studies.removal.estimators import values_of
 from headroles.studies.removal.measures import LESS, MORE
@@ -39,7 +39,7 @@ from headroles.studies.removal.role_removals import (
     n_sets_like,
 )
 from headroles.tasks import open_run
-from headroles.testing import RANK, UNDECIDED, Hypotheses, find_p_values
+from headroles.testing import RANK, UNDECIDED, Hypotheses, RecordedCorrection, find_p_values
 from headroles.wording import listed
 
 FloatArray = NDArray[np.float64]
@@ -67,6 +67,19 @@ COLUMNS = (
 )
 
 
+class ComparedRoles(RecordedCorrection, frozen=True, kw_only=True):
+    """How the importance of roles was compared."""
+
+    estimator: str
+    warnings: list[str]
+
+
+class RoleImportanceRecord(TaskRecord, frozen=True, kw_only=True):
+    """What the importance of roles was found with, and how it was compared."""
+
+    compared: ComparedRoles
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class RoleImportance(Result):
     """Whether heads with a role matter more to a task than others of their layers.
@@ -85,8 +98,9 @@ class RoleImportance(Result):
     heads with either role that have both: what is found of one may be the doing of the other.
     """
 
+    record: RoleImportanceRecord
+
     kind: ClassVar[str] = "role importance"
-    form: ClassVar[type[msgspec.Struct]] = RoleImportanceForm
     stem: ClassVar[str] = "role-importance"
     cure: ClassVar[str] = "make it with: headroles by-role MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -94,12 +108,12 @@ class RoleImportance(Result):
 
     def shown(self) -> Iterator[Shown]:
         """Say heads of which roles matter more or less than random heads of the same layers."""
-        asked, frame, task = self.provenance["compared"], self.frame, self.provenance["task"]
+        asked, frame, task = self.record.compared, self.frame, self.record.task
         yield (
-            f"{self.record.model.name} on {task['examples']} examples of "
-            f"{Path(self.provenance['corpus']['file']).name}: loss without all heads with a role, "
+            f"{self.record.model.name} on {task.examples} examples of "
+            f"{Path(self.record.corpus.file).name}: loss without all heads with a role, "
             "against random sets\nof as many heads of each layer "
-            f"({asked['correction']} at {asked['alpha']:g} over {len(frame)} roles)."
+            f"({asked.correction} at {asked.alpha:g} over {len(frame)} roles)."
         )
         for answer in (MORE, LESS):
             named = [in_words(role) for role in frame["role"][frame["answer"] == answer]]
@@ -124,13 +138,13 @@ class RoleImportance(Result):
                 f"More than half of the heads of {len(alike)} roles have another role too: which "
                 "of both matters cannot be told. The column shared_with names it."
             )
-        yield from map(Warned, asked["warnings"])
+        yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
         """Tabulate the differences of all roles, by three measures, with their p-values."""
-        asked = self.provenance["compared"]
+        asked = self.record.compared
         yield (
-            f"Heads with a role less others of their layers (importance: {asked['estimator']}; "
+            f"Heads with a role less others of their layers (importance: {asked.estimator}; "
             "draws: random sets)"
         )
         rows = [
@@ -161,7 +175,8 @@ class RoleImportance(Result):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        return {"compared": self.provenance["compared"], "roles": to_records(self.frame)}
+        compared = {**self.record.options, **plain(self.record.compared)}
+        return {"compared": compared, "roles": to_records(self.frame)}
 
 
 @takes(RoleImportanceOptions)
@@ -207,9 +222,10 @@ def compare_roles_in_task(
             **removed,
         }
     )
-    compared = {**options.record(), "warnings": _warnings(having, heads, options)}
-    provenance = {**run.provenance(options), "compared": compared}
-    return RoleImportance(frame[list(COLUMNS)], provenance)
+    warnings = _warnings(having, heads, options)
+    compared = ComparedRoles.from_options(options.record(), warnings=warnings)
+    record = RoleImportanceRecord.extending(run.record(options), compared=compared)
+    return RoleImportance(frame[list(COLUMNS)], record)
 
 
 def _warnings(

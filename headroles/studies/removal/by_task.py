@@ -6,25 +6,50 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.options import takes
+from headroles.record import Record, RecordedModel, RecordedTaskFile
 from headroles.results import Axes, Column, Grid, Result, Shown, Warned, one_of, widened
-from headroles.studies.forms import TaskDropsForm
 from headroles.studies.removal.ablation import Ablations
 from headroles.studies.removal.ablation_options import TaskDropOptions
 from headroles.studies.removal.drop_table import COLUMNS, make_table, measures_of
 from headroles.studies.removal.measures import BETTER, LESS, LOSS, MORE, WORSE
-from headroles.testing import UNDECIDED, warn_of_shared
+from headroles.testing import UNDECIDED, RecordedCorrection, warn_of_shared
 from headroles.wording import listed
 
 MOST_ROWS = 24
 """Removals of which a matrix for people tells, those that change most."""
 _THIRDS, _SHOWN = "thirds", 8
+
+
+class TaskOfDrops(RecordedTaskFile, frozen=True, kw_only=True):
+    """One of several tasks, its model, and what the whole model reaches."""
+
+    name: str
+    model: RecordedModel
+    whole: dict[str, float]
+
+
+class Drops(RecordedCorrection, frozen=True, kw_only=True):
+    """Which tasks were compared, and how."""
+
+    tasks: list[TaskOfDrops]
+    warnings: list[str]
+
+
+class DropsRecord(Record, frozen=True, kw_only=True):
+    """Which tasks were compared, and how."""
+
+    by_task: Drops
+
+    @property
+    def models(self) -> dict[str, RecordedModel]:
+        """The models of the tasks, by the names of the tasks."""
+        return {one.name: one.model for one in self.by_task.tasks}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -42,8 +67,9 @@ class TaskDrops(Result):
     ``deviates`` more, less or undecided; ``note`` what to know of the test behind ``answer``.
     """
 
+    record: DropsRecord
+
     kind: ClassVar[str] = "task drops"
-    form: ClassVar[type[msgspec.Struct]] = TaskDropsForm
     stem: ClassVar[str] = "task-drops"
     cure: ClassVar[str] = "make them with: headroles by-task DIR DIR --out DROPS"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -53,16 +79,14 @@ class TaskDrops(Result):
     }
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
 
-    @classmethod
-    def axes(cls, record: dict[str, Any]) -> Axes:
+    def axes(self) -> Axes:
         """Return those of all tasks."""
         return {("measure",): [(LOSS,)], ("set", "removed"): [], ("task",): []}
 
     @property
-    def compared(self) -> dict[str, Any]:
+    def compared(self) -> Drops:
         """What was compared: tasks, options, warnings."""
-        compared: dict[str, Any] = self.provenance["by_task"]
-        return compared
+        return self.record.by_task
 
     @property
     def measures(self) -> list[str]:
@@ -79,7 +103,7 @@ class TaskDrops(Result):
     @property
     def tasks(self) -> list[str]:
         """What the tasks are called, in their order."""
-        return [one["name"] for one in self.compared["tasks"]]
+        return [one.name for one in self.compared.tasks]
 
     def largest(self, measure: str, most: int = MOST_ROWS) -> list[str]:
         """The removals, in their order; of more than ``most`` those that most is changed by."""
@@ -126,7 +150,7 @@ class TaskDrops(Result):
             )
         yield self._grid(self.measure, _SHOWN)
         yield "* differs from 0; > more, < less than in the other tasks."
-        yield from map(Warned, self.compared["warnings"])
+        yield from map(Warned, self.compared.warnings)
 
     def details(self) -> Iterator[Shown]:
         """Tabulate relative drops by a metric (Matthews' if it can be) and by the loss."""
@@ -134,16 +158,16 @@ class TaskDrops(Result):
         yield (
             "What is lost without heads, as a share of what the whole model reaches.\n"
             + "\n".join(
-                f"{one['name']}: {one['examples']} examples of {one['file']}, "
-                + ", ".join(f"{name} {value:.3f}" for name, value in one["whole"].items())
-                for one in asked["tasks"]
+                f"{one.name}: {one.examples} examples of {one.file}, "
+                + ", ".join(f"{name} {value:.3f}" for name, value in one.whole.items())
+                for one in asked.tasks
             )
         )
         for measure in dict.fromkeys((self.measure, LOSS)):
             yield self._grid(measure)
         yield (
-            f"Intervals of {1 - asked['alpha']:.0%} over examples; > and < compare with the mean "
-            f"of each task taken off ({asked['correction']})."
+            f"Intervals of {1 - asked.alpha:.0%} over examples; > and < compare with the mean "
+            f"of each task taken off ({asked.correction})."
         )
         for kind in dict.fromkeys(self.frame["set"]):
             if line := self._agreement(str(kind)):
@@ -208,24 +232,15 @@ def compare_tasks(
     measures, left_out = measures_of(ablations, names)
     frame, warnings = make_table(ablations, names, common, measures, options)
     tasks = [_describe(one, name) for one, name in zip(ablations, names, strict=True)]
-    told = [*left_out, *warn_of_shared({one["name"]: one["sha256"] for one in tasks}), *warnings]
-    first = ablations[0].provenance
-    provenance = {
-        **{name: first[name] for name in ("created", "command", "versions")},
-        "by_task": {**options.record(), "tasks": tasks, "warnings": told},
-    }
-    return TaskDrops(frame, provenance)
+    told = [*left_out, *warn_of_shared({one.name: one.sha256 for one in tasks}), *warnings]
+    by_task = Drops(**options.record(), tasks=tasks, warnings=told)
+    return TaskDrops(frame, DropsRecord.now(by_task=by_task))
 
 
-def _describe(one: Ablations, name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "file": one.provenance["corpus"]["file"],
-        "sha256": one.provenance["corpus"]["sha256"],
-        "examples": one.provenance["task"]["examples"],
-        "model": one.provenance["model"],
-        "whole": one.ablated["measured"],
-    }
+def _describe(one: Ablations, name: str) -> TaskOfDrops:
+    return TaskOfDrops.extending(
+        one.record.corpus, name=name, model=one.record.model, whole=one.ablated.measured
+    )
 
 
 def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
@@ -235,7 +250,7 @@ def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
         raise UsageError(
             f"{len(ablations)} tasks are called {listed(names, 8)}; give each a name of its own"
         )
-    kinds = [one.ablated["ablation"] for one in ablations]
+    kinds = [one.ablated.ablation for one in ablations]
     if len(set(kinds)) > 1:
         raise UsageError(
             "heads were replaced by different things: "

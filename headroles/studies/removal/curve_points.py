@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from headroles.errors import UsageError
 from headroles.models.kept_heads import Head
+from headroles.record import Piece
 from headroles.studies.removal.curve_options import CurveOptions
 from headroles.studies.removal.options import BY_LAYER, BY_TASK
 from headroles.studies.removal.orders import choose_heads, present_heads
 from headroles.tasks import TaskRun
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Piece, frozen=True):
     """Heads that an order removes, of one share and one draw. ``setting`` is where it was run."""
 
     order: str

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
 
@@ -15,25 +14,62 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models import Model
 from headroles.options import takes
+from headroles.record import RecordedTaskFile, TaskRecord
 from headroles.results import WHOLE, Axes, Column, Grid, Shown, Warned, one_of, widened
-from headroles.studies.forms import CurvesForm
+from headroles.storage import Count, plain
 from headroles.studies.removal.curve_options import CurveOptions
-from headroles.studies.removal.curve_points import find_points
+from headroles.studies.removal.curve_points import Point, find_points
 from headroles.studies.removal.curve_table import COLUMNS, NOT_COMPARED, make_table
 from headroles.studies.removal.examples import OutcomesResult
-from headroles.studies.removal.measures import BETTER, LOSS, WORSE, describe_task, measured
+from headroles.studies.removal.measures import (
+    BETTER,
+    LOSS,
+    WORSE,
+    check_measured,
+    describe_task,
+    measured,
+)
 from headroles.studies.removal.options import BY_TASK, refuse_idle
 from headroles.studies.removal.orders import passes_to_choose, without_each
 from headroles.studies.removal.resuming import keep_parts
 from headroles.tasks import TaskRun, open_run, read_task
 from headroles.tasks.options import MASKED_LM
-from headroles.testing import UNDECIDED
+from headroles.testing import UNDECIDED, RecordedCorrection
 from headroles.wording import listed
 
 _SHOWN, _FEW_SHARES = 8, 4
 """Orders and shares that the summary tabulates."""
 _FEWEST = 2
 """Examples that an order can be found with."""
+
+
+class DealtTask(RecordedTaskFile, frozen=True, kw_only=True):
+    """The examples that orders were found with, and how many draws they were dealt to."""
+
+    draws: Count
+
+
+class Curves(RecordedCorrection, frozen=True, kw_only=True):
+    """How curves were found and compared."""
+
+    orders: list[str]
+    shares: list[float]
+    draws: Count
+    against: str
+    whole: dict[str, float]
+    task: DealtTask | None
+    points: list[Point]
+    warnings: list[str]
+
+
+class CurvesRecord(TaskRecord, frozen=True, kw_only=True):
+    """What curves are of, and how they were found and compared."""
+
+    curves: Curves
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_measured(self.curves.whole, self.task.metrics)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -56,8 +92,9 @@ class PruningCurves(OutcomesResult):
     model; ``targets`` (examples,) what was to be said. ``points`` tell which setting is which.
     """
 
+    record: CurvesRecord
+
     kind: ClassVar[str] = "pruning curves"
-    form: ClassVar[type[msgspec.Struct]] = CurvesForm
     stem: ClassVar[str] = "pruning-curves"
     examples_file: ClassVar[str] = "pruning-curves-examples.parquet"
     cure: ClassVar[str] = "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
@@ -68,32 +105,29 @@ class PruningCurves(OutcomesResult):
     }
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
 
-    @classmethod
-    def axes(cls, record: dict[str, Any]) -> Axes:
+    def axes(self) -> Axes:
         """Return those of all orders."""
         return {("order",): [], ("share",): [], ("measure",): [(LOSS,)]}
 
     @property
-    def curves(self) -> dict[str, Any]:
+    def curves(self) -> Curves:
         """How was pruned and compared: options, warnings, what the whole model reached."""
-        curves: dict[str, Any] = self.provenance["curves"]
-        return curves
+        return self.record.curves
 
     @property
-    def points(self) -> list[dict[str, Any]]:
+    def points(self) -> list[Point]:
         """Of every order, share and draw its seed, its setting, and the heads that are removed."""
-        points: list[dict[str, Any]] = self.curves["points"]
-        return points
+        return self.curves.points
 
     @property
     def measure(self) -> str:
         """The first metric of the task, or the loss where there is none."""
-        return next(iter(self.provenance["task"]["metrics"]), LOSS)
+        return next(iter(self.record.task.metrics), LOSS)
 
     def overall(self, measure: str) -> pd.DataFrame:
         """The rows of a measure that are means over the shares, or those of the only share."""
         rows = self.frame[self.frame["measure"] == measure]
-        return rows[rows["share"].isna()] if len(self.curves["shares"]) > 1 else rows
+        return rows[rows["share"].isna()] if len(self.curves.shares) > 1 else rows
 
     def wide(self, value: str = "value") -> pd.DataFrame:
         """One row per order, a column per share, holding column ``value`` of the first metric.
@@ -107,8 +141,8 @@ class PruningCurves(OutcomesResult):
     def shown(self) -> Iterator[Shown]:
         """Say which order of removing heads loses least, and tabulate the curves."""
         asked = self.curves
-        yield describe_task(self.provenance, asked["whole"])
-        rows, shares, against = self.overall(LOSS), asked["shares"], asked["against"]
+        yield describe_task(self.record, asked.whole)
+        rows, shares, against = self.overall(LOSS), asked.shares, asked.against
         where = f"With {shares[0]:.0%}" if len(shares) == 1 else "On average over the shares"
         for one in rows.nsmallest(1, "value").to_dict("records"):
             least = "least" if len(rows) > 1 else "that"
@@ -120,22 +154,22 @@ class PruningCurves(OutcomesResult):
             named = listed([str(row.order) for row in rows.itertuples() if row.answer == told], 6)
             yield f"Shown to be {told} than {against}: {named or 'no order'}."
         yield self._grid(self.measure, f"{self.measure} without", _in_short, most=_SHOWN)
-        yield from map(Warned, asked["warnings"])
+        yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
         """Tabulate the curves, and the differences from the order compared with."""
         asked = self.curves
         yield self._grid(self.measure, f"{self.measure} without", _value)
-        if len(asked["orders"]) > 1:
-            title = f"loss, less {asked['against']} (p)"
-            yield self._grid(LOSS, title, _difference, left_out=asked["against"])
-        means = "; all: the mean over the shares" if len(asked["shares"]) > 1 else ""
-        found = asked["task"]
-        phrases = f" and of {found['examples']} examples of {found['file']}" if found else ""
-        draws = f" and other draws ({asked['draws']}, of heads at random{phrases})"
+        if len(asked.orders) > 1:
+            title = f"loss, less {asked.against} (p)"
+            yield self._grid(LOSS, title, _difference, left_out=asked.against)
+        means = "; all: the mean over the shares" if len(asked.shares) > 1 else ""
+        found = asked.task
+        phrases = f" and of {found.examples} examples of {found.file}" if found else ""
+        draws = f" and other draws ({asked.draws}, of heads at random{phrases})"
         yield (
-            f"Intervals of {1 - asked['alpha']:.0%} and p-values over other examples"
-            f"{draws * (asked['draws'] > 1)}; {asked['correction']} over orders and shares{means}."
+            f"Intervals of {1 - asked.alpha:.0%} and p-values over other examples"
+            f"{draws * (asked.draws > 1)}; {asked.correction} over orders and shares{means}."
         )
 
     def _grid(
@@ -158,7 +192,8 @@ class PruningCurves(OutcomesResult):
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
-        return {"curves": self.curves, "values": to_records(self.frame)}
+        curves = {**self.record.options, **plain(self.curves)}
+        return {"curves": curves, "values": to_records(self.frame)}
 
 
 def _unique(rows: pd.DataFrame) -> list[float]:
@@ -214,17 +249,15 @@ def find_pruning_curves(
     outcomes = tested.outcomes(gates)
     frame, warnings = make_table(found, outcomes, tested.targets, tested.metrics, options)
     whole = measured(outcomes, tested.targets, tested.metrics)
-    curves = {
-        **options.record(),
-        "whole": {name: float(values[0]) for name, values in whole.items()},
-        "task": {**runs[0].task.describe(), "draws": len(runs)} if runs else None,
-        "points": [
-            {**asdict(one), "removed": [list(head) for head in one.removed]} for one in found.points
-        ],
-        "warnings": [*_warnings(tested, runs, options), *warnings],
-    }
-    provenance = {**tested.provenance(options), "curves": curves}
-    return PruningCurves(frame, provenance, outcomes, tested.targets)
+    curves = Curves.from_options(
+        options.record(),
+        whole={name: float(values[0]) for name, values in whole.items()},
+        task=DealtTask.extending(runs[0].task.describe(), draws=len(runs)) if runs else None,
+        points=list(found.points),
+        warnings=[*_warnings(tested, runs, options), *warnings],
+    )
+    record = CurvesRecord.extending(tested.record(options), curves=curves)
+    return PruningCurves(frame, record, outcomes, tested.targets)
 
 
 def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> None:

@@ -105,10 +105,10 @@ def measures_of(
 
     Of what a whole model does not reach, no share can be lost.
     """
-    metrics = [one.provenance["task"]["metrics"] for one in ablations]
+    metrics = [one.record.task.metrics for one in ablations]
     kept, told = [LOSS], []
     for metric in [name for name in metrics[0] if all(name in own for own in metrics)]:
-        reached = [one.ablated["measured"][metric] for one in ablations]
+        reached = [one.ablated.measured[metric] for one in ablations]
         failed = [name for name, value in zip(names, reached, strict=True) if value <= 0]
         if failed:
             told.append(

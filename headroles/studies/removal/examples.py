@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from headroles import storage
 from headroles.errors import StorageError
+from headroles.record import Record
 from headroles.results import Result
 from headroles.tasks import Outcomes
 from headroles.tasks.outcomes import FloatArray
@@ -85,10 +86,10 @@ class OutcomesResult(Result):
         return [*names, self.examples_file]
 
     @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Self:
+    def read_files(cls, folder: Path, record: Record) -> Self:
         """The table and the outcomes."""
-        table, file = super().read_files(folder, provenance), folder / cls.examples_file
+        table, file = super().read_files(folder, record), folder / cls.examples_file
         losses, predictions, targets = read_examples(file, _OUTCOMES).values()
         if losses.shape != predictions.shape:
             raise StorageError(f"{file} has not as many losses as predictions; {cls.cure}")
-        return cls(table.frame, provenance, Outcomes(losses, predictions), targets)
+        return replace(table, outcomes=Outcomes(losses, predictions), targets=targets)

@@ -160,7 +160,8 @@ def gate(
         order="gates",
         before=before,
         measured=measured,
-        notes={"seeds": [_record(one) for one in runs], "chosen_seed": runs[chosen].seed},
+        seeds=[_record(one) for one in runs],
+        chosen_seed=runs[chosen].seed,
     )
     return Gated(pruned, tuple(runs), chosen)
 

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 import pandas as pd
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from headroles.formats import to_records
 from headroles.inference.intervals import skewed_interval
 from headroles.models import Model
 from headroles.options import takes
+from headroles.record import Piece, Record, RecordedTask, TaskRecord
 from headroles.results import NUMBER, Axes, Column, Grid, Result, Shown, Warned, one_of, widened
-from headroles.studies.forms import ImportanceForm
+from headroles.storage import plain
 from headroles.studies.removal.estimators import normalise, reliability_of, values_of
 from headroles.studies.removal.examples import read_examples, write_examples
-from headroles.studies.removal.measures import describe_task
+from headroles.studies.removal.measures import check_measured, describe_task
 from headroles.studies.removal.options import (
     ABSOLUTE,
     ESTIMATORS,
@@ -62,6 +63,45 @@ _USES = {
 """What to use each estimator for, and its unit."""
 
 
+class MeasuredTask(RecordedTask, frozen=True, kw_only=True):
+    """A task, and what the whole model reaches on it."""
+
+    measured: dict[str, float]
+
+    def __post_init__(self) -> None:
+        check_measured(self.measured, self.metrics)
+
+
+class Reliability(Piece, frozen=True):
+    """How far the order of one estimator can be relied on; None for what is not defined."""
+
+    split_half: float | None
+    full: float | None
+    examples_needed: float | None
+
+
+class ImportanceRecord(TaskRecord, frozen=True, kw_only=True):
+    """What importance was found with, and how far it can be relied on."""
+
+    task: MeasuredTask
+    reliability: dict[str, Reliability]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.read_options(AskedReliability)
+
+    @property
+    def asked_reliability(self) -> float:
+        """The reliability that examples were asked to be enough for."""
+        return self.read_options(AskedReliability).reliability
+
+
+class AskedReliability(Piece, frozen=True):
+    """The option of the reliability."""
+
+    reliability: float
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Importance(Result):
     """How much the loss of a task depends on each head, by several estimators.
@@ -83,10 +123,10 @@ class Importance(Result):
     ``derivatives`` are those of every example.
     """
 
+    record: ImportanceRecord
     derivatives: Derivatives | None = None
 
     kind: ClassVar[str] = "importance"
-    form: ClassVar[type[msgspec.Struct]] = ImportanceForm
     stem: ClassVar[str] = "importance"
     cure: ClassVar[str] = "make it with: headroles importance MODEL TASK --out DIR"
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -96,10 +136,9 @@ class Importance(Result):
     }
     views: ClassVar[tuple[str, ...]] = ("long", "wide")
 
-    @classmethod
-    def axes(cls, record: dict[str, Any]) -> Axes:
+    def axes(self) -> Axes:
         """Return those of all estimators and of all heads of a layer; layers may be left out."""
-        heads = [(head,) for head in range(record["heads"])]
+        heads = [(head,) for head in range(self.record.heads)]
         return {("estimator",): [(one,) for one in ESTIMATORS], ("layer",): [], ("head",): heads}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:
@@ -123,10 +162,9 @@ class Importance(Result):
     @property
     def reliability(self) -> dict[str, dict[str, float]]:
         """For each estimator ``split_half``, ``full`` and ``examples_needed``."""
-        found: dict[str, dict[str, float | None]] = self.provenance["reliability"]
         return {  # JSON has null for what is not defined
-            estimator: {name: np.nan if one is None else one for name, one in own.items()}
-            for estimator, own in found.items()
+            estimator: {name: np.nan if one is None else one for name, one in asdict(own).items()}
+            for estimator, own in self.record.reliability.items()
         }
 
     def agreement(self) -> Iterator[tuple[str, str, float]]:
@@ -137,7 +175,7 @@ class Importance(Result):
 
     def shown(self) -> Iterator[Shown]:
         """Say which estimator to use, which heads it finds important, and how sure its order is."""
-        yield describe_task(self.provenance, self.provenance["task"]["measured"])
+        yield describe_task(self.record, self.record.task.measured)
         yield (
             f"Use `{ABSOLUTE}` to choose heads to remove: how much the loss of an example changes, "
             "up or down,\nas the head is scaled, in nats, mean over examples. Heads are named "
@@ -149,7 +187,7 @@ class Importance(Result):
             "Reliability is not validity: check the ranking with `headroles ablate`, which removes "
             "each head and tests the loss."
         )
-        if task_cut := self.provenance["task"]["cut"]:
+        if task_cut := self.record.task.cut:
             yield f"{task_cut} examples were cut to the length that the model takes."
         weak = [name for name in ESTIMATORS if self.reliability[name]["full"] < _RELIABLE]
         if weak:
@@ -161,7 +199,7 @@ class Importance(Result):
     def details(self) -> Iterator[Shown]:
         """Tabulate the most important heads of each estimator, and how far its order holds."""
         title = "most important heads: layer-head importance (standard error)"
-        needed = f"needed for {self.provenance['options']['reliability']:g}"
+        needed = f"needed for {self.record.asked_reliability:g}"
         columns = ("estimator", "split-half", "all", needed, title)
         yield Grid(columns, tuple(map(self._row, ESTIMATORS)), left=frozenset([title]))
         yield (
@@ -213,7 +251,7 @@ class Importance(Result):
         """The same for scripts."""
         kept = ("task", "layers", "heads", "reliability")
         heads = to_records(self.frame[["layer", "head", "estimator", "importance", "rank"]])
-        return {**{name: self.provenance[name] for name in kept}, "importance": heads}
+        return {**{name: plain(getattr(self.record, name)) for name in kept}, "importance": heads}
 
     def write_files(self, folder: Path) -> list[str]:
         """The table, and the derivatives of all examples."""
@@ -225,14 +263,13 @@ class Importance(Result):
         return [*names, EXAMPLES_FILE]
 
     @classmethod
-    def read_files(cls, folder: Path, provenance: dict[str, Any]) -> Importance:
+    def read_files(cls, folder: Path, record: Record) -> Importance:
         """The table and the derivatives."""
-        table = super().read_files(folder, provenance)
-        heads = (provenance["layers"], provenance["heads"])
+        table, heads = super().read_files(folder, record), record.shape
         each = dict.fromkeys(("tokens", "losses", "predictions"), ())
         shapes = {"by_gate": heads, "by_token": heads, **each}
         found = read_examples(folder / EXAMPLES_FILE, shapes)
-        return cls(table.frame, provenance, Derivatives(**found))
+        return replace(table, derivatives=Derivatives(**found))
 
 
 def _two_digits(number: float) -> str:
@@ -269,13 +306,18 @@ def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
     gone = _gone(run)
     found = run.derivatives()
     values = {name: np.where(gone, np.nan, values_of(found, name)) for name in ESTIMATORS}
-    provenance = run.provenance(options)
-    provenance["task"]["measured"] = run.measure(found.outcomes)
-    provenance["reliability"] = {
-        name: reliability_of(one.reshape(-1, *run.shape), options) for name, one in values.items()
+    record = run.record(options)
+    reliability = {
+        name: Reliability(**reliability_of(one.reshape(-1, *run.shape), options))
+        for name, one in values.items()
     }
+    task = MeasuredTask(**asdict(record.task), measured=run.measure(found.outcomes))
     frames = [_frame(name, one, run.shape, options.normalisation) for name, one in values.items()]
-    return Importance(pd.concat(frames, ignore_index=True), provenance, found)
+    return Importance(
+        pd.concat(frames, ignore_index=True),
+        ImportanceRecord.extending(record, task=task, reliability=reliability),
+        found,
+    )
 
 
 def _gone(run: TaskRun) -> NDArray[np.bool_]:

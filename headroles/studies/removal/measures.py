@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from headroles.record import Record
+from headroles.record import TaskRecord
 from headroles.tasks import Outcomes
 from headroles.tasks.metrics import METRICS, FloatArray
 from headroles.tasks.options import REGRESSION
@@ -19,15 +18,20 @@ MORE, LESS = "more", "less"
 _GROUPS = 50
 
 
-def describe_task(provenance: dict[str, Any], whole: Mapping[str, float]) -> str:
+def describe_task(record: TaskRecord, whole: Mapping[str, float]) -> str:
     """Name the model, the examples, and what the whole model reaches on them."""
-    task = provenance["task"]
-    unit = "" if task["objective"] == REGRESSION else " nats"
+    task = record.task
+    unit = "" if task.objective == REGRESSION else " nats"
     reached = [f"loss {whole[LOSS]:.4f}{unit}"]
-    reached += [f"{name} {whole[name]:.3f}" for name in task["metrics"]]
-    file = Path(provenance["corpus"]["file"]).name
-    model = Record.read(provenance).model.name
-    return f"{model} on {task['examples']} examples of {file}: {', '.join(reached)}."
+    reached += [f"{name} {whole[name]:.3f}" for name in task.metrics]
+    file = Path(record.corpus.file).name
+    return f"{record.model.name} on {task.examples} examples of {file}: {', '.join(reached)}."
+
+
+def check_measured(measured: Mapping[str, float], metrics: Sequence[str]) -> None:
+    """Raise ValueError if the loss or a metric of the whole model is missing in a record."""
+    if lacking := {LOSS, *metrics}.difference(measured):
+        raise ValueError(f"the whole model has no {', '.join(sorted(lacking))}")
 
 
 def unit_values(

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec import structs
 
 from headroles.errors import UsageError
 from headroles.models import LoadedEncoder, load_config, load_encoder
 from headroles.models.gates import HeadSites
 from headroles.models.kept_heads import Head
 from headroles.models.pruned import put_to_zero
-from headroles.models.stored import PrunedModel, model_folder
+from headroles.models.stored import PrunedModel, PrunedRecord, model_folder
 from headroles.models.surgery import heads_of, layers_that_share, remove_heads
 from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM
 from headroles.options import takes
 from headroles.passes.timing import time_passes
-from headroles.provenance import new_provenance
 from headroles.results import Grid, Shown, Summary, write_together
 from headroles.studies.removal.measures import LOSS
 from headroles.studies.removal.options import PruneOptions
@@ -231,23 +231,26 @@ def write_without(
     measured: TaskRun | None,
     zeroed: bool = False,
     tuning: Tuning | None = None,
-    notes: dict[str, Any] | None = None,
+    **notes: Any,
 ) -> Pruned:
-    """Write a model without heads into a folder, with ``notes`` about it, and measure it again."""
+    """Write a model without heads into a folder, and measure it again.
+
+    ``notes`` are further fields of its `PrunedRecord`.
+    """
     network = encoder.model
     heads = heads_of(network)
     n_before = sum(parameter.numel() for parameter in network.parameters())
     seconds = None if zeroed else _remove(encoder, removed)
-    record = {
-        **new_provenance(
-            model={**encoder.description, **HeadSites.of(network).description},
-            corpus={},
-            options=options.record(),
-        ),
-        "removed": [list(head) for head in removed],
-        **({"fine_tuning": tuning.facts()} if tuning else {}),
-        **(notes or {}),
-    }
+    sites = HeadSites.of(network)
+    record = PrunedRecord.now(
+        model=structs.replace(encoder.description, **sites.description),
+        layers=sites.n_layers,
+        heads=sites.n_heads,
+        options=options.record(),
+        removed=list(removed),
+        fine_tuning=tuning.facts() if tuning else None,
+        **notes,
+    )
     if zeroed:
         put_to_zero(network, removed)
     write_together(folder, [PrunedModel(network, encoder.tokenizer, record)])

@@ -7,7 +7,7 @@ from typing import Any
 
 from headroles.models import LoadedEncoder
 from headroles.passes import KeptBatches
-from headroles.provenance import versions
+from headroles.record import versions
 from headroles.storage import OpenParts
 from headroles.studies.removal.options import RunOptions
 from headroles.tasks import TaskRun

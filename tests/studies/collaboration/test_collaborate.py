@@ -74,8 +74,8 @@ class TestTable:
                 assert row.parameters == own
                 assert row.parameters_before == 2 * (32 * 32 + 32)
             whole = sum(values.numel() for values in model.model.parameters())
-            assert table.whole["parameters_after"] == whole
-            assert table.whole["parameters_before"] - whole == sum(
+            assert table.whole.parameters_after == whole
+            assert table.whole.parameters_before - whole == sum(
                 table.frame["parameters_before"] - table.frame["parameters"]
             )
 
@@ -207,7 +207,7 @@ class TestFolder:
         assert not np.allclose(before.values, after.values, equal_nan=True)
         shifts = compare_roles(before, after)
         assert len(shifts) > 0
-        assert after.provenance["model"]["model"] == str(folder)
+        assert after.record.model.model == str(folder)
 
     def test_it_is_refused_as_a_model_to_factorise(self, folder: Path) -> None:
         with pytest.raises(ModelSupportError, match="of low rank already"):

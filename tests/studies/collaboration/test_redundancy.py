@@ -50,8 +50,8 @@ class TestPairs:
         assert (adjusted.to_numpy() > 0.05).all()
         overlap = found.frame[["query_overlap", "key_overlap"]].to_numpy()
         assert overlap.mean() == pytest.approx(1 / 8, abs=0.01)
-        assert found.provenance["redundancy"]["chance"] == 1 / 8
-        assert found.provenance["model"]["read_through"] == "attention interface"
+        assert found.record.redundancy.chance == 1 / 8
+        assert found.record.model.read_through == "attention interface"
         assert (found.layers["p_adjusted"] > 0.05).all()
 
     def test_a_common_key_space_is_found(self, tokenizer: PreTrainedTokenizerFast) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from headroles import HeadScores, Role
 from headroles.errors import UsageError
+from headroles.record import ScoresRecord
 from headroles.roles import SCORES
 from headroles.studies.comparison.joining import join_scores
+from tests.conftest import changed
 from tests.rounding import tolerance
 from tests.studies.comparison.made import make_scores, random_scores, reordered, shifted
 
@@ -26,8 +28,7 @@ def join(before: HeadScores, after: HeadScores, on_mismatch: str = "error") -> d
 
 
 def with_options(scores: HeadScores, **options: Any) -> HeadScores:
-    provenance = {**scores.provenance, "options": {**scores.provenance["options"], **options}}
-    return replace(scores, provenance=provenance)
+    return changed(scores, options={**scores.record.options, **options})
 
 
 def test_the_order_of_examples_does_not_matter(before: HeadScores) -> None:
@@ -70,7 +71,7 @@ class TestDifferentModels:
             join(before, other, on_mismatch)
 
     def test_reaches_are_refused(self, before: HeadScores) -> None:
-        other = replace(before, provenance={**before.provenance, "reaches": [None, 64]})
+        other = changed(before, reaches=[None, 64])
         with pytest.raises(UsageError, match=r"layers reaches: \[None, None\] and \[None, 64\]"):
             join(before, other, "intersect")
 
@@ -119,7 +120,7 @@ class TestOtherOptions:
             join(before, with_options(before, pairing="none"), on_mismatch)
 
     def test_label_schemes_are_refused(self, before: HeadScores) -> None:
-        other = replace(before, provenance={**before.provenance, "corpus": {"scheme": "CLEAR"}})
+        other = changed(before, corpus={"scheme": "CLEAR"})
         with pytest.raises(UsageError, match="label scheme of their corpus: UD and CLEAR"):
             join(before, other, "intersect")
 
@@ -231,5 +232,5 @@ class TestOtherExamples:
 
 def test_scores_made_without_options_join() -> None:
     """Both made by hand: nothing is known, so nothing differs."""
-    before = replace(random_scores(), provenance={})
+    before = replace(random_scores(), record=ScoresRecord())
     assert join(before, before)["after"].roles == before.roles

@@ -17,7 +17,7 @@ from headroles import Classification, HeadScores, RoleShifts, assign_roles, comp
 from headroles.errors import StorageError, UsageError
 from headroles.formats import FORMATS
 from headroles.results import new_folder
-from headroles.storage import RUN_FILE
+from headroles.storage import RUN_FILE, plain
 from headroles.studies import CompareOptions
 from headroles.studies.comparison import name_sides
 from tests.conftest import in_full
@@ -102,15 +102,18 @@ class TestExport:
         table = pq.read_table(pa.BufferReader(shifts.export("parquet", view)))
         pd.testing.assert_frame_equal(table.to_pandas(), shifts.view(view), check_exact=True)
         noted = json.loads(table.schema.metadata[b"headroles"])
-        changing = {"created", "command"}
-        assert noted == {k: v for k, v in shifts.provenance.items() if k not in changing}
+        said = plain(shifts.record)
+        for one in (said, *said["sets"].values()):
+            for name in ("created", "command"):
+                del one[name]
+        assert noted == said
 
     def test_json(self, shifts: RoleShifts, view: str) -> None:
         content = json.loads(
             shifts.export("json", view), parse_constant=lambda name: pytest.fail(name)
         )
         assert len(content["rows"]) == len(shifts.view(view))
-        assert content["provenance"] == shifts.provenance
+        assert content["record"] == plain(shifts.record)
 
     @pytest.mark.parametrize("fmt", FORMATS)
     def test_every_format(self, shifts: RoleShifts, view: str, fmt: str) -> None:
@@ -125,7 +128,7 @@ class TestFiles:
         assert {file.name for file in folder.iterdir()} == {SHIFTS_CSV, SHIFTS_FILE, RUN_FILE}
         loaded = RoleShifts.load(folder)
         pd.testing.assert_frame_equal(loaded.frame, shifts.frame, check_exact=True)
-        assert loaded.provenance == shifts.provenance
+        assert loaded.record == shifts.record
         for view in VIEWS:
             pd.testing.assert_frame_equal(loaded.view(view), shifts.view(view))
 
@@ -160,11 +163,11 @@ class TestFiles:
             RoleShifts.load(tmp_path / "one")
 
 
-class TestProvenance:
+class TestRecord:
     def test_both_sides_and_all_options(self, shifts: RoleShifts, before: HeadScores) -> None:
-        provenance = shifts.provenance
-        assert list(provenance["sets"]) == ["before", "1", "2"]
-        assert provenance["sets"]["before"] == before.provenance
+        record = shifts.record
+        assert list(record.sets) == ["before", "1", "2"]
+        assert record.sets["before"] == before.record
         expected: dict[str, Any] = {
             "threshold": 3.0,
             "margin": 0.5,
@@ -175,15 +178,15 @@ class TestProvenance:
             "clusters": "auto",
             "on_mismatch": "error",
         }
-        assert {key: provenance["options"][key] for key in expected} == expected
-        assert (provenance["examples"], provenance["n_clusters"]) == (40, 6)
-        assert provenance["clustered_by"] == "document"
+        assert {key: record.options[key] for key in expected} == expected
+        assert (record.examples, record.n_clusters) == (40, 6)
+        assert record.clustered_by == "document"
 
     def test_what_was_dropped(self, before: HeadScores) -> None:
         after = reordered(before, np.arange(30))
         shifts = compare_roles(before, after, on_mismatch="intersect")
-        assert shifts.provenance["dropped_examples"] == {"before": 10, "after": 0}
-        assert shifts.provenance["dropped_roles"] == {"before": [], "after": []}
+        assert shifts.record.dropped_examples == {"before": 10, "after": 0}
+        assert shifts.record.dropped_roles == {"before": [], "after": []}
         assert set(shifts.frame.n) <= {30, 15}
 
     def test_few_clusters_are_told(self, shifts: RoleShifts) -> None:
@@ -221,7 +224,7 @@ class TestFolders:
 class TestNames:
     def test_are_those_of_the_comparison(self, shifts: RoleShifts) -> None:
         plain, named = CompareOptions(), CompareOptions(names="a, b")
-        assert name_sides(3, plain) == tuple(shifts.provenance["sets"]) == ("before", "1", "2")
+        assert name_sides(3, plain) == tuple(shifts.record.sets) == ("before", "1", "2")
         assert name_sides(2, plain) == ("before", "after")
         assert name_sides(3, named) == ("before", "a", "b")
 

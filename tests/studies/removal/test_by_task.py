@@ -14,8 +14,10 @@ from typer.testing import CliRunner
 from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.results import load
+from headroles.storage import plain
 from headroles.studies.removal import Ablations, TaskDrops, ablate_heads, compare_tasks
 from headroles.studies.removal.drop_table import relative_drops
+from tests.conftest import changed
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
 NAMES = ("long", "short")
@@ -45,7 +47,7 @@ def rows_of(found: TaskDrops, task: str, measure: str = "loss"):
 
 def test_relative_drops(found: TaskDrops, ablations: list[Ablations]) -> None:
     for name, one in zip(NAMES, ablations, strict=True):
-        whole = one.ablated["measured"]
+        whole = one.ablated.measured
         own = rows_of(found, name)
         for row in one.frame.itertuples():
             assert own.loc[row.removed, "relative_drop"] == pytest.approx(
@@ -108,12 +110,9 @@ def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
         predictions[:, 0] = one.targets
         predictions[:2, 0] = 1 - one.targets[:2]
         predictions[:, 1] = 1 - one.targets
-        provenance = {
-            **one.provenance,
-            "ablated": {**one.ablated, "measured": dict.fromkeys(one.ablated["measured"], 0.5)},
-        }
+        ablated = {**plain(one.ablated), "measured": dict.fromkeys(one.ablated.measured, 0.5)}
         outcomes = replace(one.outcomes, predictions=predictions)
-        wrong.append(replace(one, outcomes=outcomes, provenance=provenance))
+        wrong.append(changed(replace(one, outcomes=outcomes), ablated=ablated))
     own = rows_of(compare_tasks(wrong, NAMES), "long", "accuracy").loc["layer 0"]
     assert (own["whole"], own["without"], own["relative_drop"]) == (0.75, 0, 1)
     assert np.isnan([own["ci_low"], own["ci_high"]]).all()
@@ -185,7 +184,7 @@ def test_what_cannot_be_compared(
 
 def test_a_metric_that_no_model_reaches_is_left_out(found: TaskDrops) -> None:
     for name in ("f1", "matthews"):
-        reached = [one["whole"][name] for one in found.compared["tasks"]]
+        reached = [one.whole[name] for one in found.compared.tasks]
         assert (name in found.measures) == (min(reached) > 0)
         if min(reached) <= 0:
             assert any(warning.startswith(f"{name} is left out") for warning in found.warnings)

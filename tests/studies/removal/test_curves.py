@@ -56,7 +56,7 @@ def test_one_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -
     )
     run = open_run(classifier, labelled, TaskOptions())
     heads = present_heads(run)
-    removed = {one["order"]: [tuple(head) for head in one["removed"]] for one in found.points}
+    removed = {one.order: [tuple(head) for head in one.removed] for one in found.points}
     for order, asked in (
         ("importance", {}),
         ("importance:signed:l2", {"estimator": "signed", "normalisation": "l2"}),
@@ -96,9 +96,9 @@ def test_every_draw_finds_orders_with_examples_of_its_own(
     lines = [line for task in seen for line in task.lines]
     assert len(set(lines)) == 21
     assert all(set(task.labels) == {"good", "bad"} for task in seen)
-    assert again.curves["task"]["examples"] == 7
+    assert again.curves.task.examples == 7
     # Other examples find another order, or the orders of these draws would be one.
-    removed = {str(one["removed"]) for one in again.points if one["order"] == "importance"}
+    removed = {str(one.removed) for one in again.points if one.order == "importance"}
     assert len(removed) > 1
 
 
@@ -115,11 +115,7 @@ def test_fewer_examples_than_the_draws_need(
 def test_one_order_is_one_sequence(found: PruningCurves) -> None:
     for order in ("reestimated", "ablation", "random"):
         small, large = (
-            next(
-                one["removed"]
-                for one in found.points
-                if (one["order"], one["share"]) == (order, at)
-            )
+            next(one.removed for one in found.points if (one.order, one.share) == (order, at))
             for at in (0.25, 0.5)
         )
         assert large[:3] == small
@@ -130,15 +126,13 @@ def test_losses_are_those_without_the_heads(
 ) -> None:
     run = open_run(classifier, labelled, TaskOptions())
     for point in found.points[::5]:
-        gates = without([tuple(head) for head in point["removed"]], run.shape)
+        gates = without([tuple(head) for head in point.removed], run.shape)
         expected = run.outcomes(gates[None]).losses[:, 0]
-        assert found.outcomes.losses[:, point["setting"]] == near(expected)
+        assert found.outcomes.losses[:, point.setting] == near(expected)
 
 
 def settings(found: PruningCurves, order: str, share: float) -> list[int]:
-    return [
-        one["setting"] for one in found.points if (one["order"], one["share"]) == (order, share)
-    ]
+    return [one.setting for one in found.points if (one.order, one.share) == (order, share)]
 
 
 def test_differences_count_examples_and_draws(found: PruningCurves) -> None:
@@ -215,7 +209,7 @@ def test_role_orders(classifier: Path, labelled: Path, sample: Path, tmp_path: P
         shares=(0.25,),
         draws=2,
     )
-    first = [one["removed"] for one in found.points if one["order"] != "random"]
+    first = [one.removed for one in found.points if one.order != "random"]
     assert len(first) == 2
     for removed in first:
         assert sum(tuple(head) in having for head in removed) == min(3, len(having))
@@ -236,7 +230,7 @@ def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:
 def test_wide_keeps_every_order(found: PruningCurves, value: str) -> None:
     rows = found.frame[(found.frame["measure"] == "accuracy") & found.frame["share"].notna()]
     wide = found.wide(value).set_index("order")
-    assert wide.index.tolist() == list(found.curves["orders"])
+    assert wide.index.tolist() == list(found.curves.orders)
     for row in rows.to_dict("records"):
         shown = wide.loc[row["order"], row["share"]]
         assert shown == row[value] or np.isnan(row[value])
@@ -297,6 +291,6 @@ def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "on 6 examples of" in result.stdout
     loaded = PruningCurves.load(out)
-    assert loaded.curves["task"]["examples"] == 4
-    assert loaded.curves["task"]["draws"] == 2
+    assert loaded.curves.task.examples == 4
+    assert loaded.curves.task.draws == 2
     assert torch.tensor(loaded.outcomes.losses).shape[0] == 6

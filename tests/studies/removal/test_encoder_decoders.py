@@ -40,7 +40,7 @@ def test_importance_is_of_the_heads_of_the_encoder(folder: Path, labelled: Path)
     """Derivatives by gates are slopes of the loss, found by moving one gate."""
     found = find_importance(folder, labelled)
     assert (found.of("absolute").shape, found.of("absolute").min() > 0) == ((LAYERS, HEADS), True)
-    assert found.provenance["model"]["read_through"] == "outputs of heads"
+    assert found.record.model.read_through == "outputs of heads"
     run, step = open_run(folder, labelled, TaskOptions()), 3e-3
     run.encoder.model.double()
     gates = torch.ones(2, LAYERS, HEADS, dtype=torch.float64)

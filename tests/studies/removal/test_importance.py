@@ -71,8 +71,8 @@ def test_normalisation_changes_the_order() -> None:
 
 def test_every_head_by_every_estimator(found: Importance) -> None:
     assert len(found) == 4 * 12
-    assert found.provenance["model"]["family"] == "BERT"
-    assert found.provenance["model"]["read_through"] == "outputs of heads"
+    assert found.record.model.family == "BERT"
+    assert found.record.model.read_through == "outputs of heads"
     values = values_of(found.derivatives, "signed")
     assert found.of("signed").ravel() == pytest.approx(values.mean(0))
     errors = values.std(0, ddof=1) / np.sqrt(8)
@@ -202,6 +202,6 @@ def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
 
 def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
     found = find_importance(masked_lm, plain)
-    assert found.provenance["task"]["objective"] == "masked_lm"
-    assert found.provenance["task"]["metrics"] == []
+    assert found.record.task.objective == "masked_lm"
+    assert found.record.task.metrics == []
     assert "loss" in repr(found)

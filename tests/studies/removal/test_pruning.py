@@ -319,7 +319,7 @@ def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
     }
     assert "upper third" not in found.frame["removed"].tolist()
     curves = find_pruning_curves(folder, labelled, orders="top,random", shares="0.5", draws=2)
-    assert {tuple(head) for head in curves.points[0]["removed"]} == {(1, head) for head in range(4)}
+    assert {tuple(head) for head in curves.points[0].removed} == {(1, head) for head in range(4)}
 
 
 @pytest.fixture(scope="module")
