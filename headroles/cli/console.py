@@ -253,15 +253,13 @@ def finish(folder: Path, options: OutputOptions, told: Summary, roles: Sequence[
         print_json({"out": str(folder), **told.facts(), **reported})
         return
     print_told(options, told)
-    steps = list(told.next_steps(folder))
-    if hasattr(options, "report") and not (report or steps):
-        steps = [f"See:     headroles report {folder}"]
-    for line in steps:
+    steps = [*told.next_steps(folder)]
+    if hasattr(options, "report"):
+        page = report or f"headroles report {folder}"
+        steps[:1] = [f"See:     {page}  (pictures, in one HTML file)"]
+    for line in (*steps, f"written to {folder}"):
         say(line)
-    say(f"written to {folder}")
-    if report:
-        say(f"report: {report}")
-    elif storage.has_old_report(folder):
+    if not report and storage.has_old_report(folder):
         warn(
             f"{folder / storage.REPORT_FILE} is about earlier results; to make it anew: "
             f"headroles report {folder}"

@@ -147,7 +147,7 @@ class TestClassify:
         out = tmp_path / "demo"
         shown = run_well("demo", "--out", out).stdout
         assert names(out) == RESULTS | {"report.html"}
-        assert f"report: {out / 'report.html'}" in shown
+        assert f"See:     {out / 'report.html'}" in shown
         assert "6 layers x 12 heads" in shown
         assert "140 sentences" in shown
         assert run("demo", "--out", out).exit_code == 1

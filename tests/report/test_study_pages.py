@@ -218,7 +218,7 @@ def test_commands_of_studies_write_pages(
         out = tmp_path / name
         done = CliRunner().invoke(app, [name, *map(str, arguments), "--out", str(out), "--report"])
         assert done.exit_code == 0, done.output
-        assert f"report: {out / 'report.html'}" in done.output
+        assert f"See:     {out / 'report.html'}" in done.output
         assert (out / "report.html").is_file()
     done = CliRunner().invoke(app, ["power", str(folder), "--report"])
     assert (done.exit_code, "with --out" in done.output) == (2, True)
