@@ -60,6 +60,7 @@ _ESCAPES = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "[": "{[}",  # which after the end of a row would begin its height
     '"': "''",
     **{one: f"\\{one}" for one in "&%$#_{}"},
 }
@@ -67,6 +68,8 @@ _ESCAPES = {
 
 def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     """Choose up to four columns of a long table: head, names, the value, the answer or interval.
+
+    Of roles beyond position, the contrast stands in place of the interval.
 
     A table without a known value keeps all of its columns.
     """
@@ -80,7 +83,7 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
         ends = (frame[name].map(_short) for name in ("ci_low", "ci_high"))
         chosen["interval"] = [f"{low} to {high}" for low, high in zip(*ends, strict=True)]
     telling = [name for name in chosen if len(chosen[name].unique()) > 1]
-    answers = [name for name in _ANSWERS if name in telling]
+    answers = [name for name in ("beyond", *_ANSWERS) if name in telling]
     names = [name for name in ("head", *_NAMES) if name in telling]
     names = names or [name for name in ("head", *_NAMES) if name in chosen][:1]
     return chosen[[*names[:2], value, *answers[:1]]]
@@ -138,8 +141,9 @@ def _aligned(text: str) -> str:
 
 
 def to_latex(text: str) -> str:
-    """Escape text so that LaTeX prints it unchanged."""
-    return "".join(_ESCAPES.get(one, one) for one in printable(text))
+    """Escape text so that LaTeX prints it unchanged, and ``->`` as an arrow."""
+    escaped = "".join(_ESCAPES.get(one, one) for one in printable(text))
+    return escaped.replace(r"-\textgreater{}", r"$\rightarrow$")
 
 
 def _width(column: pd.Series[Any]) -> int:

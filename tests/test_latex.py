@@ -14,6 +14,7 @@ import pytest
 from headroles import RoleTable, assign_roles
 from headroles.formats import export_frame
 from headroles.latex import latex_table
+from headroles.roles import in_words
 from tests.conftest import make_scores, role_ids
 
 
@@ -29,7 +30,7 @@ def test_compiles_and_fits_a_page(table: RoleTable, view: str, tmp_path: Path) -
     if shutil.which("pdflatex") is None:
         pytest.skip("needs pdflatex (Debian: texlive-latex-recommended, texlive-latex-extra)")
     content = table.export("latex", view).decode()
-    packages = re.search(r"\\usepackage\{(.*?)\}", content.splitlines()[0])
+    packages = re.search(r"\\usepackage\{(.*?)\}", content)
     assert packages is not None
     (tmp_path / "page.tex").write_text(
         "\\documentclass{article}\\usepackage[margin=2cm]{geometry}"
@@ -54,10 +55,11 @@ def test_a_long_table_has_four_columns_unless_asked(table: RoleTable) -> None:
     assert r"\begin{longtable}{llr@{}ll}" in content
     assert r"head & role & \multicolumn{2}{c}{mean} & answer \\" in content
     assert "rotatebox" not in content
+    assert r"subject $\rightarrow$ its verb" in content
     row = table.frame.iloc[0]
     head = f"{row['layer']}-{row['head']}"
     told = f"{row['mean']:.4g}".replace(".", "&.")
-    role = row["role"].replace("_", r"\_")
+    role = in_words(row["role"])
     assert f"{head} & {role} & {told} & {row['answer']}" in content
     yes = table.where(only_assigned=True).export("latex").decode()
     assert "& interval" in yes

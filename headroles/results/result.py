@@ -24,7 +24,7 @@ from headroles.results.columns import Axes, Column, check_rows, check_table
 from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.results.study import study_of
-from headroles.role_names import find_role
+from headroles.role_names import find_role, in_words
 from headroles.wording import addressed, not_among
 
 if TYPE_CHECKING:
@@ -153,9 +153,10 @@ class Result(Stored, Summary):
     ) -> bytes:
         """A view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
 
-        Of ``columns`` those are taken, in that order; without them a long table in LaTeX has up to
-        four, as papers do. ``caption`` and ``label`` are those of LaTeX. Raises UsageError for
-        another format, for a column that the view does not have, and for what `view` refuses.
+        Of ``columns`` those are taken, in that order; without them a table of heads in LaTeX has up
+        to four, as papers do, and roles are in words there. ``caption`` and ``label`` are those of
+        LaTeX. Raises UsageError for another format, for a column that the view does not have, and
+        for what `view` refuses.
         """
         if view in self.texts:
             return self._text(fmt, view, value, columns)
@@ -168,8 +169,10 @@ class Result(Stored, Summary):
                 raise UsageError(not_among("column", name, list(table.columns)))
         if columns is not None:
             table = table[[*columns]]
-        elif fmt == "latex" and view == "long":
+        elif fmt == "latex" and (view == "long" or "head" in table):
             table = for_paper(table)
+        if fmt == "latex" and "role" in table:
+            table = table.assign(role=table["role"].map(in_words))
         named = caption or self._caption()
         label = label or f"tab:{self.kind.replace(' ', '-')}"
         return export_frame(table, fmt, self.record, named, label)
