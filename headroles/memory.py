@@ -27,6 +27,7 @@ _STATM = Path("/proc/self/statm")
 _NO_MEMORY = (
     *("out of memory", "allocate memory", "not enough memory", "alloc_failed", "map segment"),
     "could not create a primitive",  # of oneDNN, which says no more
+    "start new thread",  # of Python, which has no memory for its stack
 )
 """Parts of messages by which PyTorch and its libraries report a lack of memory."""
 _LEAST = 1200 * 2**20

@@ -126,6 +126,7 @@ def test_resident_memory_is_that_of_this_process() -> None:
         "unable to mmap 69568832 bytes from file </m>: Cannot allocate memory (12)",
         "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory",
         "could not create a primitive",
+        "can't start new thread",
     ],
 )
 def test_words_for_a_lack_of_memory(message: str) -> None:
