@@ -22,8 +22,7 @@ from benchmarks.memory import forget_peak, peak_memory
 from headroles.record import ScoresRecord
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring import HeadScores, ScoreBlock
-from headroles.scoring.scores import describe_scores
-from headroles.scoring.writing import write_scores
+from headroles.scoring.scores import describe_scores, write_scores
 from headroles.studies import AssignOptions, assign_roles
 
 BLOCK = 192

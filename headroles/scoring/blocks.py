@@ -1,7 +1,8 @@
-"""Blocks of scores: the scores of some of the examples."""
+"""Blocks of scores: the scores of some of the examples; and windows of them, saved during a run."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headroles.errors import StorageError
 from headroles.roles import OFFSETS
+from headroles.storage import OpenParts, decode_arrays, encode_arrays
 
 
 @dataclass(frozen=True)
@@ -121,8 +124,67 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Part:
+class ScoredWindow:
     """Result for one window; ``block`` is None if all its examples were skipped."""
 
     block: ScoreBlock | None
     counts: Counts
+
+
+_RECORD = "record"
+"""Name of the array of bytes that holds, as JSON, the rest of a part."""
+
+
+@dataclass(frozen=True)
+class KeptWindows:
+    """Saved results of windows, by their numbers; without ``parts`` nothing is saved."""
+
+    parts: OpenParts | None
+
+    def find(self, number: int) -> ScoredWindow | None:
+        """Return the result of a window, None if it is not saved."""
+        return self.read(number) if self.parts is not None and number in self.parts else None
+
+    def write(self, number: int, part: ScoredWindow) -> None:
+        """Save the result of a window."""
+        if self.parts is not None:
+            self.parts.write(number, pack(part))
+
+    def read(self, number: int) -> ScoredWindow:
+        """Return the result of a window. Raises StorageError if none is saved."""
+        if self.parts is None:
+            raise StorageError("this run saves no windows; score again")
+        return self.parts.decode(number, unpack)
+
+
+def pack(part: ScoredWindow) -> bytes:
+    """Encode a part as bytes: the arrays of its block, and the rest as JSON beside them."""
+    arrays: dict[str, Any] = {}
+    lists: dict[str, Any] = {}
+    for one in fields(ScoreBlock) if part.block is not None else ():
+        value = getattr(part.block, one.name)
+        if isinstance(value, np.ndarray):
+            arrays[one.name] = value
+        elif value is not None:
+            lists[one.name] = value
+    block = lists if part.block is not None else None
+    record = {"counts": part.counts.record(), "block": block, "arrays": sorted(arrays)}
+    arrays[_RECORD] = np.frombuffer(json.dumps(record).encode(), dtype=np.uint8)
+    return encode_arrays(arrays)
+
+
+def unpack(content: bytes) -> ScoredWindow:
+    """Decode a part from the bytes that `pack` made. Raises ValueError for other bytes."""
+    arrays: dict[str, Any] = decode_arrays(content)
+    record = json.loads(arrays.pop(_RECORD).tobytes())
+    named = record.get("arrays")
+    if named is None:
+        raise ValueError("another version of headroles wrote it")
+    if sorted(arrays) != named:
+        raise ValueError(f"it holds the arrays {sorted(arrays)} instead of {named}")
+    counts = Counts.from_record(record["counts"])
+    if record["block"] is None:
+        return ScoredWindow(None, counts)
+    block = ScoreBlock(**record["block"], **arrays)
+    block.check()
+    return ScoredWindow(block, counts)

@@ -14,9 +14,8 @@ from headroles.errors import StorageError, UsageError
 from headroles.record import Pieces, RecordedPart, ScoresRecord
 from headroles.roles import SCORES
 from headroles.scoring.blocks import Counts, ScoreBlock
-from headroles.scoring.scores import HeadScores
+from headroles.scoring.scores import HeadScores, write_scores
 from headroles.scoring.tables import read_blocks
-from headroles.scoring.writing import write_scores
 
 
 class _Run(NamedTuple):

@@ -10,8 +10,7 @@ from typing import TypeVar, cast
 from headroles.corpus import Example
 from headroles.encoding import ExampleEncoder
 from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBlock
-from headroles.scoring.blocks import Counts, Part
-from headroles.scoring.parts import KeptWindows
+from headroles.scoring.blocks import Counts, KeptWindows, ScoredWindow
 from headroles.scoring.windows import Window
 
 T = TypeVar("T")
@@ -37,7 +36,7 @@ class _Prepared:
     window: Window
     counts: Counts
     block: PlannedBlock | None
-    known: Part | None = None
+    known: ScoredWindow | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class WindowScorer:
         windows: Iterable[tuple[Window, list[Example]]],
         kept: KeptWindows,
         done: Callable[[], int] = lambda: 0,
-    ) -> Iterator[tuple[Window, Part]]:
+    ) -> Iterator[tuple[Window, ScoredWindow]]:
         """Yield each window with its result, and save the result.
 
         While one window is computed, the next is prepared; a window is fetched once the next is
@@ -95,12 +94,12 @@ class WindowScorer:
 
     def _fetched(
         self, prepared: _Prepared, launched: LaunchedBlock | None, kept: KeptWindows
-    ) -> tuple[Window, Part]:
+    ) -> tuple[Window, ScoredWindow]:
         if prepared.known is not None:
             return prepared.window, prepared.known
         block = None if launched is None else self.scorer.fetch(launched, prepared.counts)
         if block is not None and self.is_rounded:
             block = block.rounded()
-        part = Part(block, prepared.counts)
+        part = ScoredWindow(block, prepared.counts)
         kept.write(prepared.window.number, part)
         return prepared.window, part

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import structs
 
@@ -17,19 +17,24 @@ from headroles.models import Attending, AttentionReader, LoadedEncoder, load_enc
 from headroles.options import takes
 from headroles.passes import Budget, shown_in_notebooks
 from headroles.record import HalfPrecision, PartCounts, Pieces, RecordedPart, ScoresRecord
-from headroles.roles import SCORES, absent_defaults, choose_relations, choose_roles, refuse_too_far
+from headroles.roles import (
+    SCORES,
+    Role,
+    absent_defaults,
+    choose_relations,
+    choose_roles,
+    refuse_too_far,
+)
 from headroles.scoring.block_scoring import BlockScorer
-from headroles.scoring.blocks import Counts, Part, ScoreBlock
+from headroles.scoring.blocks import Counts, KeptWindows, ScoreBlock, ScoredWindow
 from headroles.scoring.half_precision import compare_with_float32
 from headroles.scoring.options import HALF, ScoreOptions
-from headroles.scoring.parts import KeptWindows
 from headroles.scoring.pipeline import WindowScorer
-from headroles.scoring.plan import plan_of
 from headroles.scoring.run_notes import cure_of_length
-from headroles.scoring.scores import HeadScores, describe_scores
+from headroles.scoring.scores import HeadScores, describe_scores, write_scores
 from headroles.scoring.sharing import ALONE, Sharing
 from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
-from headroles.scoring.writing import write_scores
+from headroles.storage import plain
 from headroles.wording import listed
 
 
@@ -91,11 +96,10 @@ def open_scoring(
     """
     with shown_in_notebooks(options) as options, sharing.prepared(as_corpus(corpus)) as read:
         ready = arrange(read)
-        relations = choose_relations(options, ready.scheme, ready.relations, ready)
-        choose_roles(options, relations, SCORES[options.score], ready)
+        chosen = _choose(options, ready)
         encoder = load_encoder(model, options)
         with open_reader(encoder.network, options.measure) as reader:
-            run = ScoringRun(encoder, reader, ready, options, sharing)
+            run = ScoringRun(encoder, reader, ready, options, sharing, chosen)
             asked = (run.roles, run.score)
             run.half_precision = compare_with_float32(
                 model, ready, options, (encoder, reader), asked
@@ -113,6 +117,15 @@ def assist(model: Attending, options: ScoreOptions, sharing: Sharing) -> None:
         ScoringRun(encoder, reader, corpus, options, sharing).assist()
 
 
+_Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...]]
+
+
+def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
+    """Choose relations and roles. Raises errors where the corpus lacks what they need."""
+    relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
+    return relations, choose_roles(options, relations, SCORES[options.score], corpus)
+
+
 class ScoringRun:
     """One encoder over one corpus."""
 
@@ -123,16 +136,19 @@ class ScoringRun:
         corpus: PreparedCorpus,
         options: ScoreOptions,
         sharing: Sharing = ALONE,
+        chosen: _Chosen | None = None,
     ) -> None:
-        """Open a run; ``sharing`` says where windows are saved and which processes score them."""
+        """Open a run; ``sharing`` says where windows are saved and which processes score them.
+
+        ``chosen`` are relations and roles if they are chosen already.
+        """
         self._sharing = sharing
         self._encoder = encoder
         self._reader = reader
         self._corpus = corpus
         self._options = options
         self.score = SCORES[options.score]
-        self.relations = choose_relations(options, corpus.scheme, corpus.relations, corpus)
-        self.roles = choose_roles(options, self.relations, self.score, corpus)
+        self.relations, self.roles = chosen or _choose(options, corpus)
         refuse_too_far((role.id for role in self.roles), encoder.max_tokens)
         budget = Budget.of(encoder.device, options.batch_tokens)
         self.batch_tokens = budget.tokens
@@ -193,7 +209,7 @@ class ScoringRun:
     def blocks(
         self,
         n_examples: int | None = None,
-        parts: Iterable[tuple[Window, Part]] | None = None,
+        parts: Iterable[tuple[Window, ScoredWindow]] | None = None,
     ) -> Iterator[ScoreBlock]:
         """Yield the scores of all examples in corpus order, at most ``n_examples`` at a time.
 
@@ -223,7 +239,7 @@ class ScoringRun:
             )
         self._refuse_nothing()
 
-    def _parts(self, n_examples: int) -> Iterator[tuple[Window, Part]]:
+    def _parts(self, n_examples: int) -> Iterator[tuple[Window, ScoredWindow]]:
         """Yield each window with its result, in corpus order."""
         windows = (
             (window, examples)
@@ -279,3 +295,27 @@ class ScoringRun:
         if self._options.on_progress is not None:
             self._reported = max(self._reported, sentences)  # counts of other processes lag
             self._options.on_progress(self._reported, self._corpus.n_sentences)
+
+
+_VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
+_KNOWN_BY_ROLES = "frequencies"
+"""Option whose file is part of the roles by its content, so its path does not matter."""
+
+
+def plan_of(
+    encoder: LoadedEncoder, corpus: PreparedCorpus, record: ScoresRecord, n_examples: int
+) -> dict[str, Any]:
+    """Return the plan of a run over windows of ``n_examples``.
+
+    Files and folders are part of the plan by content, not by path. A user's own roles are part of
+    it by their ids alone.
+    """
+    options = {k: v for k, v in record.options.items() if k != _KNOWN_BY_ROLES}
+    return {
+        "corpus": {"sentences": corpus.n_sentences, "digest": corpus.content_digest()},
+        **encoder.identity,
+        "options": options,
+        "roles": {role.id: plain(role) for role in record.roles},
+        "examples of a part": n_examples,
+        "versions": {name: record.versions[name] for name in _VERSIONS},
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -227,3 +227,24 @@ def _refuse_empty_heads(values: NDArray[np.float32], removed: Sequence[tuple[int
     empty = map(tuple, np.argwhere(np.all(of_roles, axis=0)).tolist())
     if any(head not in removed for head in empty):
         raise ValueError("heads without any score")
+
+
+def write_scores(
+    folder: Path,
+    blocks: Iterable[ScoreBlock],
+    role_ids: Sequence[str],
+    is_half: bool,
+    record: Callable[[], ScoresRecord],
+) -> ScoresRecord:
+    """Write blocks into an existing folder as they come, then their record; return it.
+
+    ``record`` is called when all blocks are written. Memory does not grow with their number, and
+    the files are those of `HeadScores.save`.
+    """
+    with ScoreWriter(folder, role_ids, is_half) as writer:
+        for block in blocks:
+            writer.write(block)
+    files = storage.digests_of(folder, writer.files)
+    made = record()
+    storage.write_run(folder, made, {HeadScores.kind: files})
+    return made

@@ -13,8 +13,8 @@ from typing import Any
 
 from headroles.corpus import Corpus, PreparedCorpus, find_prepared, prepared, prepared_in
 from headroles.errors import HeadRolesError, UsageError
+from headroles.scoring.blocks import KeptWindows
 from headroles.scoring.options import CorpusPart
-from headroles.scoring.parts import KeptWindows
 from headroles.scoring.windows import Window
 from headroles.storage import Parts, read_json, write_json
 

@@ -120,7 +120,9 @@ def test_text_is_parsed_only_as_far_as_asked_for(
             parsed.append(text)
             yield loaded.nlp(text)
 
-    spy = parsing.Pipeline(SimpleNamespace(pipe=pipe, lang="en"), "spy", "clear")  # type: ignore[arg-type]
+    words = SimpleNamespace(stop_words=())
+    nlp = SimpleNamespace(pipe=pipe, lang="en", Defaults=words)
+    spy = parsing.Pipeline(nlp, "spy", "clear")  # type: ignore[arg-type]
     monkeypatch.setattr(text_module, "load_pipeline", lambda name: spy)
     corpus = read_text(write(tmp_path, "One came.\n\nTwo came.\n\nThree came.\n", "t.txt"), parser)
     assert parsed == []

@@ -32,8 +32,7 @@ from headroles.scoring import (
     score_to_folder,
 )
 from headroles.scoring.block_scoring import BlockScorer
-from headroles.scoring.blocks import Counts, Part
-from headroles.scoring.parts import pack, unpack
+from headroles.scoring.blocks import Counts, ScoredWindow, pack, unpack
 from headroles.scoring.sharing import TeamError, find_team
 from headroles.storage import Parts, decode_arrays, encode_arrays
 from headroles.studies import Stopping, UntilOptions
@@ -295,12 +294,12 @@ def test_a_part_is_read_back_as_it_was(scoring: Scoring) -> None:
     ) as run:
         block = next(run.blocks())
     counts = Counts(Counter({"too long": 2}), Counter(), Counter(pieces=3))
-    again = unpack(pack(Part(block, counts)))
+    again = unpack(pack(ScoredWindow(block, counts)))
     assert again.counts == counts
     assert again.block is not None
     for one in fields(ScoreBlock):
         np.testing.assert_equal(getattr(again.block, one.name), getattr(block, one.name))
-    assert unpack(pack(Part(None, counts))) == Part(None, counts)
+    assert unpack(pack(ScoredWindow(None, counts))) == ScoredWindow(None, counts)
 
 
 class TestHalf:
@@ -352,9 +351,9 @@ def test_a_part_of_another_form_is_refused(forged: dict[str, Any]) -> None:
         values=np.zeros((2, 3, 4, 1), np.float32),
         counts=np.ones((2, 1), np.int64),
     )
-    assert unpack(pack(Part(block, Counts()))).block is not None
+    assert unpack(pack(ScoredWindow(block, Counts()))).block is not None
     with pytest.raises(ValueError, match=r"not|unpack"):
-        unpack(pack(Part(replace(block, **forged), Counts())))
+        unpack(pack(ScoredWindow(replace(block, **forged), Counts())))
 
 
 @pytest.mark.parametrize("gone", ["bounds", "values"])
@@ -363,7 +362,7 @@ def test_a_part_without_one_of_its_arrays_is_refused(scoring: Scoring, gone: str
     with open_scoring(
         scoring.model, read_conllu(scoring.sample), scoring.options(score="hit")
     ) as run:
-        arrays = decode_arrays(pack(Part(next(run.blocks()), Counts())))
+        arrays = decode_arrays(pack(ScoredWindow(next(run.blocks()), Counts())))
     assert unpack(encode_arrays(arrays)).block is not None
     del arrays[gone]
     with pytest.raises(ValueError, match="instead of"):
@@ -371,7 +370,7 @@ def test_a_part_without_one_of_its_arrays_is_refused(scoring: Scoring, gone: str
 
 
 def test_a_part_that_names_no_arrays_is_of_another_version() -> None:
-    content = decode_arrays(pack(Part(None, Counts())))
+    content = decode_arrays(pack(ScoredWindow(None, Counts())))
     ((name, record),) = content.items()
     old = {key: value for key, value in json.loads(record.tobytes()).items() if key != "arrays"}
     encoded = np.frombuffer(json.dumps(old).encode(), dtype=np.uint8)

@@ -27,7 +27,7 @@ from headroles.passes import Budget, ExampleBatch, Passes, on_device, to_host
 from headroles.roles.frequencies import count_words
 from headroles.scoring import HeadScores, ScoreOptions, ScoringRun
 from headroles.scoring.block_scoring import LaunchedBlock, PlannedBatch
-from headroles.scoring.blocks import Counts, Part
+from headroles.scoring.blocks import Counts, ScoredWindow
 from headroles.scoring.windows import Window, windows_of
 from headroles.studies.options import TokenOptions
 from headroles.studies.token_reading import TokenListener, rows_of
@@ -97,7 +97,7 @@ class _Reading:
         self._budget = Budget.of(encoder.device, runs[0].batch_tokens)
         self.rows: list[Rows] = []
 
-    def read(self, window: Window, examples: list[Example]) -> list[tuple[Window, Part]]:
+    def read(self, window: Window, examples: list[Example]) -> list[tuple[Window, ScoredWindow]]:
         """Read a window; its part of each kind of scores."""
         counts = [Counts() for _ in self._scorers]
         self._cut.counts.clear()
@@ -106,7 +106,7 @@ class _Reading:
         for other in counts[1:]:
             other.add(counts[0])
         if not encoded:
-            return [(window, Part(None, one)) for one in counts]
+            return [(window, ScoredWindow(None, one)) for one in counts]
         passes = Passes(
             [len(example) for example in encoded],
             lambda rows: self._batch(encoded, rows),
@@ -121,7 +121,7 @@ class _Reading:
                 own.append((planned, coming))
         self.rows += [rows[row] for row in sorted(rows)]
         return [
-            (window, Part(scorer.fetch(LaunchedBlock(encoded, own), count), count))
+            (window, ScoredWindow(scorer.fetch(LaunchedBlock(encoded, own), count), count))
             for scorer, own, count in zip(self._scorers, read, counts, strict=True)
         ]
 
