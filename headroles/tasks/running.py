@@ -18,6 +18,7 @@ from msgspec import structs
 from torch import Tensor
 
 from headroles.errors import ModelError
+from headroles.memory import lacks_memory
 from headroles.models import LoadedEncoder, Model, load_config, load_encoder
 from headroles.models.gates import (
     Ablation,
@@ -293,7 +294,9 @@ class TaskRun:
             try:
                 with first_tokens_alone(self.sites):
                     found = model(**inputs).logits.double()
-            except (RuntimeError, IndexError, ValueError):  # the model reads more tokens
+            except Exception as error:  # of a model that reads more tokens
+                if lacks_memory(error):
+                    raise
                 return False
         epsilon = torch.finfo(model.dtype).eps
         reach = float(rounding_bound(1 + float(expected.abs().max()), MODEL_TERMS, epsilon))
