@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models import FAMILIES, load_model, open_reader
-from headroles.models.factorisation import METHODS, Moments, factorise
+from headroles.models.factorisation import METHODS, InputMoments, factorise
 from headroles.models.inputs import collect_moments
 from headroles.models.sites import find_sites, install
 from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
@@ -46,7 +46,7 @@ def low_rank(model: PreTrainedModel, method: str, rank: int | None = None) -> Pr
     """A copy of ``model``, at full rank unless another is given."""
     changed = copy.deepcopy(model)
     for site in find_sites(changed, HEADS):
-        moments = Moments.none(site.maps.query.shape[2])
+        moments = InputMoments.none(site.maps.query.shape[2])
         install(changed, site, factorise(site.maps, moments, rank or site.maps.full_rank, method))
     return changed
 
