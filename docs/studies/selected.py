@@ -58,7 +58,7 @@ def main() -> None:
     for folder in arguments.scores:
         population = Population.load(folder)
         rng = np.random.Generator(np.random.Philox(5))
-        for size in SIZES:
+        for size in (one for one in SIZES if one <= len(population.documents)):
             found: dict[str, list[float]] = {}
             for _ in range(arguments.tables):
                 for name, value in measured(population, size, rng).items():
