@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headroles.results import Grid, Shown, Warned
-from headroles.roles import BIAS, SCORES, in_words, is_contrast
+from headroles.roles import BIAS, SCORES, in_words, is_contrast, is_own
 from headroles.scoring import about_length, describe_run
 from headroles.studies.options import CORPUS
 from headroles.studies.role_answers import (
@@ -74,7 +74,8 @@ def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
     best: Iterator[Arc | Found] = chain(answers.arcs, answers.found)
     if first := next(best, None):
         head = head_name(first.head)
-        yield f"         headroles examples {folder} --head {head} --role {first.role}"
+        imported = f" --roles {':'.join(first.role.split(':')[:2])}" * is_own(first.role)
+        yield f"         headroles examples {folder} --head {head} --role {first.role}{imported}"
 
 
 def _about_run(table: RoleTable) -> Iterator[str]:

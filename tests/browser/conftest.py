@@ -9,10 +9,19 @@ from typing import Any
 
 import pytest
 
-from headroles import assign_roles, compare_roles, read_conllu, sample_treebank, score_heads
+from headroles import (
+    ablate_heads,
+    assign_roles,
+    compare_roles,
+    find_importance,
+    read_conllu,
+    sample_treebank,
+    score_heads,
+)
 from headroles.report import write_report
 from headroles.results import save_together
 from tests.conftest import DOG, changed, conllu_sentence, make_bert, make_tokenizer
+from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
 EVIL = "<script>alert(1)</script>"
 CURE = "make test-browser (Chromium itself: apt-get install chromium)"
@@ -37,8 +46,12 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The pages of a role table and of a comparison, of a corpus with words that look like tags."""
+def reports(
+    tmp_path_factory: pytest.TempPathFactory,
+    classifier: Path,  # noqa: F811
+    labelled: Path,  # noqa: F811
+) -> dict[str, Path]:
+    """Pages of the four kinds with a map, two of a corpus with words that look like tags."""
     folder = tmp_path_factory.mktemp("reports")
     treebank = folder / "evil.conllu"
     evil = [(EVIL, 2, "nsubj"), ("sleep", 0, "root"), (f"[{EVIL}]", 2, "obj")]
@@ -60,6 +73,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         "roles": write_report(save_together(folder / "roles", [scores[0], table])),
         "comparison": write_report(shifts.save(folder / "comparison")),
+        "importance": write_report(find_importance(classifier, labelled).save(folder / "worth")),
+        "ablations": write_report(ablate_heads(classifier, labelled).save(folder / "without")),
     }
 
 

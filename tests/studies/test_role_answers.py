@@ -51,7 +51,11 @@ def test_a_head_that_only_looks_at_a_place_is_not_named_as_the_strongest(table: 
 def test_without_contrasts_it_is_said_that_distance_was_not_controlled(table: RoleTable) -> None:
     alone = table.where(role=[SUBJECT])
     assert not find_answers(alone).controls_distance
-    assert "Score with beyond_offset" in " ".join(as_text(summarized(alone)).split())
+    told = " ".join(as_text(summarized(alone)).split())
+    assert "These rows leave out how far heads go beyond distance" in told
+    values = np.full((60, 1, 4, 1), 9, dtype=np.float32) + np.arange(60).reshape(-1, 1, 1, 1) / 60
+    never = assign_roles(make_scores(values, (SUBJECT,)))
+    assert "Score with beyond_offset" in " ".join(as_text(summarized(never)).split())
 
 
 @pytest.mark.parametrize("more", [{}, {"roles": "all"}, {"score": "hit"}, {"score": "excess"}])
