@@ -177,8 +177,8 @@ def _warn_of_half_precision(
     return [
         f"{half.dtype} moves means of heads by up to {np.nanmax(moved, initial=0):.2g} "
         f"(beside float32, in the first {half.examples} examples): {near} of {len(moved)} answers "
-        "lie within that of their threshold; to be sure of them, score in float32 "
-        "(dtype='float32', --dtype float32)"
+        "lie within that of their threshold; to be sure of them, score "
+        "with dtype='float32' (--dtype float32)"
     ]
 
 

@@ -74,8 +74,9 @@ def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
     best: Iterator[Arc | Found] = chain(answers.arcs, answers.found)
     if first := next(best, None):
         head = head_name(first.head)
-        imported = f" --roles {':'.join(first.role.split(':')[:2])}" * is_own(first.role)
-        yield f"         headroles examples {folder} --head {head} --role {first.role}{imported}"
+        asked = f"headroles examples {folder} --head {head} --role {first.role}"
+        own = ":".join(first.role.split(":")[:2])
+        yield f"         {asked}" + is_own(first.role) * " ".join(("", "--roles", own))
 
 
 def _about_run(table: RoleTable) -> Iterator[str]:
