@@ -57,7 +57,7 @@ def summaries_fit_a_screen() -> Iterator[None]:
         parts = brief(shown)
         if not any(isinstance(one, Verbatim) for one in parts):  # sentences may be of any length
             lines = as_text(parts).splitlines()
-            assert len(lines) <= 17, parts
+            assert len(lines) <= 17, "\n".join(lines)
             assert all(len(line.rstrip()) <= 100 or "/pytest-" in line for line in lines), parts
         return parts
 

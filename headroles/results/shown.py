@@ -81,7 +81,7 @@ class Summary(ABC):
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:
-    """Fit a summary on a screen: warnings lose reasons and advice, then grids lose rows."""
+    """Fit a summary on a screen: warnings lose reasons and advice, grids rows, the rest its end."""
     parts = [replace(one, tight=True) if isinstance(one, Grid) else one for one in shown]
     told: list[Shown] = [one for one in parts if not isinstance(one, Warned)]
     warned = [Warned(first_sentence(one.text)) for one in parts if isinstance(one, Warned)]
@@ -91,7 +91,7 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
         min(len(warned), 1),
     )
     told = _shorten(told, _fit(warned, n_warned) - room)
-    return [*told, *_first(warned, n_warned)]
+    return [*_clip(told, _SUMMARY - _fit(warned, n_warned)), *_first(warned, n_warned)]
 
 
 def _first(warned: Sequence[Warned], n: int) -> Iterable[Shown]:
@@ -123,6 +123,16 @@ def _shorten(told: list[Shown], n_lines: int) -> list[Shown]:
             shortened[place] = (replace(grid, rows=grid.rows[:n_kept]), more)
             n_lines -= left - 1
     return [*chain.from_iterable(shortened.values())]
+
+
+def _clip(told: list[Shown], n_lines: int) -> list[Shown]:
+    """Leave out the last parts of what has more lines than ``n_lines``; grids go with titles."""
+    kept = [*told]
+    while sum(map(_height, kept)) > n_lines - (len(kept) < len(told)) and len(kept) > 1:
+        was_grid = isinstance(kept.pop(), Grid)
+        if was_grid and len(kept) > 1 and not isinstance(kept[-1], Grid):
+            kept.pop()
+    return kept if len(kept) == len(told) else [*kept, "More: see .in_full() (--full)."]
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:
