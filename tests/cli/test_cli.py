@@ -32,6 +32,7 @@ from headroles.testing.options import (
     TEST_CORRECTIONS,
     TEST_FAMILIES,
 )
+from headroles.wording import addressed
 from tests.conftest import conllu_sentence
 from tests.rounding import WEIGHTS, assert_same_sums, sizes_of_scores, tolerance
 
@@ -589,7 +590,7 @@ class TestPower:
     def test_can_be_saved(self, classified: Path, out: Path) -> None:
         shown = run_well("power", classified, "--out", out).stdout
         assert names(out) == {"plan.csv", "plan.parquet", "run.json"}
-        told = f"See:     headroles report {out}\nwritten to {out}\n"
+        told = f"See:     headroles report {out}  (pictures, in one HTML file)\nwritten to {out}\n"
         assert shown == run_well("power", classified).stdout + told
         plan = PowerPlan.load(out)
         assert plan.record.plan == plan_examples(HeadScores.load(classified)).plan
@@ -631,7 +632,7 @@ class TestJson:
         assert summary["tests"]["threshold"] == 0.8
         assert sum(summary["heads_per_role"].values()) == len(summary["assigned"]) > 0
         assert summary["answers_per_role"] == table.answers().to_dict(orient="index")
-        assert summary["tests"]["warnings"] == list(table.warnings)
+        assert [*map(addressed, summary["tests"]["warnings"])] == list(table.warnings)
         for entry in summary["assigned"]:
             assert (entry["layer"], entry["head"]) in table.heads_with(entry["role"])
 

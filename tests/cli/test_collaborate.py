@@ -128,7 +128,7 @@ class TestReport:
         ((), "name a folder for the model with --out"),
         (("--rank", "8"), "name a folder for the model with --out"),
         (("--out", "x"), "give exactly one of a --rank and a largest error"),
-        (("--out", "x", "--rank", "8", "--error", "0.1"), "give exactly one of a rank"),
+        (("--out", "x", "--rank", "8", "--error", "0.1"), "give exactly one of a --rank"),
         (("--out", "x", "--rank", "99"), "the rank is 99; a layer has 4 heads of 8"),
         (("--out", "x", "--error", "2"), "the error is 2.0; it must lie between 0 and 1"),
         (("--report", "--rank", "8"), "leave out --rank, or --report"),

@@ -300,8 +300,8 @@ class TestLoadedModel:
 class TestDigest:
     def test_does_not_depend_on_the_place(self, bert_folder: Path, folder: Path) -> None:
         first, second = (load_encoder(place).description for place in (bert_folder, folder))
-        assert first["weights_sha256"] == second["weights_sha256"]
-        assert first["model"] != second["model"]
+        assert first.weights_sha256 == second.weights_sha256
+        assert first.model != second.model
 
     def test_of_the_configuration_is_of_what_is_computed(
         self, bert_folder: Path, folder: Path

@@ -20,7 +20,7 @@ from headroles import HeadScores, assign_roles, load_model, read_conllu, score_h
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.loading import load_encoder
 from headroles.models.pruned import put_to_zero
-from headroles.models.stored import PrunedModel
+from headroles.models.stored import PrunedModel, PrunedRecord
 from headroles.models.surgery import remove_heads, removed_from
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import PROJECTED, make_model
@@ -31,7 +31,8 @@ from tests.tasks.conftest import make_task_model
 
 def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path, zeroed: Any = ()) -> Path:
     put_to_zero(model, zeroed)
-    return PrunedModel(model, tokenizer).save(folder)
+    record = PrunedRecord(removed=removed_from(model))
+    return PrunedModel(model, tokenizer, record).save(folder)
 
 
 def make_classifier() -> PreTrainedModel:

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from headroles.errors import HeadRolesError, ModelError, StorageError
 from headroles.models import load_encoder, load_model
-from headroles.models.stored import PrunedModel, model_folder
+from headroles.models.stored import PrunedModel, PrunedRecord, model_folder
 from headroles.models.surgery import remove_heads
 from headroles.results import new_folder
 from headroles.storage import HIDDEN, read_run
@@ -29,7 +29,8 @@ from tests.conftest import make_bert, make_tokenizer
 def pruned(tmp_path: Path) -> Path:
     model = make_bert()
     remove_heads(model, [(0, 1), (1, 2)])
-    return PrunedModel(model, make_tokenizer()).save(tmp_path / "pruned")
+    record = PrunedRecord(removed=[(0, 1), (1, 2)])
+    return PrunedModel(model, make_tokenizer(), record).save(tmp_path / "pruned")
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +187,8 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 
 def test_a_full_disk_is_told(low_rank: Path, tmp_path: Path) -> None:
-    models = (PrunedModel(make_bert(), make_tokenizer()), CollaborativeModel.load(low_rank))
+    whole = PrunedModel(make_bert(), make_tokenizer(), PrunedRecord(removed=[]))
+    models = (whole, CollaborativeModel.load(low_rank))
     for number, made in enumerate(models):
         with (
             files_of_at_most(20_000),

@@ -72,8 +72,8 @@ def test_a_comparison_shows_what_changed_most(shifts: RoleShifts, tmp_path: Path
     ("options", "message"),
     [
         ({"kind": "changes"}, "no figure of the role table called 'changes'"),
-        ({"kind": "heads", "role": "local"}, "no choice of role; leave --role out"),
-        ({"kind": "head"}, "name it with --head LAYER-HEAD"),
+        ({"kind": "heads", "role": "local"}, "no choice of role; leave role out"),
+        ({"kind": "head"}, "the head is None; name layer and head"),
         ({"kind": "role", "head": "1-2"}, "no choice of a head"),
         ({"kind": "role", "role": "locl"}, "no role 'locl'"),
     ],

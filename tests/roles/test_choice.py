@@ -57,7 +57,7 @@ def test_a_measure_comes_with_its_role() -> None:
         ("syntactic:obj:to_governr", r"did you mean syntactic:obj:to_governor"),
         ("position:0", r"'position:0' has no valid offset; write position:-1"),
         ("position:x", r"'position:x' has no valid offset"),
-        (",", r"--roles names no role"),
+        (",", r"roles names no role"),
     ],
 )
 def test_names_of_no_role(name: str, message: str) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from headroles import collaborate_heads, read_conllu, score_heads
 from headroles.errors import StorageError
-from headroles.models.stored import PrunedModel
+from headroles.models.stored import PrunedModel, PrunedRecord
 from headroles.storage import (
     HIDDEN,
     changed_folder,
@@ -286,7 +286,9 @@ class TestPermissions:
         try:
             corpus = read_conllu(sample)
             score_heads(bert_folder, corpus, roles="local").save(tmp_path / "scores")
-            PrunedModel(make_bert(), make_tokenizer()).save(tmp_path / "model")
+            PrunedModel(make_bert(), make_tokenizer(), PrunedRecord(removed=[])).save(
+                tmp_path / "model"
+            )
             made, _ = collaborate_heads(bert_folder, None, rank=16)
             made.save(tmp_path / "shared")
         finally:
