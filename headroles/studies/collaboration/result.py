@@ -202,7 +202,8 @@ class Collaboration(Result):
             (when, *(f"{reached[name]:.4f}" for name in names))
             for when, reached in (("before", task.before), ("after", task.after))
         ]
-        yield Grid((f"{task.examples} examples of {task.file}", *names), tuple(rows))
+        yield f"{task.examples} examples of {task.file}"
+        yield Grid(("", *names), tuple(rows))
         yield (
             f"The loss changes by {task.loss_change:+.4f} nats ({task.ci_low:+.4f} to "
             f"{task.ci_high:+.4f}, p = {task.p_value:.2g})."

@@ -24,6 +24,7 @@ from headroles.wording import listed
 MOST_ROWS = 24
 """Removals of which a matrix for people tells, those that change most."""
 _THIRDS, _SHOWN = "thirds", 8
+_WITH_INTERVALS = 3  # tasks whose intervals fit on a line
 
 
 class TaskOfDrops(RecordedTaskFile, frozen=True, kw_only=True):
@@ -148,7 +149,7 @@ class TaskDrops(Result):
                 f"Largest: without {one['removed']} the loss of {one['task']} changes by "
                 f"{one['relative_drop']:+.1%}."
             )
-        yield self._grid(self.measure, _SHOWN)
+        yield from self._grid(self.measure, _SHOWN)
         yield "* differs from 0; > more, < less than in the other tasks."
         yield from map(Warned, self.compared.warnings)
 
@@ -164,7 +165,7 @@ class TaskDrops(Result):
             )
         )
         for measure in dict.fromkeys((self.measure, LOSS)):
-            yield self._grid(measure)
+            yield from self._grid(measure)
         yield (
             f"Intervals of {1 - asked.alpha:.0%} over examples; > and < compare with the mean "
             f"of each task taken off ({asked.correction})."
@@ -173,18 +174,17 @@ class TaskDrops(Result):
             if line := self._agreement(str(kind)):
                 yield line
 
-    def _grid(self, measure: str, most: int = MOST_ROWS) -> Grid:
+    def _grid(self, measure: str, most: int = MOST_ROWS) -> Iterator[Shown]:
         rows = self.frame[self.frame["measure"] == measure]
         order, removals = self.largest(measure, most), rows["removed"].nunique()
-        title = f"{measure} lost without"
-        if len(order) < removals:
-            title += f" (the {len(order)} largest of {removals})"
+        of_all = f" (the {len(order)} largest of {removals})" if len(order) < removals else ""
+        yield f"{measure} lost without{of_all}"
         cells = rows.set_index(["removed", "task"]).to_dict("index")
         grid = tuple(
-            (str(removed), *(_cell(cells[removed, name]) for name in self.tasks))
+            (str(removed), *(_cell(cells[removed, name], len(self.tasks)) for name in self.tasks))
             for removed in order
         )
-        return Grid((title, *self.tasks), grid)
+        yield Grid(("", *self.tasks), grid)
 
     def _agreement(self, kind: str) -> str:
         found = self.correlations(kind).to_numpy()
@@ -201,9 +201,9 @@ class TaskDrops(Result):
         return {"by_task": self.compared, "drops": to_records(self.frame)}
 
 
-def _cell(row: Any) -> str:
+def _cell(row: Any, n_tasks: int) -> str:
     limits = f" ({row['ci_low']:+.1%} to {row['ci_high']:+.1%})"
-    if np.isnan(row["ci_low"]):
+    if np.isnan(row["ci_low"]) or n_tasks > _WITH_INTERVALS:
         limits = ""
     return f"{row['relative_drop']:+.1%}{limits}{TaskDrops.marks(row):2}"
 
