@@ -34,10 +34,6 @@ class Stored(ABC):
     spares: ClassVar[tuple[str, ...]] = MODEL_KINDS
     record: Record
 
-    def said(self) -> Record:
-        """The record as ``run.json`` is to have it."""
-        return self.record
-
     @abstractmethod
     def write_files(self, folder: Path) -> list[str]:
         """Write the files of the result into an existing folder; their names."""
@@ -137,7 +133,7 @@ def write_together(staging: Path, results: Sequence[Stored]) -> None:
     """Write results into an empty folder, with their records as one."""
     files = {one.kind: one.write_files(staging) for one in results}
     digests = {kind: storage.digests_of(staging, names) for kind, names in files.items()}
-    content = {name: value for one in results for name, value in storage.plain(one.said()).items()}
+    content = {name: value for one in results for name, value in storage.plain(one.record).items()}
     storage.write_run(staging, content, digests)
 
 
@@ -148,7 +144,7 @@ def put_into(folder: str | Path, result: Stored) -> None:
     run = storage.read_run(folder)
     with storage.changed_folder(folder, run.files.get(result.kind, ())) as staging:
         files = storage.digests_of(staging, result.write_files(staging))
-        content = {**run.content, **storage.plain(result.said())}
+        content = {**run.content, **storage.plain(result.record)}
         storage.write_run(staging, content, {**run.files, result.kind: files})
 
 

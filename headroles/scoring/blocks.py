@@ -57,8 +57,8 @@ class ScoreBlock:
     @property
     def n_scores(self) -> int:
         """Number of scores that are not missing."""
-        by_role = np.moveaxis(self.values, -1, 0)  # a role at a time saves memory
-        return sum(int(np.count_nonzero(~np.isnan(values))) for values in by_role)
+        # an example at a time saves memory
+        return sum(int(np.count_nonzero(~np.isnan(values))) for values in self.values)
 
     def check(self) -> None:
         """Raise ValueError for arrays or lists that are not of the types and shapes named above."""

@@ -62,7 +62,8 @@ class HeadScores(Stored):
     def __post_init__(self) -> None:
         """Have the record say what the arrays say."""
         said = describe_scores(self.roles, self.score, *self.values.shape[1:3])
-        object.__setattr__(self, "record", structs.replace(self.record, **said))
+        record = structs.replace(self.record, **said, scores=self.block.n_scores)
+        object.__setattr__(self, "record", record)
 
     @classmethod
     def from_blocks(
@@ -174,10 +175,6 @@ class HeadScores(Stored):
             if not 0 <= place < n:
                 raise UsageError(f"the {what} is {place}; it must be 0 to {n - 1}")
         return self.column(role)[:, head[0] * self.n_heads + head[1]]
-
-    def said(self) -> ScoresRecord:
-        """Return the record, with the number of scores."""
-        return structs.replace(self.record, scores=self.block.n_scores)
 
     def write_files(self, folder: Path) -> list[str]:
         """Write ``scores.parquet``, ``examples.parquet`` and, if any, the offset shares."""

@@ -18,6 +18,7 @@ from headroles.corpus import (
 )
 from headroles.corpus import corpus as corpus_module
 from headroles.errors import CorpusError
+from headroles.record import RecordedCorpus
 from tests.conftest import CAT, DOG, conllu_sentence
 
 
@@ -43,20 +44,20 @@ def test_counts(treebank: Path) -> None:
         assert corpus.relations == Counter(nsubj=5, punct=3, amod=2, obj=2)
         assert corpus.skipped == {}
         assert corpus.scheme == "ud"
-        assert corpus.describe() == {
-            "format": "conllu",
-            "files": [str(treebank)],
-            "documents_by": "newdoc",
-            "ids_by": "given",
-            "scheme": "ud",
-            "digest": corpus.digest,
-            "sentences": 5,
-            "words": 17,
-            "multiword_tokens": 0,
-            "documents": 2,
-            "undivided": 0,
-            "documents_by_id": 0,
-        }
+        assert corpus.describe() == RecordedCorpus(
+            format="conllu",
+            files=[str(treebank)],
+            documents_by="newdoc",
+            ids_by="given",
+            scheme="ud",
+            digest=corpus.digest,
+            sentences=5,
+            words=17,
+            multiword_tokens=0,
+            documents=2,
+            undivided=0,
+            documents_by_id=0,
+        )
 
 
 def test_relations_are_counted_with_subtypes_and_without_roots() -> None:

@@ -74,7 +74,7 @@ def test_scheme_and_what_was_skipped_are_kept(tmp_path: Path, skips: list[int]) 
     corpus = Corpus({"format": "pairs", "scheme": "clear"}, read)
     with prepared(keep_parses(corpus, file)) as first, prepared(read_conllu(file)) as again:
         assert again.digest == first.digest
-        assert first.scheme == again.scheme == again.describe()["scheme"] == "clear"
+        assert first.scheme == again.scheme == again.describe().scheme == "clear"
         assert again.skipped == first.skipped
         assert again.skipped.total() == sum(skips)
 

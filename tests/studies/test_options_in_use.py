@@ -24,11 +24,11 @@ from headroles.studies import (
     ClassifyOptions,
     CollaborateOptions,
     CompareOptions,
-    ExampleOptions,
     PlanOptions,
     RedundancyOptions,
     ReplicateOptions,
     RoleTable,
+    SentenceOptions,
     TokenOptions,
     assign_roles,
     classify_heads,
@@ -176,7 +176,7 @@ STUDIES = {
         lambda place, asked: measure_token_groups(place.encoder, read_conllu(place.corpus), asked),
     ),
     "examples": Study(
-        ExampleOptions, lambda place, asked: find_examples(place.bias, (0, 1), "local", asked)
+        SentenceOptions, lambda place, asked: find_examples(place.bias, (0, 1), "local", asked)
     ),
     "attention": Study(
         AttentionOptions, lambda place, asked: read_attention(place.bias, (0, 1), "local", asked)

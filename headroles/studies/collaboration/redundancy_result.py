@@ -13,6 +13,7 @@ from headroles.record import ModelRecord, Piece
 from headroles.results import Grid, Result, Shown
 from headroles.storage import plain
 from headroles.testing import Share
+from headroles.wording import listed
 
 SHARES = (0.9, 0.95, 0.99)
 PAIR_COLUMNS = (
@@ -96,21 +97,34 @@ class Redundancy(Result):
         return self.record.alpha
 
     def shown(self) -> Iterator[Shown]:
-        """Dimensions of layers, the pairs of heads that share most, the roles."""
+        """Yield the dimensions of layers, pairs of heads that share most, roles that overlap."""
         yield (
-            "dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single\n"
-            "heads (mean) and of the sum of all heads; by chance: of heads alike in random spaces\n"
+            "Dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single\n"
+            "heads (mean) and of the sum of all heads; by chance: of heads alike in random spaces"
         )
         yield self._layers_grid()
         chance = self.record.redundancy.chance
         yield (
-            f"overlap of the spaces of two heads; by chance {chance:.3f}, p-values corrected by "
-            f"Benjamini-Hochberg at {self.alpha:g}\n"
+            f"Overlap of the spaces of two heads; by chance {chance:.3f} "
+            f"(false discovery rate {self.alpha:g})"
         )
         yield self._pairs_grid()
         if len(self.roles):
-            yield "overlap of heads of one role, against heads shuffled within layers\n"
+            above = self._by_p().loc[lambda roles: roles["shared"]]
+            found = [f"{one.role} ({one.projection})" for one in above.itertuples()]
+            yield (
+                "Roles whose heads overlap more than heads shuffled within layers: "
+                f"{listed(found) or 'none'}, of {self.roles['role'].nunique()}"
+            )
+
+    def details(self) -> Iterator[Shown]:
+        """Yield the roles."""
+        if len(self.roles):
+            yield "Overlap of heads of one role, against heads shuffled within layers"
             yield self._roles_grid()
+
+    def _by_p(self) -> pd.DataFrame:
+        return self.roles.sort_values("p_value", kind="stable")
 
     def _layers_grid(self) -> Grid:
         rows = []
@@ -145,7 +159,7 @@ class Redundancy(Result):
         return Grid(names, tuple(rows))
 
     def _roles_grid(self) -> Grid:
-        roles = self.roles.sort_values("p_value", kind="stable")
+        roles = self._by_p()
         found = roles[roles["shared"]]
         shown = found if len(found) else roles.head(_STRONGEST)
         rows = tuple(

@@ -64,7 +64,7 @@ class Pruned(Summary):
         parts: list[Shown] = [
             f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed "
             f"(order: {self.order}).",
-            self._about_task(),
+            *self._about_task(),
             f"Weights: {before:,} -> {after:,} ({after / before:.0%}).",
             *self._about_form(),
             Grid(("Layer", *map(str, layers)), (("heads kept", *counts),)),
@@ -74,20 +74,21 @@ class Pruned(Summary):
             parts += self.tuning.shown()
         return parts
 
-    def _about_task(self) -> str:
+    def _about_task(self) -> Iterator[str]:
         if not self.before:
-            return "What the model loses was not measured: name examples with test (--test FILE)."
-        changes = [
-            f"{name} {self.before[name]:.4f} -> {self.after[name]:.4f}"
-            for name in sorted(self.before, key=lambda name: name == LOSS)
-        ]
-        return f"On {self.measured_on}: {', '.join(changes)}."
+            yield "What the model loses was not measured: name examples with test (--test FILE)."
+        elif self.tuning is None:  # whose table says it
+            changes = [
+                f"{name} {self.before[name]:.4f} -> {self.after[name]:.4f}"
+                for name in sorted(self.before, key=lambda name: name == LOSS)
+            ]
+            yield f"On {self.measured_on}: {', '.join(changes)}."
 
     def _about_form(self) -> Iterator[str]:
         if self.seconds is None:
             yield (
-                "The removed heads are set to zero: any program that reads the model reads it, at "
-                "the same size and speed."
+                "The removed heads are set to zero: any program that read the model reads it, at "
+                "its former size and speed."
             )
             return
         before, after = self.seconds
@@ -111,7 +112,7 @@ class Pruned(Summary):
             for name, measured in self._measured()
             if measured
         )
-        return Grid(("", *self.before), rows)
+        return Grid((f"On {self.measured_on}", *self.before), rows)
 
     def _measured(self) -> Iterator[tuple[str, dict[str, float]]]:
         """What was measured, in the order of what was done."""

@@ -413,7 +413,7 @@ class TestTrajectory:
     def test_names(self, before: HeadScores, after: HeadScores) -> None:
         shifts = compare_roles(before, after, before, names=["step 100", "step 200"])
         assert shifts.checkpoints == ("step 100", "step 200")
-        assert list(shifts.record.model) == ["before", "step 100", "step 200"]
+        assert list(shifts.record.models) == ["before", "step 100", "step 200"]
 
     @pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", "before"], ["a", "b", "c"]])
     def test_names_that_do_not_fit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from msgspec import structs
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
@@ -214,6 +215,7 @@ class TestAgreement:
     def test_level_of_the_intervals(self, shifts: RoleShifts) -> None:
         agreement = shifts.agreement()
         assert agreement[["checkpoint", "role"]].drop_duplicates().shape == (6, 2)
-        wide = RoleShifts(shifts.frame, {"options": {"alpha": 0.01}}).agreement()
+        options = {**shifts.record.options, "alpha": 0.01}
+        wide = RoleShifts(shifts.frame, structs.replace(shifts.record, options=options)).agreement()
         assert (wide.jaccard_low.dropna() < agreement.jaccard_low.dropna()).any()
         pd.testing.assert_series_equal(wide.kappa, agreement.kappa)
