@@ -72,14 +72,15 @@ def measure(
 
 def jobs_of(run: TaskRun) -> dict[str, tuple[str, Callable[[], object]]]:
     """What is timed, and how many forward passes it would take."""
-    heads, pruning = present_heads(run), PruneOptions(keep=1, steps=_STEPS)
+    heads = present_heads(run)
+    pruning = PruneOptions(keep=1, order="reestimated", steps=_STEPS)
     gates = GateOptions(keep=len(heads) // 4, updates=max(len(run.groups(32)), 3))
     return {
         "importance": ("", run.derivatives),
         "ablate": (str(1 + len(heads)), lambda: rises_of(run)),
         "re-estimated": (
             "",
-            lambda: choose_heads("reestimated", len(heads) // 4, heads, pruning, run),
+            lambda: choose_heads(pruning.order, len(heads) // 4, heads, pruning, run),
         ),
         f"gates, {gates.updates} updates": (
             "",

@@ -86,7 +86,7 @@ def _reported() -> Iterator[None]:
     except BrokenPipeError:  # who was to read it has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
-    except OSError as error:  # of a place that no room of the house knows of
+    except OSError as error:  # of a file that nothing below names an error for
         err.print(f"error: {printable(_of_system(error))}", style="red", soft_wrap=True)
         raise typer.Exit(1) from None
 

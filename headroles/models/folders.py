@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headroles.errors import ModelError
+from headroles.wording import shortened
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -79,6 +80,16 @@ def cure_of_config(folder: Path) -> str:
             "for a model that BERT's code made"
         )
     return "give a folder written by save_pretrained, or a hub id"
+
+
+def refuse_odd_classes(name: str, settings: dict[str, Any]) -> None:
+    """Raise ModelError for a configuration whose ``architectures`` are no list of names."""
+    named = settings.get("architectures") or []
+    if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+        raise ModelError(
+            f"the configuration of {name} has architectures {shortened(named)}; it must be a list "
+            "of names of classes: check config.json"
+        )
 
 
 def refuse_absurd_sizes(name: str, settings: dict[str, Any]) -> None:

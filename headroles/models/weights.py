@@ -21,9 +21,15 @@ from transformers import (
 
 from headroles import storage
 from headroles.errors import ModelError
+from headroles.memory import lacks_memory
 from headroles.models.collaborative import is_collaborative, load_collaborative
 from headroles.models.families import encoder_of, is_encoder_decoder, refuse_unsupported
-from headroles.models.folders import cure_of_config, cure_of_weights, refuse_absurd_sizes
+from headroles.models.folders import (
+    cure_of_config,
+    cure_of_weights,
+    refuse_absurd_sizes,
+    refuse_odd_classes,
+)
 from headroles.models.hub import quiet_transformers, where_to_look
 from headroles.models.options import ModelOptions
 from headroles.models.pruned import as_published, class_of, class_to_load, one_of
@@ -93,9 +99,13 @@ def _from_pretrained(
                 ignore_mismatched_sizes=True,  # refused by name, once all of them are known
             )
     except Exception as error:  # of whatever the configuration made of the model
+        cure = (
+            "memory ran out: free some, or use a machine with more"
+            if lacks_memory(error)
+            else cure_of_weights(Path(name))
+        )
         raise ModelError(
-            f"the weights of {name} cannot be loaded ({in_one_line(error)}); "
-            f"{cure_of_weights(Path(name))}"
+            f"the weights of {name} cannot be loaded ({in_one_line(error)}); {cure}"
         ) from error
     return network, report
 
@@ -195,6 +205,7 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     try:
         settings = PreTrainedConfig.get_config_dict(name, **where)[0]
         refuse_absurd_sizes(name, settings)
+        refuse_odd_classes(name, settings)
         if not options.trust_remote_code:
             _refuse_own_code(name, settings)
         config: PreTrainedConfig = AutoConfig.from_pretrained(

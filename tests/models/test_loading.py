@@ -466,6 +466,22 @@ class TestFoldersAsOthersLeaveThem:
         with pytest.raises(ModelError, match=re.escape(named).replace("1e", r"1e\+")):
             load_encoder(folder)
 
+    @pytest.mark.parametrize("named", [True, [3], "BertModel"])
+    def test_architectures_that_are_no_names(self, folder: Path, named: object) -> None:
+        change_config(folder, architectures=named)
+        with pytest.raises(ModelError, match=r"has architectures .*; it must be a list of names"):
+            load_encoder(folder)
+
+    def test_a_lack_of_memory_is_no_damage(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise RuntimeError("unable to mmap 9 bytes from file: Cannot allocate memory (12)")
+
+        monkeypatch.setattr(PreTrainedModel, "from_pretrained", fail)
+        with pytest.raises(ModelError, match=r"cannot be loaded .* memory ran out: free some"):
+            load_encoder(folder)
+
     @pytest.mark.parametrize("change", [{"_attn_implementation": 3}, {"pad_token_id": 4000}])
     def test_what_the_libraries_stumble_over(self, folder: Path, change: dict[str, int]) -> None:
         change_config(folder, **change)
