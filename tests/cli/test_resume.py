@@ -95,6 +95,7 @@ def test_killed_processes_are_gone_on_with(
     bert_folder: Path, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run is killed when it has kept a part; two processes that share the rest finish it."""
+    pytest.importorskip("accelerate")
     monkeypatch.undo()
     corpus, out = large(sample, tmp_path), tmp_path / "out"
     asked = ["-m", "headroles", "score", str(bert_folder), str(corpus), "--out", str(out)]
