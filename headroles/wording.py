@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 # Control characters, which terminals obey; line breaks; marks that change the direction of
 # writing; and halves of characters, which no encoding can write.
@@ -108,6 +108,16 @@ def in_one_line(error: BaseException) -> str:
         message = ""
     message = message or type(error).__name__
     return " ".join(message.split("\n\n")[0].split())
+
+
+def split_at(words: Sequence[str], places: Collection[int]) -> tuple[tuple[bool, str], ...]:
+    """Split a sentence into parts whose words are all among ``places``, or all not; say which.
+
+    >>> split_at(("Dogs", "bark", "at", "cats"), (2, 3))
+    ((False, 'Dogs bark'), (True, 'at cats'))
+    """
+    parts = groupby(range(len(words)), set(places).__contains__)
+    return tuple((is_one, " ".join(words[place] for place in part)) for is_one, part in parts)
 
 
 def listed(names: Sequence[object], most: int = 3) -> str:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroles.report.style import DIVERGING, SCALE
-from headroles.wording import printable, printable_lines
+from headroles.wording import printable, printable_lines, split_at
 
 Cells = NDArray[Any]
 """An array (layers, heads) of numbers or of texts; NaN and the empty text say nothing."""
@@ -40,10 +39,7 @@ class Quoted:
     @property
     def parts(self) -> tuple[tuple[bool, str], ...]:
         """The sentence in parts, whose words are looked at by the role or not."""
-        places = groupby(range(len(self.words)), set(self.keys).__contains__)
-        return tuple(
-            (is_key, " ".join(self.words[place] for place in part)) for is_key, part in places
-        )
+        return split_at(self.words, self.keys)
 
     @property
     def told(self) -> tuple[tuple[bool, str], ...]:

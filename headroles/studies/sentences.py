@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from headroles.roles import Batch, Role, is_own, marked_words
 from headroles.scoring import HeadScores
 from headroles.studies.options import MEDIAN, SMALLEST, ExampleOptions
 from headroles.studies.rereading import not_imported, read_again
-from headroles.wording import head_name, shortened
+from headroles.wording import head_name, shortened, split_at
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,7 @@ class MarkedExample:
     @property
     def parts(self) -> tuple[tuple[bool, str], ...]:
         """The sentence in parts, whose words are in the sieve or not."""
-        places = groupby(range(len(self.words)), set(self.keys).__contains__)
-        return tuple(
-            (is_key, " ".join(self.words[place] for place in part)) for is_key, part in places
-        )
+        return split_at(self.words, self.keys)
 
     @property
     def text(self) -> str:
