@@ -28,7 +28,7 @@ def draw_pruning_curves(
     the first metric of the task, or the loss. Raises UsageError for a measure that the table does
     not have.
     """
-    measure = _known(measure or curves.measure, list(curves.frame["measure"].unique()))
+    measure = known_measure(measure or curves.measure, list(curves.frame["measure"].unique()))
     rows = curves.frame[(curves.frame["measure"] == measure) & curves.frame["share"].notna()]
     ax = new_axes(ax, 6.5, 4)
     for look, (order, own) in zip(line_looks(), rows.groupby("order", sort=False), strict=False):
@@ -58,7 +58,7 @@ def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | Non
     """
     from matplotlib.ticker import PercentFormatter
 
-    measure = _known(measure or drops.measure, drops.measures)
+    measure = known_measure(measure or drops.measure, drops.measures)
     removals, names = drops.largest(measure), drops.tasks
     rows = drops.frame[drops.frame["measure"] == measure]
     cells = rows.set_index(["removed", "task"]).to_dict("index")
@@ -79,7 +79,7 @@ def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | Non
     return ax
 
 
-def _known(measure: str, known: Sequence[str]) -> str:
+def known_measure(measure: str, known: Sequence[str]) -> str:
     if measure not in known:
         raise UsageError(not_among("measure", measure, known))
     return measure

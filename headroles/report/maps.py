@@ -43,7 +43,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
 
     Raises UsageError for a role that the table does not have.
     """
-    layers, heads = _sizes(table.frame)
+    layers, heads = sizes_in(table.frame)
     is_own = ax is None
     ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
     own_figure = ax.get_figure(root=True) if is_own else None
@@ -76,7 +76,7 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     chosen = list(strongest_roles(table) if roles is None else roles)
     if not chosen:
         raise UsageError("there is no role to draw; name one or more")
-    layers, heads = _sizes(table.frame)
+    layers, heads = sizes_in(table.frame)
     across = min(len(chosen), 4 if heads <= 12 else 3)
     down = -(-len(chosen) // across)
     width, height = 3.1 * across, (0.8 + 2.6 * layers / heads) * down
@@ -106,7 +106,7 @@ def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
     """The small maps of `draw_roles`, a figure each: to stand in rows as long as a page is wide."""
     from headroles.report.shown_figures import new_figure
 
-    layers, heads = _sizes(table.frame)
+    layers, heads = sizes_in(table.frame)
     width, height = 3.1, 1.0 + 2.6 * layers / heads
     for role in roles:
         figure = new_figure(width, height)
@@ -169,7 +169,7 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
 
 
 def _draw_small_map(table: RoleTable, role: str, ax: Axes) -> None:
-    heads = _sizes(table.frame)[1]
+    heads = sizes_in(table.frame)[1]
     rows = _rows_of(table, role)
     _draw_map(table, rows, ax, mark_size=min(14, 170 / heads), most_labels=8)
     ax.set_title(f"{plain(role, 40)}\nlargest mean {rows['mean'].max():.2g}", fontsize=8)
@@ -203,7 +203,8 @@ def _draw_map(
     return mesh
 
 
-def _sizes(frame: pd.DataFrame) -> tuple[int, int]:
+def sizes_in(frame: pd.DataFrame) -> tuple[int, int]:
+    """Layers and heads that a table is about. Raises UsageError for one without rows."""
     if not len(frame):
         raise UsageError("the table has no rows to draw")
     return int(frame["layer"].max()) + 1, int(frame["head"].max()) + 1
@@ -211,7 +212,7 @@ def _sizes(frame: pd.DataFrame) -> tuple[int, int]:
 
 def _sizes_of(table: RoleTable) -> tuple[int, int]:
     """Layers and heads of the model, whatever part of them the table is about."""
-    (layers, heads), (all_layers, all_heads) = _sizes(table.frame), table.record.shape
+    (layers, heads), (all_layers, all_heads) = sizes_in(table.frame), table.record.shape
     return max(layers, all_layers), max(heads, all_heads)
 
 
@@ -222,7 +223,7 @@ def grid_of(
 
     Without ``sizes`` as large as the frame says.
     """
-    grid = np.full(sizes or _sizes(frame), np.nan)
+    grid = np.full(sizes or sizes_in(frame), np.nan)
     places = values.index.to_frame().to_numpy(dtype=int).T
     grid[places[0], places[1]] = values.to_numpy(dtype=np.float64)
     return grid
@@ -230,7 +231,7 @@ def grid_of(
 
 def text_grid_of(frame: pd.DataFrame, texts: pd.Series[str]) -> NDArray[np.object_]:
     """Texts by (layer, head) as an array (layers, heads), empty where there are none."""
-    grid = np.full(_sizes(frame), "", dtype=object)
+    grid = np.full(sizes_in(frame), "", dtype=object)
     places = texts.index.to_frame().to_numpy(dtype=int).T
     grid[places[0], places[1]] = texts.to_numpy()
     return grid

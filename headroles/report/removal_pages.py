@@ -76,7 +76,7 @@ def curves_page(folder: Path) -> Page:
         "what is reached without a share of the heads, by order of removing them, with intervals; "
         "the dotted line is the whole model."
     )
-    pictures = _by_measure(partial(draw_pruning_curves, result), result.measure, caption)
+    pictures = by_measure(partial(draw_pruning_curves, result), result.measure, caption)
     title = f"How many attention heads can {result.record.model.name} do without?"
     return plain_page(result, title, pictures)
 
@@ -88,12 +88,12 @@ def task_drops_page(folder: Path) -> Page:
         "what is lost without heads, as a share of what the whole model reaches. * differs from "
         "0; > more and < less than in the other tasks, each task's mean taken off."
     )
-    pictures = _by_measure(partial(draw_task_drops, result), result.measure, caption)
+    pictures = by_measure(partial(draw_task_drops, result), result.measure, caption)
     title = "Which attention heads matter for which task?"
     return plain_page(result, title, pictures)
 
 
-def _by_measure(draw: Callable[[str], Axes], first: str, caption: str) -> tuple[Picture, ...]:
+def by_measure(draw: Callable[[str], Axes], first: str, caption: str) -> tuple[Picture, ...]:
     """A figure of what the task is measured by, and one of the loss."""
     return tuple(
         Picture((figure_of(draw(measure)),), f"{measure}: {caption}")

@@ -41,7 +41,7 @@ def _paths(given: Any) -> tuple[Path, ...]:
     return tuple(map(Path, split_names(given) if isinstance(given, str) else given))
 
 
-def _usual(name: str) -> str:
+def usual(name: str) -> str:
     """The thresholds or margins of all scores, for people."""
     return ", ".join(f"{getattr(score, name):g} ({score.name})" for score in SCORES.values())
 
@@ -55,7 +55,7 @@ class ThresholdOptions(Options):
     threshold: Annotated[
         float | None,
         Option(
-            f"Mean score to exceed; left out: {_usual('threshold')}.",
+            f"Mean score to exceed; left out: {usual('threshold')}.",
             more="3 is the published one, three times as much attention as uniform. Contrasts are "
             "compared with 0 whatever it is.",
             words="the threshold",
@@ -225,7 +225,7 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
     margin: Annotated[
         float | None,
         Option(
-            f"Difference that would matter; left out: {_usual('margin')}.",
+            f"Difference that would matter; left out: {usual('margin')}.",
             more="The smallest difference of mean scores that would matter, to be chosen before "
             "the data are seen. The default is a quarter of the way from uniform attention to the "
             "usual threshold.",
