@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from headroles.corpus import Corpus, make_examples, prepared, read_conllu
-from headroles.models import load_encoder
-from headroles.scoring import ScoreOptions, open_scoring
+from headroles.models.loading import load_encoder
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import open_scoring
 from tests.reference import Asked, attention_of, cut, largest_difference, reference_scores
 from tests.rounding import sizes_of
 

@@ -35,11 +35,14 @@ from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedModel
 
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
-from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
-from headroles.passes import Budget
-from headroles.scoring import ScoreOptions, ScoringRun
+from headroles.models.attention import open_reader
+from headroles.models.loading import LoadedEncoder, load_encoder
+from headroles.models.options import ModelOptions
+from headroles.passes.loop import Budget
 from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBatch, PlannedBlock
 from headroles.scoring.blocks import Counts
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import ScoringRun
 from headroles.scoring.windows import windows_of
 
 WINDOWS, BATCH_TOKENS, SHORTEST = 4, 65536, 12

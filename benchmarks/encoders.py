@@ -29,8 +29,8 @@ from transformers.models.auto import modeling_auto
 
 import headroles as hr
 from headroles.errors import HeadRolesError
-from headroles.models import encoder_of, open_reader
-from headroles.models.families import REFUSED, is_decoder_only, refuse_unsupported
+from headroles.models.attention import open_reader
+from headroles.models.families import REFUSED, encoder_of, is_decoder_only, refuse_unsupported
 
 _MAPPINGS = (
     "MASKED_LM",

@@ -14,11 +14,13 @@ from transformers import BertConfig, BertModel
 from benchmarks.fuzz_corpora import _tokenizer
 from benchmarks.fuzzing import Attempt, Surface, spoil_file, spoil_json
 from headroles import HeadScores, RoleTable, assign_roles, compare_roles, plan_examples
-from headroles.models import load_encoder, open_reader
-from headroles.results import Stored, save_together
+from headroles.models.attention import open_reader
+from headroles.models.loading import load_encoder
+from headroles.results.stored import Stored, save_together
 from headroles.roles import BIAS, Role
 from headroles.storage import read_run, write_run
-from headroles.studies import PowerPlan, RoleShifts
+from headroles.studies.comparison.result import RoleShifts
+from headroles.studies.planning.power_plan import PowerPlan
 
 
 def make_model(folder: Path) -> None:

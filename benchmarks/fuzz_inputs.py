@@ -8,8 +8,10 @@ from benchmarks.fuzzing import ODD, Surface
 from headroles.cli.export import ExportOptions
 from headroles.corpus import CorpusOptions
 from headroles.options import Options, fields_of
-from headroles.scoring import ScoreOptions
-from headroles.studies import AssignOptions, CompareOptions, PlanOptions
+from headroles.scoring.options import ScoreOptions
+from headroles.studies.classification.options import AssignOptions
+from headroles.studies.comparison.options import CompareOptions
+from headroles.studies.planning.options import PlanOptions
 
 GROUPS: tuple[type[Options], ...] = (
     ScoreOptions,

@@ -26,9 +26,10 @@ from benchmarks.fuzzing import Attempt, Surface, invoke, read_json, spoil_json
 from benchmarks.kill import differences
 from headroles import HeadScores, assign_roles
 from headroles.errors import HeadRolesError
-from headroles.models import load_encoder, open_reader
-from headroles.report import make_report
-from headroles.results import Result
+from headroles.models.attention import open_reader
+from headroles.models.loading import load_encoder
+from headroles.report.pages import make_report
+from headroles.results.result import Result
 from headroles.results.study import studies
 from headroles.storage import (
     HIDDEN,

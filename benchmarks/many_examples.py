@@ -21,9 +21,10 @@ import torch
 from benchmarks.memory import forget_peak, peak_memory
 from headroles.record import ScoresRecord
 from headroles.roles import SCORES, RoleOptions, choose_roles
-from headroles.scoring import HeadScores, ScoreBlock
-from headroles.scoring.scores import describe_scores, write_scores
-from headroles.studies import AssignOptions, assign_roles
+from headroles.scoring.blocks import ScoreBlock
+from headroles.scoring.scores import HeadScores, describe_scores, write_scores
+from headroles.studies.classification.assignment import assign_roles
+from headroles.studies.classification.options import AssignOptions
 
 BLOCK = 192
 RELATIONS = tuple("nsubj obj iobj obl advmod amod nmod det case mark conj".split())

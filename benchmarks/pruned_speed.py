@@ -31,10 +31,10 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
-from headroles.models import load_model
+from headroles.models.loading import load_model
 from headroles.models.surgery import heads_of, remove_heads
-from headroles.studies.removal import PruneOptions
-from headroles.studies.removal.orders import choose_heads
+from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.orders import choose_heads
 
 _SECONDS = 0.05
 """A timing takes so long at least: as many passes as that needs."""

@@ -22,8 +22,10 @@ import torch
 
 from benchmarks import removal, speed
 from headroles.corpus import PreparedCorpus, prepared, read_conllu
-from headroles.models import ModelOptions, load_encoder
-from headroles.tasks import TaskOptions, open_run
+from headroles.models.loading import load_encoder
+from headroles.models.options import ModelOptions
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import open_run
 
 FIGURES = Path(__file__).with_name("ratios.json")
 MOST_SLOWER = 0.1

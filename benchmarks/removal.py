@@ -26,10 +26,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from headroles.studies.removal import GateOptions, PruneOptions
-from headroles.studies.removal.gates import learn_gates
-from headroles.studies.removal.orders import choose_heads, present_heads, rises_of
-from headroles.tasks import TaskOptions, TaskRun, open_run
+from headroles.studies.importance.removals import present_heads, rises_of
+from headroles.studies.pruning.gate_options import GateOptions
+from headroles.studies.pruning.gates import learn_gates
+from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.orders import choose_heads
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import TaskRun, open_run
 
 _STEPS = 5
 

@@ -39,9 +39,13 @@ from benchmarks.memory import forget_peak, measure_memory, peak_memory
 from benchmarks.process import measure_processes
 from headroles.corpus import PreparedCorpus, make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
-from headroles.models import LoadedEncoder, ModelOptions, load_encoder, open_reader
-from headroles.passes import Budget, passes_over
-from headroles.scoring import ScoreOptions, ScoringRun
+from headroles.models.attention import open_reader
+from headroles.models.loading import LoadedEncoder, load_encoder
+from headroles.models.options import ModelOptions
+from headroles.passes.examples import passes_over
+from headroles.passes.loop import Budget
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import ScoringRun
 from headroles.scoring.windows import WINDOW_EXAMPLES
 
 JOBS: dict[str, dict[str, Any]] = {

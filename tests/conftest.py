@@ -21,7 +21,8 @@ from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedToken
 
 from headroles import HeadScores, Role, results, sample_treebank
 from headroles.record import ScoresRecord
-from headroles.results import Result, Shown, Summary, Verbatim, as_text, brief
+from headroles.results.result import Result
+from headroles.results.shown import Shown, Summary, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.storage import encode_json, parse_json, plain
 from tests import noise

@@ -20,7 +20,7 @@ from headroles.errors import UsageError
 from headroles.formats import FORMATS
 from headroles.role_names import in_words
 from headroles.storage import plain
-from headroles.studies.role_table import COLUMNS
+from headroles.studies.classification.role_table import COLUMNS
 from tests.conftest import make_scores
 
 ROLES = ("local", "50%_a&b", "<script>alert(1)</script>", "conj|and")

@@ -10,7 +10,7 @@ from benchmarks import fuzz_commands
 from benchmarks.fuzz_folders import make_model, make_results, try_model, try_result
 from benchmarks.fuzz_inputs import try_options
 from benchmarks.fuzzing import go_through
-from headroles.studies import RoleTable
+from headroles.studies.classification.role_table import RoleTable
 
 
 def test_model_folders(tmp_path: Path) -> None:

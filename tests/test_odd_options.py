@@ -12,13 +12,16 @@ from transformers import AutoModelForSequenceClassification, BertForSequenceClas
 from headroles import read_conllu, score_heads
 from headroles.corpus.table_files import named_columns, place_of
 from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
-from headroles.models import load_encoder
+from headroles.models.loading import load_encoder
 from headroles.options import whole_number
 from headroles.roles import RoleOptions
 from headroles.roles.frequencies import read_frequencies
-from headroles.scoring import ScoreOptions
-from headroles.studies.removal import AblateOptions, GateOptions, PruneOptions
-from headroles.tasks import TaskOptions, open_run
+from headroles.scoring.options import ScoreOptions
+from headroles.studies.importance.options import AblateOptions
+from headroles.studies.pruning.gate_options import GateOptions
+from headroles.studies.pruning.options import PruneOptions
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import open_run
 from tests.conftest import make_bert, make_tokenizer
 from tests.tasks.conftest import make_task_model, save
 

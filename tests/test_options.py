@@ -16,8 +16,9 @@ from headroles.cli.app import app
 from headroles.cli.flags import command
 from headroles.errors import UsageError
 from headroles.options import Option, Options, describe, fields_of, split_names, takes
-from headroles.scoring import ScoreOptions
-from headroles.studies import ClassifyOptions, CompareOptions
+from headroles.scoring.options import ScoreOptions
+from headroles.studies.classification.options import ClassifyOptions
+from headroles.studies.comparison.options import CompareOptions
 
 
 @dataclass(frozen=True, kw_only=True)

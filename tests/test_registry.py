@@ -19,9 +19,9 @@ from typer.main import get_command
 
 import headroles.studies
 from headroles.cli import app
+from headroles.drawing.page import Page
 from headroles.options import Options, fields_of
-from headroles.report.page import Page
-from headroles.results import Result
+from headroles.results.result import Result
 from headroles.results.study import SCORES, TASK, Study, studies
 from tests.conftest import make_scores
 
@@ -38,9 +38,8 @@ def test_everything_that_a_declaration_names_is_there(study: Study) -> None:
     assert {one.name for one in fields_of(options)} <= set(inspect.signature(function).parameters)
     if study.page:
         assert inspect.signature(study.load("page"), eval_str=True).return_annotation is Page
-    if study.figure:
-        assert study.load("figure").__name__.startswith("draw_")
-        assert study.caption
+    assert all(study.load_figure(kind).__name__.startswith("draw_") for kind in study.figures)
+    assert study.figures or not study.caption
     assert study.over in ("", SCORES, TASK)
     assert bool(study.over) == bool(study.help)
 

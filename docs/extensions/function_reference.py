@@ -22,9 +22,9 @@ NO_SUBSTITUTION = re.compile(r"(?<!`)\|(?!`)")
 GROUPS = {
     "Scores, roles, comparisons": ("headroles.scoring", "headroles.studies", "headroles.roles"),
     "Corpora and models": ("headroles.corpus", "headroles.models", "headroles.sample"),
-    "Removing heads": ("headroles.studies.removal",),
-    "Shared projections": ("headroles.studies.collaboration",),
-    "Figures and reports": ("headroles.report",),
+    "Removing heads": ("headroles.studies.importance", "headroles.studies.pruning"),
+    "Shared projections": ("headroles.studies.sharing",),
+    "Figures and reports": ("headroles.report", "headroles.drawing"),
     "Errors": ("headroles.errors",),
 }
 """What stands together: names by the longest of these that their module begins with."""

@@ -60,8 +60,10 @@ from headroles.inference import (
     wilcoxon_signed_rank,
 )
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.testing import TestOptions, answer, find_p_values
-from headroles.testing import answers as answers_of
+from headroles.testing.answers import answer
+from headroles.testing.answers import answers as answers_of
+from headroles.testing.evidence import find_p_values
+from headroles.testing.options import TestOptions
 
 Array: TypeAlias = NDArray[np.float64]
 Rows: TypeAlias = NDArray[np.intp]

@@ -37,7 +37,7 @@ from headroles.inference import (
     t_test,
 )
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.testing import TestOptions
+from headroles.testing.options import TestOptions
 
 Array: TypeAlias = NDArray[np.float64]
 SIDES: tuple[Alternative, ...] = ("greater", "less")

@@ -24,7 +24,7 @@ from docs.studies.calibration_tables import markdown
 from docs.studies.gains import taken
 from headroles import HeadScores, compare_roles
 from headroles.inference import adjust_p_values
-from headroles.studies.comparison import COLUMNS
+from headroles.studies.comparison.shifts import COLUMNS
 
 ALPHA = 0.05
 SIZES = (20, 50, 150)

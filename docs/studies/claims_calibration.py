@@ -26,7 +26,7 @@ import numpy as np
 
 from headroles import make_corpus
 from headroles.errors import HeadRolesError
-from headroles.scoring import HeadScores
+from headroles.scoring.scores import HeadScores
 from headroles.studies.claims import CLAIMS, ClaimOptions, Finding, Halves, Measured
 from headroles.studies.claims.answers import HeadAnswers
 from headroles.studies.claims.dimensions import shared_dimensions
@@ -36,7 +36,7 @@ from headroles.studies.claims.published.separators_spread import ROLE
 from headroles.studies.claims.published.several_roles_middle import by_layer, nearness
 from headroles.studies.claims.published.undecided_few import FEW
 from headroles.studies.claims.task_losses import TaskLosses
-from headroles.studies.token_reading import (
+from headroles.studies.inspection.token_reading import (
     CLASSIFIER,
     DIFFERENCE,
     LENGTH,

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from docs.studies.claims_over_encoders import STEPS, first_of
-from headroles.report.style import line_looks, svg_of
+from headroles.drawing.style import line_looks, svg_of
 from headroles.studies.claims import CLAIMS
 
 LOOKS = {

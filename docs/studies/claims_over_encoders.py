@@ -42,7 +42,9 @@ from headroles.studies import claims
 from headroles.studies.claims import CLAIMS, ClaimOptions, Measured, claims_of
 from headroles.studies.claims.claim import TASK, TWO_TASKS
 from headroles.studies.heads import HeadColumns, clusters_of
-from headroles.testing import Hypotheses, TestOptions, find_p_values, size_of_scores
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of_scores
+from headroles.testing.options import TestOptions
 
 ENGLISH = (
     "UD_English-EWT/en_ewt-ud-dev",

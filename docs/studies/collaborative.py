@@ -35,19 +35,21 @@ from transformers.utils import logging
 
 from docs.studies.fine_tuning import Recipe, choose_balanced, encode, markdown, read_sst2
 from headroles import read_conllu, storage
-from headroles.models import LoadedEncoder, ModelOptions, load_encoder, load_whole
 from headroles.models.factorisation import PER_HEAD, SHARED, Moments, factorise, score_error
+from headroles.models.loading import LoadedEncoder, load_encoder, load_whole
+from headroles.models.options import ModelOptions
 from headroles.models.sites import Site, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads
 from headroles.passes.timing import LENGTHS, time_passes
-from headroles.studies.collaboration.fitting import moments_of
-from headroles.studies.collaboration.measures import count_parameters, divergences
-from headroles.studies.collaboration.options import SampleOptions
-from headroles.studies.collaboration.sample import SampleText, read_sample
-from headroles.studies.removal import PruneOptions
-from headroles.studies.removal.orders import choose_heads
-from headroles.studies.removal.pruning import measure_whole
-from headroles.tasks import TaskOptions, open_run
+from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.orders import choose_heads
+from headroles.studies.pruning.pruning import measure_whole
+from headroles.studies.sharing.fitting import moments_of
+from headroles.studies.sharing.measures import count_parameters, divergences
+from headroles.studies.sharing.options import SampleOptions
+from headroles.studies.sharing.sample import SampleText, read_sample
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import open_run
 
 UNWEIGHTED = "unweighted"
 

@@ -20,8 +20,8 @@ import pandas as pd
 
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
-from headroles.studies.removal import PruningCurves
-from headroles.studies.removal.measures import measured, unit_values
+from headroles.studies.importance.measures import measured, unit_values
+from headroles.studies.pruning.curves import PruningCurves
 
 WHOLE = "whole model"
 

@@ -27,9 +27,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from headroles.errors import UsageError
-from headroles.studies.removal import Ablations, Importance
-from headroles.studies.removal.estimators import values_of
-from headroles.studies.removal.options import ESTIMATORS
+from headroles.studies.importance.ablation import Ablations
+from headroles.studies.importance.estimators import values_of
+from headroles.studies.importance.importance import Importance
+from headroles.studies.importance.options import ESTIMATORS
 
 RISE, SIZE = "rise of the loss", "size of the change"
 FloatArray = NDArray[np.float64]

@@ -45,7 +45,7 @@ from headroles import HeadScores, RoleShifts, assign_roles, compare_roles, read_
 from headroles.errors import UsageError
 from headroles.record import Record
 from headroles.roles import SCORES, is_contrast
-from headroles.studies.comparison import STATUSES
+from headroles.studies.comparison.answers import STATUSES
 
 BEFORE = "before"
 CLASSIFIER, SEPARATORS = "delimiter:cls", "delimiter:sep"

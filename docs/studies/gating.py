@@ -24,10 +24,12 @@ import torch
 
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
 from headroles.models.kept_heads import Head
-from headroles.studies.removal import GateOptions, PruneOptions
-from headroles.studies.removal.gates import learn_gates
-from headroles.studies.removal.orders import choose_heads, present_heads, without_each
-from headroles.tasks import TaskRun, open_run
+from headroles.studies.importance.removals import present_heads, without_each
+from headroles.studies.pruning.gate_options import GateOptions
+from headroles.studies.pruning.gates import learn_gates
+from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.orders import choose_heads
+from headroles.tasks.running import TaskRun, open_run
 
 BASE, GATES, RANDOM = "reestimated", "gates", "random"
 

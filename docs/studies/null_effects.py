@@ -48,18 +48,21 @@ from docs.studies.removal_calibration import (
     random_roles,
     taken,
 )
-from headroles.studies.removal import ablation_table, drop_table
-from headroles.studies.removal.ablation_options import (
+from headroles.studies.importance import ablation_table, drop_table
+from headroles.studies.importance.by_role import _within
+from headroles.studies.importance.estimators import reliability_of, values_of
+from headroles.studies.importance.options import (
+    ESTIMATORS,
     AblateOptions,
+    ImportanceOptions,
     RoleImportanceOptions,
     TaskDropOptions,
 )
-from headroles.studies.removal.by_role import _within
-from headroles.studies.removal.estimators import reliability_of, values_of
-from headroles.studies.removal.options import ESTIMATORS, ImportanceOptions
-from headroles.studies.removal.removals import Removal
-from headroles.tasks import Outcomes
-from headroles.testing import Hypotheses, TestOptions, find_replicated, size_of_scores
+from headroles.studies.importance.removals import Removal
+from headroles.tasks.outcomes import Outcomes
+from headroles.testing.evidence import find_replicated
+from headroles.testing.hypotheses import Hypotheses, size_of_scores
+from headroles.testing.options import TestOptions
 
 HEADS = [divmod(place, 12) for place in range(72)]
 REMOVALS = [Removal("single", f"{layer}-{head}", ((layer, head),)) for layer, head in HEADS]

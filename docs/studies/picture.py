@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 from headroles import RoleTable
-from headroles.report import draw_roles
+from headroles.studies.classification.figures import draw_roles
 
 ROLES = {
     "local": "local: neighbours",

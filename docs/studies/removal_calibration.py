@@ -44,16 +44,17 @@ import torch
 from numpy.typing import NDArray
 
 from headroles.inference import adjust_p_values
-from headroles.studies.removal.ablation_options import RoleImportanceOptions
-from headroles.studies.removal.curve_options import CurveOptions
-from headroles.studies.removal.curve_points import Point, Points, find_points
-from headroles.studies.removal.curve_table import make_table
-from headroles.studies.removal.estimators import values_of
-from headroles.studies.removal.importance import _frame
-from headroles.studies.removal.options import ESTIMATORS
-from headroles.studies.removal.orders import present_heads, without_each
-from headroles.studies.removal.role_removals import compare_removed
-from headroles.tasks import Derivatives, Outcomes, TaskOptions, TaskRun, open_run
+from headroles.studies.importance.estimators import values_of
+from headroles.studies.importance.importance import _frame
+from headroles.studies.importance.options import ESTIMATORS, RoleImportanceOptions
+from headroles.studies.importance.removals import present_heads, without_each
+from headroles.studies.importance.role_removals import compare_removed
+from headroles.studies.pruning.curve_options import CurveOptions
+from headroles.studies.pruning.curve_points import Point, Points, find_points
+from headroles.studies.pruning.curve_table import make_table
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.outcomes import Derivatives, Outcomes
+from headroles.tasks.running import TaskRun, open_run
 
 FloatArray = NDArray[np.float64]
 LEVEL = 0.05

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from docs.studies.calibration_tables import markdown
 from headroles import HeadScores
-from headroles.scoring import ScoreBlock
-from headroles.studies import Stopping, UntilOptions
+from headroles.scoring.blocks import ScoreBlock
+from headroles.studies.classification.options import UntilOptions
+from headroles.studies.classification.stopping import EXAMPLES_PER_LOOK, AnswersSoFar, Stopping
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.studies.stopping import EXAMPLES_PER_LOOK, AnswersSoFar
-from headroles.testing import TestOptions
+from headroles.testing.options import TestOptions
 
 ASKED = ((0.9, "corpus"), (0.95, "corpus"), (0.9, "text"))
 

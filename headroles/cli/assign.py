@@ -6,16 +6,16 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ScoredArgument
 from headroles.cli.flags import OutputOptions, command
-from headroles.studies import AssignOptions
+from headroles.studies.classification.options import AssignOptions
 
 
 @command(app)
 def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions) -> None:
     """Test the scores in DIR again, without the model. Writes the role table there."""
     from headroles.presets import DEFAULT
-    from headroles.results import put_into
-    from headroles.scoring import HeadScores
-    from headroles.studies import assign_roles
+    from headroles.results.stored import put_into
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.assignment import assign_roles
 
     scores = HeadScores.load(scored)
     with console.working("testing"):

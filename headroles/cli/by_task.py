@@ -12,7 +12,7 @@ from headroles.cli.arguments import Out
 from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill
 from headroles.cli.replicate import names_of
-from headroles.studies.removal import TaskDropOptions
+from headroles.studies.importance.options import TaskDropOptions
 
 
 @command(app)
@@ -39,7 +39,8 @@ def by_task(
     of layers, thirds of the layers or heads by task.
     """
     from headroles.options import split_names
-    from headroles.studies.removal import Ablations, TaskDrops, compare_tasks
+    from headroles.studies.importance.ablation import Ablations
+    from headroles.studies.importance.by_task import TaskDrops, compare_tasks
 
     def work() -> TaskDrops:
         called = names_of(ablated) if names is None else split_names(names)

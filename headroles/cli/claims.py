@@ -12,7 +12,7 @@ from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill
 from headroles.corpus import CorpusOptions
-from headroles.studies import ClaimOptions
+from headroles.studies.claims import ClaimOptions
 
 
 def _list(asked: bool) -> None:
@@ -58,8 +58,7 @@ def claims(
     """Test what papers say of attention heads on MODEL."""
     from headroles.corpus import open_corpus
     from headroles.options import split_names
-    from headroles.studies import ClaimTable, claims_of
-    from headroles.studies.claims import Measured, choose_claims
+    from headroles.studies.claims import ClaimTable, Measured, choose_claims, claims_of
 
     choose_claims(options.claims)  # refused before long work
     tasks = split_names(task) if task is not None else ()

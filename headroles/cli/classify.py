@@ -10,7 +10,7 @@ from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import ReportedOptions, ResumeOptions, command
 from headroles.cli.keeping import shared_folder, with_progress
 from headroles.corpus import CorpusOptions
-from headroles.studies import ClassifyOptions
+from headroles.studies.classification.options import ClassifyOptions
 
 
 @command(app)
@@ -25,10 +25,12 @@ def classify(
 ) -> None:
     """Score the heads of MODEL over CORPUS and test their roles."""
     from headroles.corpus import open_corpus
-    from headroles.results import write_together
+    from headroles.results.stored import write_together
     from headroles.roles import is_own
-    from headroles.scoring import HeadScores, ScoreOptions, assist
-    from headroles.studies import classify_heads
+    from headroles.scoring.options import ScoreOptions
+    from headroles.scoring.run import assist
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.classify import classify_heads
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
         if sharing.assists:

@@ -15,9 +15,9 @@ from headroles.cli.flags import FolderOptions, command, given_flags
 from headroles.cli.keeping import fill, refuse_idle_overwrite, show
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
-from headroles.passes import PassOptions
-from headroles.studies import CollaborateOptions, RedundancyOptions
-from headroles.tasks import TaskOptions
+from headroles.passes.options import PassOptions
+from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
+from headroles.tasks.options import TaskOptions
 
 if TYPE_CHECKING:
     from headroles.corpus import Corpus
@@ -102,8 +102,9 @@ def collaborate(
     if out is None:
         raise UsageError("name a folder for the model with --out")
     from headroles.models.stored import model_folder
-    from headroles.results import write_together
-    from headroles.studies import Collaboration, CollaborativeModel, collaborate_heads
+    from headroles.results.stored import write_together
+    from headroles.studies.sharing.collaborate import collaborate_heads
+    from headroles.studies.sharing.result import Collaboration, CollaborativeModel
 
     kinds = (CollaborativeModel, Collaboration)
     with (
@@ -124,7 +125,9 @@ def _report(
     out: Path | None,
     roles_from: Path | None,
 ) -> None:
-    from headroles.studies import Redundancy, RoleTable, report_redundancy
+    from headroles.studies.classification.role_table import RoleTable
+    from headroles.studies.sharing.redundancy import report_redundancy
+    from headroles.studies.sharing.redundancy_result import Redundancy
 
     refuse_idle_overwrite(out, output, "report")
     roles = None if roles_from is None else RoleTable.load(roles_from)

@@ -13,11 +13,11 @@ from headroles.cli.arguments import Out
 from headroles.cli.flags import ReportedOptions, ResumeOptions, command, given_flags
 from headroles.corpus import CorpusOptions
 from headroles.errors import StorageError, UsageError
-from headroles.scoring import ScoreOptions
-from headroles.studies import CompareOptions
+from headroles.scoring.options import ScoreOptions
+from headroles.studies.comparison.options import CompareOptions
 
 if TYPE_CHECKING:
-    from headroles.scoring import HeadScores
+    from headroles.scoring.scores import HeadScores
 
 AreModels = Annotated[
     bool,
@@ -67,9 +67,10 @@ def compare(
     or as --names says). The options under Corpus, Roles and Model are for models only, and hold for
     all of them.
     """
-    from headroles.results import new_folder, write_together
-    from headroles.studies import RoleShifts, compare_roles
-    from headroles.studies.comparison import check_places, name_sides
+    from headroles.results.stored import new_folder, write_together
+    from headroles.studies.comparison.checkpoints import check_places
+    from headroles.studies.comparison.compare import compare_roles, name_sides
+    from headroles.studies.comparison.result import RoleShifts
 
     _check_form(context, sides, models)
     with new_folder(out, [RoleShifts], output.overwrite, resuming.resume) as staging:
@@ -96,7 +97,7 @@ def _score(
     """The folders of scores of models, which are in ``staging``."""
     from headroles.corpus import open_corpus
     from headroles.storage import parts_beside
-    from headroles.studies.comparison import score_checkpoints
+    from headroles.studies.comparison.checkpoints import score_checkpoints
 
     return score_checkpoints(
         named,
@@ -144,7 +145,7 @@ def _check_models(sides: list[str], corpus: list[Path] | None) -> None:
 
 
 def _load_scores(folder: Path) -> HeadScores:
-    from headroles.scoring import HeadScores
+    from headroles.scoring.scores import HeadScores
     from headroles.storage import RUN_FILE
 
     if not (folder / RUN_FILE).is_file():

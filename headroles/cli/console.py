@@ -27,7 +27,7 @@ from headroles.wording import addressed, json_lines, printable, speaking_of_flag
 
 if TYPE_CHECKING:
     from headroles.cli.flags import OutputOptions
-    from headroles.results import Shown, Summary
+    from headroles.results.shown import Shown, Summary
 
 SECONDS_BETWEEN_LINES = 30.0
 _SAY_BEYOND = 60.0
@@ -230,7 +230,7 @@ def print_json(content: Any) -> None:
 
 def print_shown(shown: Iterable[Shown]) -> None:
     """What a result shows; a pipe has no width, so grids are as wide as they are."""
-    from headroles.results import WIDE, print_on
+    from headroles.results.shown import WIDE, print_on
 
     if not out.is_terminal:
         out.width = WIDE
@@ -268,7 +268,7 @@ def finish(folder: Path, options: OutputOptions, told: Summary, roles: Sequence[
 
 def print_told(options: OutputOptions, told: Summary) -> None:
     """Print the summary, or in full: with whole warnings, and the details."""
-    from headroles.results import brief
+    from headroles.results.shown import brief
 
     print_shown(chain(told.shown(), told.details()) if options.full else brief(told.shown()))
 
@@ -276,7 +276,7 @@ def print_told(options: OutputOptions, told: Summary) -> None:
 def _report(folder: Path, options: OutputOptions, roles: Sequence[str]) -> Path | None:
     if not getattr(options, "report", False):
         return None
-    from headroles.report import write_report
+    from headroles.report.pages import write_report
 
     with working("drawing"):
         return write_report(folder, roles=roles)

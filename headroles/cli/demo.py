@@ -15,10 +15,11 @@ from headroles.cli.keeping import with_progress
 def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
     """Run classify on the bundled treebank and model."""
     from headroles.corpus import read_conllu
-    from headroles.results import new_folder, write_together
+    from headroles.results.stored import new_folder, write_together
     from headroles.sample import demo_model, sample_treebank
-    from headroles.scoring import HeadScores
-    from headroles.studies import ClassifyOptions, classify_heads
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.classify import classify_heads
+    from headroles.studies.classification.options import ClassifyOptions
 
     with new_folder(out, [HeadScores], output.overwrite) as folder:
         model = demo_model()

@@ -16,11 +16,11 @@ from headroles.cli.flags import FolderOptions, command, given_flags
 from headroles.cli.keeping import OptionalOut, keep_or_show, refuse_idle_overwrite
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
-from headroles.studies import AttentionOptions, SentenceOptions
+from headroles.studies.inspection.options import AttentionOptions, SentenceOptions
 from headroles.wording import shortened
 
 if TYPE_CHECKING:
-    from headroles.scoring import HeadScores
+    from headroles.scoring.scores import HeadScores
 
 _HEAD = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6})")
 _ROLE = "The role: its id, its words as in summaries, or a relation such as nsubj."
@@ -51,10 +51,10 @@ def examples(
     ] = None,
 ) -> None:
     """Show the sentences behind a head's scores, and its weights."""
-    from headroles.report.saving import check_figure_file
+    from headroles.drawing.saving import check_figure_file
     from headroles.roles import find_role
-    from headroles.scoring import HeadScores
-    from headroles.studies import find_examples
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.inspection.examples import find_examples
 
     refuse_idle_overwrite(out, output, "examples")
     if figure is not None:
@@ -96,8 +96,9 @@ def _draw(
     """Draw the attention in the first example, and say what could not be drawn."""
     from dataclasses import replace
 
-    from headroles.report import draw_attention, save_figure
-    from headroles.studies import read_attention
+    from headroles.drawing.saving import save_figure
+    from headroles.studies.inspection.attention import read_attention
+    from headroles.studies.inspection.figures import draw_attention
 
     with console.working("reading attention"):
         found = read_attention(scores, head, role, replace(options, n=1))

@@ -82,7 +82,7 @@ def export(
 ) -> None:
     """Print the table of results in DIR. With --out it is written to a file instead."""
     from headroles import storage
-    from headroles.results import load
+    from headroles.results.stored import load
 
     default = "markdown" if options.view == "card" and out is None else None
     fmt = _format(options.format or default, out)

@@ -10,7 +10,7 @@ import typer
 from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.flags import command
-from headroles.report.figure_options import FigureOptions
+from headroles.drawing.figure_options import FigureOptions
 
 
 @command(app)

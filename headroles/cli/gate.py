@@ -12,7 +12,7 @@ from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, Out, TaskArgument
 from headroles.cli.flags import FolderOptions, ResumeOptions, command
 from headroles.cli.keeping import resumable_folder
-from headroles.studies.removal import GateOptions
+from headroles.studies.pruning.gate_options import GateOptions
 
 
 @command(app)
@@ -35,7 +35,7 @@ def gate(
     which may come to other heads.
     """
     from headroles.models.stored import PrunedModel
-    from headroles.studies.removal import gate as learn
+    from headroles.studies.pruning.gating import gate as learn
 
     opened = resumable_folder(
         out, [PrunedModel], output, resuming, options, "gates", "steps", changed=model

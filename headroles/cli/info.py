@@ -36,7 +36,7 @@ def describe_machine() -> dict[str, dict[str, Any]]:
     """Versions of packages, the processor as torch uses it, its devices, encoder families."""
     import torch
 
-    from headroles.models import FAMILIES
+    from headroles.models.families import FAMILIES
     from headroles.record import versions
 
     gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]

@@ -18,9 +18,10 @@ from headroles.interrupts import told_when_interrupted
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions, ResumeOptions
     from headroles.record import ScoresRecord
-    from headroles.results import Result, Stored
-    from headroles.scoring import Sharing, Team
-    from headroles.studies.removal.options import RunOptions
+    from headroles.results.result import Result
+    from headroles.results.stored import Stored
+    from headroles.scoring.sharing import Sharing, Team
+    from headroles.studies.importance.options import RunOptions
 
 R = TypeVar("R")
 Asked = TypeVar("Asked", bound="RunOptions")
@@ -76,7 +77,7 @@ def resumable_folder(
     With them its parts stay in the folder if it is interrupted, and its progress is shown. The
     folder is to hold a model that is made from the one ``changed``, if that is named.
     """
-    from headroles.results import new_folder
+    from headroles.results.stored import new_folder
     from headroles.storage import parts_beside
 
     asked = (kinds, output.overwrite, resuming.resume)
@@ -100,8 +101,8 @@ def shared_folder(
     With several processes the first fills it, and the others have a place beside it.
     """
     from headroles import storage
-    from headroles.results import new_folder
-    from headroles.scoring import Sharing, find_team
+    from headroles.results.stored import new_folder
+    from headroles.scoring.sharing import Sharing, find_team
 
     team = find_team()
     if team is not None and not team.is_first:
@@ -129,7 +130,7 @@ def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[]
 
     The folder is claimed before the work begins.
     """
-    from headroles.results import new_folder, write_together
+    from headroles.results.stored import new_folder, write_together
 
     with new_folder(out, [kind], output.overwrite) as folder:
         result = work()
@@ -148,7 +149,7 @@ def fill_resumably(
     options: Any,
 ) -> None:
     """`fill` with a study of a task, whose parts stay in the folder if it is interrupted."""
-    from headroles.results import write_together
+    from headroles.results.stored import write_together
 
     with resumable_folder(out, [kind], output, resuming, options, what) as (folder, asked):
         result = study(*subjects, asked)
@@ -171,6 +172,6 @@ def with_progress(
 
 def finish_scoring(out: Path, output: OutputOptions, record: ScoresRecord) -> None:
     """Say what was scored, and where it is."""
-    from headroles.scoring import RunSummary
+    from headroles.scoring.run_notes import RunSummary
 
     console.finish(out, output, RunSummary(record))

@@ -23,8 +23,9 @@ def merge(
     output: FolderOptions,
 ) -> None:
     """Join parts of a corpus that were scored apart."""
-    from headroles.results import new_folder
-    from headroles.scoring import HeadScores, merge_scores
+    from headroles.results.stored import new_folder
+    from headroles.scoring.merging import merge_scores
+    from headroles.scoring.scores import HeadScores
 
     with new_folder(out, [HeadScores], output.overwrite) as folder:
         record = merge_scores(parts, folder)

@@ -10,8 +10,8 @@ from headroles.cli.flags import OutputOptions, command
 @command(app)
 def models(output: OutputOptions) -> None:
     """List the encoder families. Those that cannot be scored come with the reason."""
-    from headroles.models import FAMILIES, REFUSED
-    from headroles.results import Grid
+    from headroles.models.families import FAMILIES, REFUSED
+    from headroles.results.shown import Grid
 
     if output.json:
         supported = {

@@ -12,7 +12,7 @@ from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalTask, Out
 from headroles.cli.flags import FolderOptions, ResumeOptions, command
 from headroles.cli.keeping import resumable_folder
-from headroles.studies.removal import PruneOptions
+from headroles.studies.pruning.options import PruneOptions
 
 
 @command(app)
@@ -34,7 +34,7 @@ def prune(
     keep their numbers.
     """
     from headroles.models.stored import PrunedModel
-    from headroles.studies.removal import prune as prune_heads
+    from headroles.studies.pruning.pruning import prune as prune_heads
 
     opened = resumable_folder(
         out, [PrunedModel], output, resuming, options, "pruning", "steps", changed=model

@@ -11,7 +11,7 @@ from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalTask, Out
 from headroles.cli.flags import ReportedOptions, ResumeOptions, command
 from headroles.cli.keeping import fill_resumably
-from headroles.studies.removal import CurveOptions
+from headroles.studies.pruning.curve_options import CurveOptions
 
 
 @command(app)
@@ -32,7 +32,7 @@ def pruning_curves(
     Orders of removing heads are compared with one of them, at every share and over all. Models are
     not written; headroles prune writes the one that is wanted.
     """
-    from headroles.studies.removal import PruningCurves, find_pruning_curves
+    from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
 
     made = (PruningCurves, output, resuming, "pruning", find_pruning_curves)
     fill_resumably(out, *made, model, test, task, options=options)

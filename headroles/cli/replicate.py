@@ -11,10 +11,10 @@ from headroles.cli.app import app
 from headroles.cli.arguments import Out
 from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill
-from headroles.studies import ReplicateOptions
+from headroles.studies.replication.options import ReplicateOptions
 
 if TYPE_CHECKING:
-    from headroles.results import Result
+    from headroles.results.result import Result
 
 
 @command(app)
@@ -40,8 +40,8 @@ def replicate(
     Corpora may be languages that one multilingual model reads.
     """
     from headroles.options import split_names
-    from headroles.scoring import HeadScores
-    from headroles.studies import kind_of, replicate_roles
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.replication.replicate import kind_of, replicate_roles
 
     def work() -> Result:
         sets = [HeadScores.load(one) for one in scored]

@@ -28,7 +28,7 @@ def report(
     ] = None,
 ) -> None:
     """Make one HTML file of results, to read and to send."""
-    from headroles.report import write_report
+    from headroles.report.pages import write_report
 
     with console.working("drawing"):
         file = write_report(folder, out, options.roles or (), options.model)

@@ -10,8 +10,8 @@ from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import FolderOptions, ResumeOptions, command
 from headroles.cli.keeping import finish_scoring, shared_folder
 from headroles.corpus import CorpusOptions
-from headroles.scoring import PartOptions, ScoreOptions
-from headroles.studies import UntilOptions
+from headroles.scoring.options import PartOptions, ScoreOptions
+from headroles.studies.classification.options import UntilOptions
 
 
 @command(app)
@@ -28,14 +28,10 @@ def score(
 ) -> None:
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
     from headroles.corpus import open_corpus
-    from headroles.scoring import (
-        HeadScores,
-        assist,
-        open_scoring,
-        score_to_folder,
-    )
-    from headroles.studies import Stopping
-    from headroles.testing import TestOptions
+    from headroles.scoring.run import assist, open_scoring, score_to_folder
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.stopping import Stopping
+    from headroles.testing.options import TestOptions
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
         sharing = replace(sharing, part=part.corpus_part)

@@ -41,7 +41,7 @@ def _over_scores(study: Study) -> Callable[..., None]:
     def run(
         scored: ScoredArgument, options: Any, output: FolderOptions, out: OptionalOut = None
     ) -> None:
-        from headroles.scoring import HeadScores
+        from headroles.scoring.scores import HeadScores
 
         refuse_idle_overwrite(out, output, study.kind)
         keep_or_show(study.load("function")(HeadScores.load(scored), options), out, output)

@@ -7,7 +7,7 @@ from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import ReportedOptions, command
 from headroles.cli.keeping import fill, with_progress
 from headroles.corpus import CorpusOptions
-from headroles.studies import TokenOptions
+from headroles.studies.inspection.options import TokenOptions
 
 
 @command(app)
@@ -24,7 +24,7 @@ def tokens(
     Norms are weights times the lengths of what heads hand on from a token (Kobayashi et al. 2020).
     """
     from headroles.corpus import open_corpus
-    from headroles.studies import TokenGroups, measure_token_groups
+    from headroles.studies.inspection.token_groups import TokenGroups, measure_token_groups
 
     source = open_corpus(corpus, reading)
     fill(

@@ -21,7 +21,7 @@ from headroles.models.collaborative import is_collaborative
 from headroles.models.folders import read_settings
 from headroles.models.hub import quiet_transformers
 from headroles.record import ModelRecord, Record
-from headroles.results import MODEL_KINDS, Stored, new_folder, write_together
+from headroles.results.stored import MODEL_KINDS, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
 
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")

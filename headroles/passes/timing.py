@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headroles.models import encoder_of
+from headroles.models.families import encoder_of
 from headroles.passes.loop import Budget, Passes
 
 if TYPE_CHECKING:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from headroles import storage
+from headroles.drawing.figure_options import KINDS, FigureOptions
+from headroles.drawing.saving import check_figure_file, save_figure
+from headroles.drawing.style import figure_of
 from headroles.errors import UsageError
-from headroles.report.figure_options import KINDS, FigureOptions
-from headroles.report.saving import check_figure_file, save_figure
-from headroles.report.style import figure_of
-from headroles.results import study_in
-from headroles.results.study import study_of
+from headroles.results.stored import study_in
+from headroles.results.study import Study, studies
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -28,11 +27,9 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     not take; StorageError for results that cannot be read.
     """
     folder = Path(folder)
-    held, place = _found(folder, options.kind)
-    study = study_of(held)
-    assert study is not None  # kinds of figures name kinds of results
+    study = _found(folder, options.kind)
     result = study.load("result").load(folder)
-    draw = resolve_name(place if place.startswith("headroles") else f"{__package__}.{place}")
+    draw = study.load_figure(options.kind)
     drawn = draw(result, **dict(_arguments(draw, options, result)))
     figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
     if options.heading is not None:
@@ -52,20 +49,21 @@ def write_figure(folder: str | Path, out: str | Path, options: FigureOptions) ->
     return save_figure(draw_figure(folder, options), out)
 
 
-def _found(folder: Path, kind: str | None) -> tuple[str, str]:
-    """Return the kind of result to draw and the place of the function that draws it."""
+def _found(folder: Path, kind: str | None) -> Study:
+    """Return the study whose results are drawn: the main one, or one that has the kind."""
     storage.finish_swap(folder)
-    study = study_in(folder)
+    main = study_in(folder)
     if kind is None:
-        if not study.figure:
-            raise UsageError(f"results of the kind {study.kind} have no figure")
-        return study.kind, study.figure
+        if not main.caption:
+            raise UsageError(f"results of the kind {main.kind} have no figure")
+        return main
     held = storage.kinds_in(folder)
-    for one, place in KINDS[kind].items():
-        if one in held:
-            return one, place
-    known = [name for name, places in KINDS.items() if set(places) & set(held)]
-    raise UsageError(not_among(f"figure of the {study.kind} called", kind, known))
+    there = [study for study in studies() if study.kind in held]
+    for study in there:
+        if kind in study.figures:
+            return study
+    known = [one for one in KINDS if any(one in study.figures for study in there)]
+    raise UsageError(not_among(f"figure of the {main.kind} called", kind, known))
 
 
 def _arguments(draw: Any, options: FigureOptions, result: Any) -> Iterator[tuple[str, Any]]:
@@ -78,7 +76,7 @@ def _arguments(draw: Any, options: FigureOptions, result: Any) -> Iterator[tuple
         if given is not None:
             yield name, given
         elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
-            yield name, _clearest_role(result)
+            yield name, result.clearest_role()
     if "head" in taken:
         yield from zip(("layer", "head"), _head(options.head), strict=True)
     elif options.head is not None:
@@ -90,17 +88,6 @@ def _head(given: str | None) -> tuple[int, int]:
     if not (layer.isdigit() and head.isdigit()):
         raise UsageError(f"the head is {given!r}; name layer and head, such as 4-0")
     return int(layer), int(head)
-
-
-def _clearest_role(result: Any) -> str:
-    """The role whose head goes farthest beyond distance, or that changed most; else the first."""
-    from headroles.report.comparison_map import changed_most
-    from headroles.studies.role_answers import find_answers
-
-    if result.kind == "comparison":
-        return changed_most(result.frame)[0]
-    arcs = find_answers(result).arcs if result.kind == "role table" else ()
-    return arcs[0].role if arcs else str(result.frame["role"].iloc[0])
 
 
 def _set_title(figure: Figure, text: str) -> None:

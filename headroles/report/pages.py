@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headroles import storage
+from headroles.drawing.page import Page
+from headroles.drawing.plain_page import plain_page
 from headroles.errors import StorageError, UsageError
-from headroles.report.page import Page
-from headroles.report.plain_page import plain_page
-from headroles.results import study_in
+from headroles.results.stored import study_in
 
 _ENDINGS = (".html", ".htm")
 

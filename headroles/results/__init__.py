@@ -1,5 +1,1 @@
 """Results: what shows, saves, loads and exports itself."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -36,6 +36,8 @@ _FOR_MACHINES = frozenset(
         *("cure", "kind", "spares", "stem", "own", "may_be_empty", "axes", "shown"),
         *(
             "details",
+            "method",
+            "clearest_role",
             "facts",
             "next_steps",
             "read_files",
@@ -71,6 +73,14 @@ class Result(Stored, Summary):
     views: ClassVar[tuple[str, ...]] = ("long",)
     texts: ClassVar[tuple[str, ...]] = ()
     """Views that are Markdown and no table."""
+
+    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return sentences on the method, for a paper, and the keys of the works to cite for it."""
+        return (), ()
+
+    def clearest_role(self) -> str:
+        """Return the role to draw where none is named: the first of the table."""
+        return str(self.frame["role"].iloc[0])
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -243,10 +253,10 @@ class Result(Stored, Summary):
 def draw(result: Result) -> Figure | None:
     """The figure of a result; None if it has none, or no rows to draw."""
     study = study_of(result.kind)
-    if study is None or not study.figure:
+    if study is None or not study.caption:
         return None
     try:
-        figure: Figure = study.load("figure")(result).get_figure(root=True)
+        figure: Figure = study.load_figure()(result).get_figure(root=True)
     except HeadRolesError:  # such as a table without rows
         return None
     return figure

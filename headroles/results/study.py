@@ -6,7 +6,8 @@ result, function, page or figure of a study is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any
 
@@ -27,8 +28,10 @@ class Study:
         over: ``SCORES`` or ``TASK`` if the first command is made from this declaration: the
             function then takes stored scores, or a model and the file of a task.
         help: the help of a command that is made from this declaration.
-        figure: a function that draws the result.
-        caption: one sentence on the figure, for readers who cannot see it.
+        figures: functions that draw the result, by kind of figure; the first is drawn where no kind
+            is asked for.
+        caption: one sentence on the first figure, for readers who cannot see it; without a caption
+            a notebook shows no figure of the result.
         page: a function from the folder of the result to its `Page`; without one, the page has
             the sentences and tables of the result.
         page_has_sentences: whether the page also takes the roles of users that it may import.
@@ -41,14 +44,18 @@ class Study:
     commands: tuple[str, ...] = ()
     over: str = ""
     help: str = ""
-    figure: str = ""
+    figures: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
     page: str = ""
     page_has_sentences: bool = False
 
     def load(self, piece: str) -> Any:
-        """Import a piece by the name of its attribute: ``result``, ``function``, ..."""
+        """Import a piece by the name of its attribute: ``result``, ``function``, ``page``."""
         return resolve_name(getattr(self, piece))
+
+    def load_figure(self, kind: str | None = None) -> Any:
+        """Import the function that draws a kind of figure, the first of them if none is named."""
+        return resolve_name(self.figures[kind or next(iter(self.figures))])
 
 
 _STUDIES: dict[str, Study] = {}

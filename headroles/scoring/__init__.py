@@ -1,5 +1,1 @@
 """Scoring: stream examples through an encoder and read their attention into HeadScores."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -18,8 +18,10 @@ from torch import Tensor
 
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError
-from headroles.models import AttentionReader, LoadedEncoder
-from headroles.passes import Budget, Passes, as_tensors, collate, on_device, to_host
+from headroles.models.attention import AttentionReader
+from headroles.models.loading import LoadedEncoder
+from headroles.passes.examples import as_tensors, collate, on_device, to_host
+from headroles.passes.loop import Budget, Passes
 from headroles.roles import OFFSETS, Batch, Plan, Role, Scope, Score, bounds_of, plan_roles
 from headroles.scoring.blocks import Counts, ScoreBlock
 from headroles.scoring.layer import read_scores

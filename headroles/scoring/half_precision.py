@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.corpus import Example, PreparedCorpus
-from headroles.models import Attending, AttentionReader, LoadedEncoder, load_encoder, open_reader
-from headroles.passes import Budget
+from headroles.models.attention import AttentionReader, open_reader
+from headroles.models.loading import Attending, LoadedEncoder, load_encoder
+from headroles.passes.loop import Budget
 from headroles.record import HalfPrecision
 from headroles.roles import Role, Score
 from headroles.scoring.block_scoring import BlockScorer

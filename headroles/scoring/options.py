@@ -11,7 +11,7 @@ from headroles.corpus import PAIRINGS
 from headroles.errors import UsageError
 from headroles.models.options import MEASURES, WEIGHTS
 from headroles.options import Option, Options
-from headroles.passes import PassOptions
+from headroles.passes.options import PassOptions
 from headroles.roles import BIAS, SCORES, RoleOptions
 
 PRECISIONS = _, HALF = ("float32", "float16")

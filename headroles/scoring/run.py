@@ -13,9 +13,11 @@ from msgspec import structs
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus
 from headroles.encoding import TOO_LONG
 from headroles.errors import CorpusError
-from headroles.models import Attending, AttentionReader, LoadedEncoder, load_encoder, open_reader
+from headroles.models.attention import AttentionReader, open_reader
+from headroles.models.loading import Attending, LoadedEncoder, load_encoder
 from headroles.options import takes
-from headroles.passes import Budget, shown_in_notebooks
+from headroles.passes.loop import Budget
+from headroles.passes.options import shown_in_notebooks
 from headroles.record import HalfPrecision, PartCounts, Pieces, RecordedPart, ScoresRecord
 from headroles.roles import (
     SCORES,

@@ -10,7 +10,7 @@ from typing import Any
 
 from headroles.encoding import TOO_LONG
 from headroles.record import CorpusRecord, Pieces, RecordedCorpus, ScoresRecord
-from headroles.results import Shown, Summary, Warned
+from headroles.results.shown import Shown, Summary, Warned
 from headroles.roles import BIAS
 from headroles.storage import plain
 from headroles.wording import listed

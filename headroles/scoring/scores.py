@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import StorageError, UsageError
 from headroles.record import Record, ScoresRecord
-from headroles.results import Grid, Shown, Stored, Warned, as_html
+from headroles.results.shown import Grid, Shown, Warned, as_html
+from headroles.results.stored import Stored
 from headroles.roles import SCORES, Role, Score, find_role
 from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.options import HALF

@@ -8,7 +8,8 @@ from headroles.corpus import NEWDOC
 from headroles.encoding import TOO_LONG
 from headroles.record import RecordedCorpus, ScoresRecord
 from headroles.roles import PAIRS, Role
-from headroles.testing import Hypotheses, LevelOptions
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import LevelOptions
 
 _MANY = 0.1  # share of sentences without a document that is told
 

@@ -18,11 +18,13 @@ from headroles.inference.sample import Sample
 from headroles.memory import column_parts, new_array
 from headroles.record import ScoresRecord
 from headroles.roles import Role, Score
-from headroles.scoring import HeadScores, ScoreBlock
+from headroles.scoring.blocks import ScoreBlock
+from headroles.scoring.scores import HeadScores
 from headroles.studies.offsets import rival_of
 from headroles.studies.options import ThresholdOptions
 from headroles.studies.stopped import EXAMPLE, drawn_units, refuse_stopped
-from headroles.testing import Hypotheses, LevelOptions, UnitOptions, size_of_scores
+from headroles.testing.hypotheses import Hypotheses, size_of_scores
+from headroles.testing.options import LevelOptions, UnitOptions
 
 IntArray = NDArray[np.intp]
 FloatArray = NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.roles import OFFSETS
-from headroles.scoring import HeadScores
+from headroles.scoring.scores import HeadScores
 
 FloatArray = NDArray[np.float64]
 

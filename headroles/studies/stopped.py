@@ -20,7 +20,8 @@ from typing import Final, Protocol
 
 from headroles.errors import UsageError
 from headroles.record import ScoresRecord
-from headroles.testing import BETTING, BY_T, T, TestOptions, UnitOptions
+from headroles.testing.catalogue import BETTING, BY_T, T
+from headroles.testing.options import TestOptions, UnitOptions
 
 
 class Provided(Protocol):

@@ -1,5 +1,1 @@
 """Tasks that models were trained for: losses of examples with labels or masked words."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

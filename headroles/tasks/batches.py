@@ -14,8 +14,8 @@ from torch import Tensor
 
 from headroles.encoding import refuse_unknown
 from headroles.errors import CorpusError, ModelError, TokenizerError
-from headroles.models import LoadedEncoder
-from headroles.passes import Budget, Passes
+from headroles.models.loading import LoadedEncoder
+from headroles.passes.loop import Budget, Passes
 from headroles.tasks.options import MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.reading import Task
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from headroles.corpus.table_files import SEPARATORS, named_columns
 from headroles.errors import UsageError
 from headroles.options import Option, seed_option, split_names, whole_number
-from headroles.passes import PassOptions
+from headroles.passes.options import PassOptions
 
 AUTO, CLASSIFICATION, REGRESSION, MASKED_LM = OBJECTIVES = (
     "auto",

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from headroles.errors import ModelError
 from headroles.memory import lacks_memory
-from headroles.models import LoadedEncoder, Model, load_config, load_encoder
 from headroles.models.gates import (
     Ablation,
     GateGradients,
@@ -27,10 +26,12 @@ from headroles.models.gates import (
     MeanOutputs,
     gated,
 )
-from headroles.models.loading import weight_digest
+from headroles.models.loading import LoadedEncoder, Model, load_encoder, weight_digest
 from headroles.models.options import MEAN, ZERO
 from headroles.models.shared_passes import SharedPasses, first_tokens_alone
-from headroles.passes import Arrays, Forms, KeptBatches, Progress, Rounds, shown_in_notebooks
+from headroles.models.weights import load_config
+from headroles.passes.kept import Arrays, Forms, KeptBatches
+from headroles.passes.options import Progress, Rounds, shown_in_notebooks
 from headroles.record import RecordedTask, TaskRecord
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.tasks.batches import IGNORED, Batch, Batches

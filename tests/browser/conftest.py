@@ -18,8 +18,8 @@ from headroles import (
     sample_treebank,
     score_heads,
 )
-from headroles.report import write_report
-from headroles.results import save_together
+from headroles.report.pages import write_report
+from headroles.results.stored import save_together
 from tests.conftest import DOG, changed, conllu_sentence, make_bert, make_tokenizer
 from tests.tasks.conftest import classifier, labelled  # noqa: F401
 

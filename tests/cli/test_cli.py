@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from headroles import HeadScores, PowerPlan, RoleTable, plan_examples
 from headroles.cli import app, console
 from headroles.formats import FORMATS
-from headroles.models import FAMILIES, REFUSED
+from headroles.models.families import FAMILIES, REFUSED
 from headroles.presets import PRESETS
 from headroles.storage import has_old_report, plain
 from headroles.testing.options import (

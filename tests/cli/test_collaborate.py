@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from headroles.models import load_model
+from headroles.models.loading import load_model
 from tests.cli.test_cli import names, run, run_well
 from tests.conftest import make_tokenizer
 from tests.models.families import make_model

@@ -20,10 +20,10 @@ from headroles.cli import console
 from headroles.errors import ModelError, StorageError
 from headroles.formats import FORMATS
 from headroles.interrupts import Terminated
-from headroles.models import AttentionReader
+from headroles.models.attention import AttentionReader
 from headroles.storage import HIDDEN, parts_in
-from headroles.studies.comparison import CHANGES, STATUSES
-from headroles.studies.options import ON_MISMATCH, PAIRED_TESTS
+from headroles.studies.comparison.answers import CHANGES, STATUSES
+from headroles.studies.comparison.options import ON_MISMATCH, PAIRED_TESTS
 from headroles.wording import speaking_of_flags
 from tests.cli.test_cli import SCORES, names, record_in, run, run_well
 from tests.conftest import make_bert, make_tokenizer

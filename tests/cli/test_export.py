@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from headroles import RoleTable, assign_roles
 from headroles.cli.app import app
 from headroles.formats import ENDINGS
-from headroles.results import save_together
+from headroles.results.stored import save_together
 from tests.conftest import make_scores
 
 

@@ -26,7 +26,7 @@ from headroles.cli import app
 from headroles.models import loading
 from tests.conftest import make_bert
 from tests.rounding import assert_same_sums
-from tests.studies.removal.conftest import classifier, labelled, roles
+from tests.studies.conftest import classifier, labelled, roles
 from tests.tasks.conftest import make_task_model, save
 
 __all__ = ["classifier", "labelled", "roles"]

@@ -12,7 +12,8 @@ from transformers import PreTrainedTokenizerBase
 from headroles import HeadScores, compare_roles, read_conllu, score_heads
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.errors import UsageError
-from headroles.scoring import ScoreOptions, open_scoring, score_to_folder
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import open_scoring, score_to_folder
 from tests.conftest import make_bert
 from tests.rounding import WEIGHTS, tolerance
 

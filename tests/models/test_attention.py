@@ -21,7 +21,10 @@ from transformers import (
 )
 
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models import FAMILIES, ModelOptions, encoder_of, load_encoder, open_reader
+from headroles.models.attention import open_reader
+from headroles.models.families import FAMILIES, encoder_of
+from headroles.models.loading import load_encoder
+from headroles.models.options import ModelOptions
 from headroles.models.reporting import INTERFACE_NAME, _refuse_unknown_window
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import (

@@ -10,13 +10,14 @@ import torch
 from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models import ModelOptions, load_encoder, load_model, load_whole
 from headroles.models.collaborative import (
     RECORD_FILE,
     WEIGHTS_FILE,
     is_collaborative,
 )
 from headroles.models.factorisation import METHODS
+from headroles.models.loading import load_encoder, load_model, load_whole
+from headroles.models.options import ModelOptions
 from tests.conftest import make_tokenizer
 from tests.models.families import HEADS
 from tests.models.test_attention import make_inputs

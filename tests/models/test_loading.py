@@ -37,7 +37,9 @@ from transformers import (
 )
 
 from headroles.errors import ModelError, ModelSupportError, TokenizerError, UsageError
-from headroles.models import encoder_of, hub, open_reader
+from headroles.models import hub
+from headroles.models.attention import open_reader
+from headroles.models.families import encoder_of
 from headroles.models.loading import choose_device, load_encoder, weight_digest
 from headroles.models.options import ModelOptions
 from headroles.models.weights import ENCODER, read_model

@@ -14,7 +14,8 @@ from safetensors.numpy import save_file
 
 from headroles import HeadScores, SavedAttention, Sentence, score_attention, score_heads
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError, TokenizerError
-from headroles.models import load_encoder, load_whole, open_reader
+from headroles.models.attention import open_reader
+from headroles.models.loading import load_encoder, load_whole
 from headroles.models.options import ModelOptions
 from tests.conftest import make_tokenizer
 from tests.rounding import assert_same_sums

@@ -18,7 +18,10 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutput
 
 from headroles.errors import ModelError, ModelSupportError
-from headroles.models import ModelOptions, encoder_of, load_encoder, open_reader
+from headroles.models.attention import open_reader
+from headroles.models.families import encoder_of
+from headroles.models.loading import load_encoder
+from headroles.models.options import ModelOptions
 from tests.conftest import make_tokenizer
 from tests.models import families
 from tests.models.families import make_model

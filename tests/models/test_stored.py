@@ -15,13 +15,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from headroles.errors import HeadRolesError, ModelError, StorageError
-from headroles.models import load_encoder, load_model
+from headroles.models.loading import load_encoder, load_model
 from headroles.models.stored import PrunedModel, PrunedRecord, model_folder
 from headroles.models.surgery import remove_heads
-from headroles.results import new_folder
+from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN, read_run
-from headroles.studies import CollaborativeModel, collaborate_heads
-from headroles.studies.removal import Importance
+from headroles.studies.importance.importance import Importance
+from headroles.studies.sharing.collaborate import collaborate_heads
+from headroles.studies.sharing.result import CollaborativeModel
 from tests.conftest import make_bert, make_tokenizer
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroles.errors import ModelError
-from headroles.passes import Budget, Passes, gradients_of_mean
+from headroles.passes.loop import Budget, Passes, gradients_of_mean
 
 
 @dataclass

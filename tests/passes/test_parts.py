@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headroles.errors import StorageError
-from headroles.passes import KeptBatches
+from headroles.passes.kept import KeptBatches
 from headroles.storage import Parts
 
 FORMS = {"losses": (np.float64, (2,)), "tokens": (np.int64, ())}

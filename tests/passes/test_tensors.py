@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from headroles.passes import to_host
+from headroles.passes.examples import to_host
 
 
 def test_values_come_to_the_host_as_they_are() -> None:

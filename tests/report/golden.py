@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.testing.compare import compare_images
 
-from headroles.results import Result, draw
+from headroles.results.result import Result, draw
 
 FOLDER = Path(__file__).parent / "pictures"
 _MADE_WITH = (3, 11)

@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 
 from headroles import WordAttention
 from headroles.cli import app
+from headroles.drawing import saving
+from headroles.drawing.saving import save_figure
 from headroles.errors import UsageError
-from headroles.report import draw_arcs, draw_attention, draw_matrix, save_figure, saving
+from headroles.studies.inspection.figures import draw_arcs, draw_attention, draw_matrix
 
 ROLE = "syntactic:obj:to_governor"
 CHINESE = "\u4e2d\u56fd"

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 
 from headroles import Classification, HeadScores, RoleShifts, RoleTable, plan_examples
-from headroles.report.changes import draw_changed_heads
-from headroles.report.maps import draw_heads, draw_role, draw_roles
-from headroles.report.style import figure_of
-from headroles.results import picture
+from headroles.drawing.style import figure_of
+from headroles.results.result import picture
 from headroles.results.study import studies
+from headroles.studies.classification.figures import draw_heads, draw_role, draw_roles
+from headroles.studies.comparison.figures import draw_changed_heads
 from tests.report.golden import FOLDER, check_look, check_result_look, file_of
 
 
@@ -67,6 +67,6 @@ def test_figures_look_as_they_did(
 
 
 def test_every_figure_has_its_picture() -> None:
-    assert {file_of(study.kind) for study in studies() if study.figure} | {file_of("role")} == set(
+    assert {file_of(study.kind) for study in studies() if study.caption} | {file_of("role")} == set(
         FOLDER.glob("*.png")
     )

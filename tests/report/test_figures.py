@@ -10,21 +10,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from headroles import HeadScores, RoleShifts, RoleTable, plan_examples
+from headroles.drawing.grids import ink_on
+from headroles.drawing.style import BRIGHT, DARK, figure_of, to_svg
 from headroles.errors import UsageError
-from headroles.report import (
-    draw_changes,
+from headroles.studies.classification.figures import (
     draw_colocation,
     draw_error,
     draw_head,
     draw_heads,
-    draw_plan,
     draw_role,
     draw_roles,
     draw_scores,
-    draw_trajectory,
 )
-from headroles.report.maps import ink_on
-from headroles.report.style import BRIGHT, DARK, figure_of, to_svg
+from headroles.studies.comparison.figures import draw_changes, draw_trajectory
+from headroles.studies.planning.page import draw_plan
 from tests.report.golden import check_look
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from headroles import HeadScores, RoleShifts, RoleTable, classify_heads, read_attention, read_conllu
-from headroles.report import make_report
-from headroles.report.comparison_map import comparison_map
-from headroles.report.head_map import HeadMap, Quoted, View
-from headroles.report.quoting import Sources, quote
-from headroles.report.role_map import LEGEND, role_map
-from headroles.studies.options import ExampleOptions
-from headroles.studies.role_answers import find_answers
+from headroles.drawing.head_map import HeadMap, Quoted, View
+from headroles.report.pages import make_report
+from headroles.studies.classification.answers import find_answers
+from headroles.studies.classification.map import LEGEND, role_map
+from headroles.studies.comparison.page import comparison_map
+from headroles.studies.inspection.options import ExampleOptions
+from headroles.studies.inspection.quoting import Sources, quote
 from tests.report.test_pages import EVIL
 
 

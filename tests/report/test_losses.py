@@ -12,15 +12,13 @@ from typer.testing import CliRunner
 from headroles import ablate_heads
 from headroles.cli import app
 from headroles.errors import UsageError
-from headroles.report import draw_pruning_curves, draw_task_drops, make_report
-from headroles.results import picture
-from headroles.studies.removal import (
-    Ablations,
-    PruningCurves,
-    TaskDrops,
-    compare_tasks,
-    find_pruning_curves,
-)
+from headroles.report.pages import make_report
+from headroles.results.result import picture
+from headroles.studies.importance.ablation import Ablations
+from headroles.studies.importance.by_task import TaskDrops, compare_tasks
+from headroles.studies.importance.figures import draw_task_drops
+from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
+from headroles.studies.pruning.page import draw_pruning_curves
 from tests.report.golden import check_result_look
 from tests.tasks.conftest import classifier, labelled  # noqa: F401
 

@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 from headroles import HeadScores, Role, RoleShifts, RoleTable, assign_roles, plan_examples
 from headroles.cli import app
 from headroles.errors import StorageError, UsageError
-from headroles.report import draw_heads, make_report, write_report
-from headroles.results import save_together
+from headroles.report.pages import make_report, write_report
+from headroles.results.stored import save_together
 from headroles.roles import in_words
-from headroles.studies.examples import examples_of, find_examples
-from headroles.studies.options import ExampleOptions
-from headroles.studies.sentences import find_again
+from headroles.studies.classification.figures import draw_heads
+from headroles.studies.inspection.examples import examples_of, find_examples
+from headroles.studies.inspection.options import ExampleOptions
+from headroles.studies.inspection.sentences import find_again
 from tests.conftest import changed, make_scores
 
 EVIL = '<script>alert("1")</script>'

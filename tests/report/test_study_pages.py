@@ -26,14 +26,13 @@ from headroles import (
 )
 from headroles.cli import app
 from headroles.errors import UsageError
-from headroles.report import (
+from headroles.report.pages import make_report
+from headroles.studies.importance.figures import (
     draw_ablations,
     draw_importance,
-    draw_layer_counts,
-    draw_replication,
     draw_role_importance,
-    make_report,
 )
+from headroles.studies.replication.page import draw_layer_counts, draw_replication
 from tests.conftest import changed
 from tests.report.golden import check_result_look
 from tests.tasks.conftest import classifier, labelled  # noqa: F401

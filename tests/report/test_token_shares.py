@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from headroles import TokenGroups, measure_token_groups, read_conllu
 from headroles.cli import app
 from headroles.errors import UsageError
-from headroles.report import draw_token_group, draw_token_groups, make_report
-from headroles.results import picture
+from headroles.report.pages import make_report
+from headroles.results.result import picture
+from headroles.studies.inspection.figures import draw_token_group, draw_token_groups
 from tests.conftest import make_bert, make_tokenizer
 from tests.report.golden import check_result_look
 

@@ -19,20 +19,12 @@ from headroles import RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.formats import to_records
 from headroles.record import Record
-from headroles.results import (
-    NUMBER,
-    TEXT,
-    Column,
-    Grid,
-    Result,
-    Shown,
-    Warned,
-    put_into,
-    save_together,
-    widened,
-)
-from headroles.results.columns import COLUMNS, check_rows
+from headroles.results.columns import COLUMNS, NUMBER, TEXT, Column, check_rows
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.stored import put_into, save_together
 from headroles.results.study import studies
+from headroles.results.wide import widened
 from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_scores
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroles.results import Grid, Shown, Warned, as_html, as_text, brief
+from headroles.results.shown import Grid, Shown, Warned, as_html, as_text, brief
 from headroles.wording import as_given, in_one_line, json_lines, printable, printable_lines
 
 NASTY = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroles.encoding import SPECIAL, EncodedExample
-from headroles.passes import as_tensors
+from headroles.passes.examples import as_tensors
 from headroles.roles import SCORES, Batch, Plan, Role, RoleOptions, Scope, choose_roles, plan_roles
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise

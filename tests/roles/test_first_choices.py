@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from headroles.errors import UsageError
-from headroles.passes import as_tensors
+from headroles.passes.examples import as_tensors
 from headroles.roles import HIT, OFFSETS, Batch, Role, Scope, plan_roles
 from headroles.roles.offsets import Offsets
 from headroles.scoring.layer import first_largest, read_scores

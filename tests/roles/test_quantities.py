@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from headroles.passes import as_tensors
+from headroles.passes.examples import as_tensors
 from headroles.roles import SCORES, Batch, RoleOptions, Scope, choose_roles, plan_roles
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise

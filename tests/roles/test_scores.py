@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroles.encoding import EncodedExample
-from headroles.passes import as_tensors
+from headroles.passes.examples import as_tensors
 from headroles.roles import BIAS, EXCESS, SCORES, Batch, Role, Scope, plan_roles
 from headroles.roles.links import LinkPart
 from headroles.roles.local import local

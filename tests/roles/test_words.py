@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
-from headroles.passes import as_tensors
+from headroles.passes.examples import as_tensors
 from headroles.roles import SCORES, Batch, Role, RoleOptions, Scope, choose_roles, plan_roles
 from headroles.roles.frequencies import read_frequencies
 from headroles.roles.links import BACK, FORTH, Links

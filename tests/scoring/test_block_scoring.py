@@ -10,8 +10,10 @@ from transformers import PreTrainedTokenizerBase
 
 from headroles.corpus import make_examples, prepared, read_conllu
 from headroles.encoding import ExampleEncoder
-from headroles.models import ModelOptions, load_encoder, open_reader
-from headroles.passes import Budget
+from headroles.models.attention import open_reader
+from headroles.models.loading import load_encoder
+from headroles.models.options import ModelOptions
+from headroles.passes.loop import Budget
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring.block_scoring import BlockScorer
 from tests.conftest import make_bert

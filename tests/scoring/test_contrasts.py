@@ -14,9 +14,12 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from headroles.corpus import make_examples, prepared, read_conllu
-from headroles.models import AttentionReader, ModelOptions, load_encoder, open_reader
+from headroles.models.attention import AttentionReader, open_reader
+from headroles.models.loading import load_encoder
+from headroles.models.options import ModelOptions
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT
-from headroles.scoring import ScoreOptions, ScoringRun
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import ScoringRun
 from tests.conftest import conllu_sentence, make_bert
 from tests.noise import with_noise
 from tests.reference import Asked, cut, largest_difference, reference_scores

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from headroles import assign_roles, read_conllu, score_heads
-from headroles.models import ModelOptions, load_encoder
+from headroles.models.loading import load_encoder
+from headroles.models.options import ModelOptions
 from headroles.scoring.run_notes import describe_run
 
 

@@ -9,7 +9,10 @@ import pytest
 
 from headroles import HeadScores
 from headroles.errors import StorageError, UsageError
-from headroles.scoring import CorpusPart, Sharing, merge_scores, warnings_of_run
+from headroles.scoring.merging import merge_scores
+from headroles.scoring.options import CorpusPart
+from headroles.scoring.run_notes import warnings_of_run
+from headroles.scoring.sharing import Sharing
 from tests.conftest import make_bert
 from tests.scoring.test_parts import WINDOW, Scoring, content
 

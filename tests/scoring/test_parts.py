@@ -18,25 +18,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles import read_conllu
 from headroles.errors import StorageError
-from headroles.scoring import (
-    ALONE,
-    CorpusPart,
-    HeadScores,
-    ScoreBlock,
-    ScoreOptions,
-    Sharing,
-    Team,
-    assist,
-    merge_scores,
-    open_scoring,
-    score_to_folder,
-)
 from headroles.scoring.block_scoring import BlockScorer
-from headroles.scoring.blocks import Counts, ScoredWindow, pack, unpack
-from headroles.scoring.sharing import TeamError, find_team
+from headroles.scoring.blocks import Counts, ScoreBlock, ScoredWindow, pack, unpack
+from headroles.scoring.merging import merge_scores
+from headroles.scoring.options import CorpusPart, ScoreOptions
+from headroles.scoring.run import assist, open_scoring, score_to_folder
+from headroles.scoring.scores import HeadScores
+from headroles.scoring.sharing import ALONE, Sharing, Team, TeamError, find_team
 from headroles.storage import Parts, decode_arrays, encode_arrays
-from headroles.studies import Stopping, UntilOptions
-from headroles.testing import TestOptions
+from headroles.studies.classification.options import UntilOptions
+from headroles.studies.classification.stopping import Stopping
+from headroles.testing.options import TestOptions
 from tests.conftest import make_bert
 
 FILES = ("scores.parquet", "examples.parquet")
@@ -138,7 +130,7 @@ def test_resumed_is_uninterrupted_to_the_bit(
 
 def test_stopping_early_resumes_to_the_same(scoring: Scoring, parts: Parts) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headroles.studies.stopping.EXAMPLES_PER_LOOK", 10)
+        patch.setattr("headroles.studies.classification.stopping.EXAMPLES_PER_LOOK", 10)
         expected = content(scoring.run_until())
         assert expected["stopped"]["sentences"] < 140
         cut_short(2, scoring.run_until, Sharing(parts))

@@ -19,7 +19,9 @@ from headroles.record import ScoresRecord
 from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
 from headroles.roles.relations import RelationOptions
-from headroles.scoring import ScoreBlock, ScoreOptions, open_scoring, score_to_folder
+from headroles.scoring.blocks import ScoreBlock
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import open_scoring, score_to_folder
 from tests import noise
 from tests.conftest import CAT, conllu_sentence, make_bert, role_ids
 from tests.reference import Asked, attention_of, cut, largest_difference, reference_scores

@@ -14,8 +14,8 @@ from headroles.corpus import read_conllu
 from headroles.encoding import NO_PIECES, TOO_LONG
 from headroles.errors import CorpusError
 from headroles.record import Pieces, ScoresRecord
-from headroles.results import Warned
-from headroles.scoring import describe_run, facts_of_run, warnings_of_run
+from headroles.results.shown import Warned
+from headroles.scoring.run_notes import describe_run, facts_of_run, warnings_of_run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
 
 

@@ -12,8 +12,9 @@ import pytest
 from headroles.errors import StorageError
 from headroles.record import ScoresRecord
 from headroles.roles import BIAS
-from headroles.scoring import HeadScores, ScoreBlock, ScoreWriter
-from headroles.scoring.tables import EXAMPLES_FILE, SCORES_FILE
+from headroles.scoring.blocks import ScoreBlock
+from headroles.scoring.scores import HeadScores
+from headroles.scoring.tables import EXAMPLES_FILE, SCORES_FILE, ScoreWriter
 from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_roles
 

@@ -13,8 +13,8 @@ from headroles.errors import UsageError
 from headroles.roles import SCORES
 from headroles.studies.heads import HeadColumns, clusters_of, hypotheses_of
 from headroles.studies.options import ThresholdOptions
-from headroles.testing import Hypotheses, TestOptions
-from headroles.testing.options import TEST_FAMILIES
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import TEST_FAMILIES, TestOptions
 from tests.conftest import changed, make_scores, role_ids
 
 RNG = np.random.default_rng(0)

@@ -17,51 +17,44 @@ import headroles.options
 from headroles import HeadScores, read_conllu, score_heads
 from headroles.errors import UsageError
 from headroles.options import Options, fields_of
-from headroles.scoring import ScoreOptions
-from headroles.studies import (
-    AssignOptions,
-    AttentionOptions,
-    ClassifyOptions,
-    CollaborateOptions,
-    CompareOptions,
-    PlanOptions,
-    RedundancyOptions,
-    ReplicateOptions,
-    RoleTable,
-    SentenceOptions,
-    TokenOptions,
-    assign_roles,
-    classify_heads,
-    collaborate_heads,
-    compare_roles,
-    describe_heads,
-    find_best_heads,
-    find_examples,
-    measure_token_groups,
-    plan_examples,
-    read_attention,
-    replicate_roles,
-    report_redundancy,
-)
-from headroles.studies.removal import (
+from headroles.scoring.options import ScoreOptions
+from headroles.studies.classification.assignment import assign_roles
+from headroles.studies.classification.classify import classify_heads
+from headroles.studies.classification.options import AssignOptions, ClassifyOptions
+from headroles.studies.classification.role_table import RoleTable
+from headroles.studies.comparison.compare import compare_roles
+from headroles.studies.comparison.options import CompareOptions
+from headroles.studies.importance.ablation import Ablations, ablate_heads
+from headroles.studies.importance.by_role import compare_roles_in_task
+from headroles.studies.importance.by_task import compare_tasks
+from headroles.studies.importance.importance import find_importance
+from headroles.studies.importance.options import (
     AblateOptions,
-    Ablations,
-    CurveOptions,
-    GateOptions,
     ImportanceOptions,
-    PruneOptions,
     RoleImportanceOptions,
     TaskDropOptions,
-    ablate_heads,
-    compare_roles_in_task,
-    compare_tasks,
-    find_importance,
-    find_pruning_curves,
-    gate,
-    prune,
 )
-from headroles.testing import UnitOptions
-from tests.studies.removal.conftest import classifier, labelled, roles
+from headroles.studies.inspection.attention import read_attention
+from headroles.studies.inspection.best_heads import find_best_heads
+from headroles.studies.inspection.examples import find_examples
+from headroles.studies.inspection.options import AttentionOptions, SentenceOptions, TokenOptions
+from headroles.studies.inspection.quantities import describe_heads
+from headroles.studies.inspection.token_groups import measure_token_groups
+from headroles.studies.planning.options import PlanOptions
+from headroles.studies.planning.plan import plan_examples
+from headroles.studies.pruning.curve_options import CurveOptions
+from headroles.studies.pruning.curves import find_pruning_curves
+from headroles.studies.pruning.gate_options import GateOptions
+from headroles.studies.pruning.gating import gate
+from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.pruning import prune
+from headroles.studies.replication.options import ReplicateOptions
+from headroles.studies.replication.replicate import replicate_roles
+from headroles.studies.sharing.collaborate import collaborate_heads
+from headroles.studies.sharing.options import CollaborateOptions, RedundancyOptions
+from headroles.studies.sharing.redundancy import report_redundancy
+from headroles.testing.options import UnitOptions
+from tests.studies.conftest import classifier, labelled, roles
 
 __all__ = ["classifier", "labelled", "roles"]
 

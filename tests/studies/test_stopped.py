@@ -20,11 +20,11 @@ from headroles import (
 from headroles import describe_heads as describe
 from headroles.errors import UsageError
 from headroles.record import ScoresRecord
-from headroles.results import as_text
+from headroles.results.shown import as_text
 from headroles.roles import OFFSETS, Role
 from headroles.studies.heads import HeadColumns, hypotheses_of
 from headroles.studies.stopped import warn_of_stopped
-from headroles.testing import TestOptions
+from headroles.testing.options import TestOptions
 from tests.conftest import make_scores
 from tests.inference.conftest import betting_test
 

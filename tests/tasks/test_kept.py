@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from headroles.passes import KeptBatches
+from headroles.passes.kept import KeptBatches
 from headroles.storage import Parts
-from headroles.tasks import TaskOptions, open_run
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import open_run
 
 
 def kept_in(folder: Path) -> KeptBatches:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from headroles.errors import CorpusError, UsageError
-from headroles.tasks import TaskOptions, read_task
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.reading import read_task
 
 FILES = {
     "SST-2": ("sentence\tlabel\ngood film \t1\nbad film \t0\n", {}, ("good film",), "1"),

@@ -22,9 +22,10 @@ from transformers import (
 from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
 from headroles.models.gates import HeadSites, gated
 from headroles.models.surgery import remove_heads
-from headroles.passes import KeptBatches
+from headroles.passes.kept import KeptBatches
 from headroles.storage import Parts
-from headroles.tasks import TaskOptions, open_run
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import open_run
 from tests.conftest import make_tokenizer
 from tests.rounding import WEIGHTS, near, tolerance
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled

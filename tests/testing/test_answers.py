@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from headroles.errors import StatisticsError
-from headroles.testing import ANSWERS, PValues, answer, answers
+from headroles.testing.answers import ANSWERS, answer, answers
+from headroles.testing.evidence import PValues
 
 
 def p_values(adjusted: list[float], by_bound: float = np.nan) -> PValues:

@@ -27,23 +27,14 @@ from headroles.inference import (
     bca_interval,
     simultaneous_intervals,
 )
-from headroles.testing import (
-    ANSWERS,
-    BETTING,
-    Hypotheses,
-    TestOptions,
-    answer,
-    certify,
-    find_equivalence,
-    find_intervals,
-    find_notes,
-    find_p_values,
-    find_warnings,
-    is_skewed,
-    size_of_scores,
-)
-from headroles.testing import OFFERED as TESTS
-from headroles.testing.notes import FEW
+from headroles.testing.answers import ANSWERS, answer, certify
+from headroles.testing.catalogue import BETTING
+from headroles.testing.catalogue import OFFERED as TESTS
+from headroles.testing.evidence import find_equivalence, find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of_scores
+from headroles.testing.intervals import find_intervals
+from headroles.testing.notes import FEW, find_notes, find_warnings, is_skewed
+from headroles.testing.options import TestOptions
 from tests.conftest import make_scores
 
 FloatArray = NDArray[np.float64]

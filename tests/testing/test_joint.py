@@ -6,14 +6,9 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from headroles.testing import (
-    CorrectionOptions,
-    Hypotheses,
-    PValues,
-    corrected_together,
-    find_p_values,
-    in_at_least,
-)
+from headroles.testing.evidence import PValues, corrected_together, find_p_values, in_at_least
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import CorrectionOptions
 
 
 def p_values(*single: float) -> PValues:

@@ -8,8 +8,7 @@ import pytest
 
 from headroles.errors import UsageError
 from headroles.inference import CORRECTIONS
-from headroles.testing import TestOptions
-from headroles.testing.options import TEST_CORRECTIONS
+from headroles.testing.options import TEST_CORRECTIONS, TestOptions
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 
 from headroles.inference import Bounds
-from headroles.testing import (
-    ANSWERS,
-    Hypotheses,
-    RunningAnswers,
-    TestOptions,
-    answer,
-    find_p_values,
-)
+from headroles.testing.answers import ANSWERS, RunningAnswers, answer
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import TestOptions
 
 LABELS = np.repeat(np.arange(3), 4)
 THRESHOLD = np.repeat([0.3, 0.4, 0.5], 4)

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.inference.sample import Sample
-from headroles.scoring import HeadScores
+from headroles.scoring.scores import HeadScores
 from headroles.studies.claims.claim import NotTestable
 from headroles.studies.heads import HeadColumns, clusters_of
-from headroles.testing import Hypotheses, PValues, TestOptions, find_p_values, size_of_scores
+from headroles.testing.evidence import PValues, find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of_scores
+from headroles.testing.options import TestOptions
 
 LOCAL, DELIMITER, SYNTACTIC, BLOCK = KINDS = ("local", "delimiter", "syntactic", "block")
 """The kinds of roles that Pande et al. (2021) count."""

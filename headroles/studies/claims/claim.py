@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headroles.errors import HeadRolesError
-from headroles.testing import PValues
+from headroles.testing.evidence import PValues
 
 if TYPE_CHECKING:
     from headroles.studies.claims.measured import Measured

@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.models import Attending, load_encoder, open_reader
 from headroles.models.als import head_singular
+from headroles.models.attention import open_reader
+from headroles.models.loading import Attending, load_encoder
 from headroles.models.sites import find_sites
 from headroles.studies.claims.options import ClaimOptions
 

@@ -18,19 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from headroles.inference.payoffs import Bounds
 from headroles.inference.permutation import permute_within
 from headroles.studies.claims.claim import Finding, NotTestable
-from headroles.testing import (
-    BETTING,
-    RANK,
-    CorrectionOptions,
-    Hypotheses,
-    PValues,
-    TestOptions,
-    find_equivalence,
-    find_intervals,
-    find_p_values,
-    in_at_least,
-    size_of,
-)
+from headroles.testing.catalogue import BETTING, RANK
+from headroles.testing.evidence import PValues, find_equivalence, find_p_values, in_at_least
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.intervals import find_intervals
+from headroles.testing.options import CorrectionOptions, TestOptions
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]

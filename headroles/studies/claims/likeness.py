@@ -12,8 +12,10 @@ from torch import Tensor
 
 from headroles.corpus import Corpus, Skipped, prepared
 from headroles.encoding import EncodedExample
-from headroles.models import Attending, AttentionReader, LoadedEncoder, load_encoder, open_reader
-from headroles.passes import Budget, passes_over
+from headroles.models.attention import AttentionReader, open_reader
+from headroles.models.loading import Attending, LoadedEncoder, load_encoder
+from headroles.passes.examples import passes_over
+from headroles.passes.loop import Budget
 from headroles.scoring.windows import windows_of
 from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.options import ClaimOptions

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, as_corpus, fold_subtype, prepared
 from headroles.errors import HeadRolesError
-from headroles.models import Attending
-from headroles.models.loading import is_own
-from headroles.scoring import HeadScores, ScoreOptions, score_heads
+from headroles.models.loading import Attending, is_own
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import score_heads
+from headroles.scoring.scores import HeadScores
 from headroles.storage.parts import decode_arrays, encode_arrays
 from headroles.studies.claims.answers import HeadAnswers, ScoredRoles
 from headroles.studies.claims.claim import NotTestable
@@ -27,10 +28,10 @@ from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.claims.reading import Together, read_together
 from headroles.studies.claims.task_losses import TaskLosses
 from headroles.studies.heads import clusters_in
+from headroles.studies.inspection.options import TokenOptions
+from headroles.studies.inspection.token_reading import QUANTITIES
 from headroles.studies.offsets import rival_of, second_half
-from headroles.studies.options import TokenOptions
-from headroles.studies.token_reading import QUANTITIES
-from headroles.testing import TestOptions
+from headroles.testing.options import TestOptions
 
 FloatArray = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from headroles.options import Option, split_names
-from headroles.studies.options import TokenOptions
-from headroles.tasks import TaskOptions
-from headroles.testing import CorrectionOptions, ResamplingOptions
+from headroles.studies.inspection.options import TokenOptions
+from headroles.tasks.options import TaskOptions
+from headroles.testing.options import CorrectionOptions, ResamplingOptions
 
 
 @dataclass(frozen=True, kw_only=True)

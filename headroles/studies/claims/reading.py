@@ -14,23 +14,20 @@ from torch import Tensor
 from headroles.corpus import Corpus, Example, prepared
 from headroles.encoding import EncodedExample
 from headroles.errors import HeadRolesError
-from headroles.models import (
-    Attending,
-    AttentionReader,
-    LoadedEncoder,
-    NormReader,
-    load_encoder,
-    open_norms,
-    open_reader,
-)
-from headroles.passes import Budget, ExampleBatch, Passes, on_device, to_host
+from headroles.models.attention import AttentionReader, open_norms, open_reader
+from headroles.models.loading import Attending, LoadedEncoder, load_encoder
+from headroles.models.norms import NormReader
+from headroles.passes.examples import ExampleBatch, on_device, to_host
+from headroles.passes.loop import Budget, Passes
 from headroles.roles.frequencies import count_words
-from headroles.scoring import HeadScores, ScoreOptions, ScoringRun
 from headroles.scoring.block_scoring import LaunchedBlock, PlannedBatch
 from headroles.scoring.blocks import Counts, ScoredWindow
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import ScoringRun
+from headroles.scoring.scores import HeadScores
 from headroles.scoring.windows import Window, windows_of
-from headroles.studies.options import TokenOptions
-from headroles.studies.token_reading import TokenListener, rows_of
+from headroles.studies.inspection.options import TokenOptions
+from headroles.studies.inspection.token_reading import TokenListener, rows_of
 
 Rows = NDArray[np.float32]
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from headroles.roles import is_contrast
 from headroles.studies.claims.measured import Measured
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.testing import TestOptions, find_p_values
+from headroles.testing.evidence import find_p_values
+from headroles.testing.options import TestOptions
 
 _THRESHOLDS = {"position:-1": 0.9, "position:+1": 0.9, "rare": 0.5}
 

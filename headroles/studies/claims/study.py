@@ -10,7 +10,7 @@ import pandas as pd
 
 from headroles.corpus import Corpus
 from headroles.errors import HeadRolesError
-from headroles.models import Attending
+from headroles.models.loading import Attending
 from headroles.options import takes
 from headroles.studies.claims.claim import NOTHING, Claim, Finding
 from headroles.studies.claims.measured import Measured
@@ -25,7 +25,9 @@ from headroles.studies.claims.table import (
     ClaimTable,
     ClaimTests,
 )
-from headroles.testing import CorrectionOptions, answers, corrected_together
+from headroles.testing.answers import answers
+from headroles.testing.evidence import corrected_together
+from headroles.testing.options import CorrectionOptions
 
 
 @takes(ClaimOptions)

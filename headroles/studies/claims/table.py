@@ -12,9 +12,11 @@ import pandas as pd
 
 from headroles.formats import to_records
 from headroles.record import CorpusRecord
-from headroles.results import NUMBER, TEXT, Column, Grid, Result, Shown, Warned, one_of
+from headroles.results.columns import NUMBER, TEXT, Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
 from headroles.storage import plain
-from headroles.testing import RecordedCorrection
+from headroles.testing.recorded import RecordedCorrection
 
 SHOWN, CONTRADICTED, UNDECIDED, NOT_TESTABLE = VERDICTS = (
     "shown",

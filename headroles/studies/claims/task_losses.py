@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.models import Model
 from headroles.models.kept_heads import Head
+from headroles.models.loading import Model
 from headroles.studies.claims.options import ClaimOptions
-from headroles.studies.removal.estimators import values_of
-from headroles.studies.removal.options import ABSOLUTE
-from headroles.studies.removal.orders import present_heads, sorted_by, without_each
-from headroles.tasks import TaskRun, open_run
+from headroles.studies.importance.estimators import values_of
+from headroles.studies.importance.options import ABSOLUTE
+from headroles.studies.importance.removals import present_heads, sorted_by, without_each
 from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import TaskRun, open_run
 
 FloatArray = NDArray[np.float64]
 

@@ -12,15 +12,18 @@ from typing import TypeAlias
 from headroles.corpus import Corpus, PreparedCorpus, as_corpus, make_examples, prepared
 from headroles.encoding import ExampleEncoder
 from headroles.errors import UsageError
-from headroles.models import load_encoder, open_reader
-from headroles.passes import OnProgress
+from headroles.models.attention import open_reader
+from headroles.models.loading import load_encoder
+from headroles.passes.options import OnProgress
 from headroles.roles import choose_relations
-from headroles.scoring import ScoreOptions, ScoringRun, Sharing, score_to_folder
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import ScoringRun, score_to_folder
+from headroles.scoring.sharing import Sharing
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
 from headroles.studies.comparison.joining import ONE_ARCHITECTURE
+from headroles.studies.comparison.options import ON_ERROR, CompareOptions
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.heads import refuse_one_document
-from headroles.studies.options import ON_ERROR, CompareOptions
 
 Progress: TypeAlias = Callable[[str], AbstractContextManager[OnProgress | None]]
 """What shows the progress of the model of a name."""

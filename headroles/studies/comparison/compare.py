@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, TypeAlias
 from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.record import ScoresRecord
-from headroles.scoring import HeadScores
-from headroles.studies.assignment import assign_roles
+from headroles.scoring.scores import HeadScores
+from headroles.studies.classification.assignment import assign_roles
+from headroles.studies.classification.options import AssignOptions
+from headroles.studies.classification.role_table import RoleTests
 from headroles.studies.comparison.joining import JoinedScores, join_scores
+from headroles.studies.comparison.options import CompareOptions
 from headroles.studies.comparison.result import RoleShifts, ShiftsRecord
 from headroles.studies.comparison.shifts import shift_frame
 from headroles.studies.heads import clusters_of, scores_of
-from headroles.studies.options import AssignOptions, CompareOptions
-from headroles.studies.role_table import RoleTests
 from headroles.studies.stopped import refuse_stopped
 
 if TYPE_CHECKING:
-    from headroles.studies.classification import Classification
+    from headroles.studies.classification.classify import Classification
 
     Scored: TypeAlias = HeadScores | Classification
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.record import ScoresRecord
 from headroles.roles import Role
-from headroles.scoring import HeadScores
+from headroles.scoring.scores import HeadScores
 from headroles.storage import plain
-from headroles.studies.options import ON_ERROR
+from headroles.studies.comparison.options import ON_ERROR
 
 _POOLED = "relations"
 """What a role that pools relations means: where relations differ, it goes and they stay."""

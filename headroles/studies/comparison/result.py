@@ -14,22 +14,30 @@ import pandas as pd
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.record import RecordedCorpus, ScoresRecord, SetsRecord
-from headroles.results import Column, Grid, Result, Shown, Warned, one_of
+from headroles.results.columns import Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import BIAS, is_contrast
 from headroles.storage import Count, plain
-from headroles.studies.comparison.answers import CERTIFIED, CHANGES, STATUSES
-from headroles.studies.comparison.role_changes import describe_dropped, summarized
-from headroles.studies.comparison.shifts import COLUMNS
-from headroles.studies.comparison.summaries import (
+from headroles.studies.classification.answers import is_arc
+from headroles.studies.classification.summary import describe_limit
+from headroles.studies.comparison.answers import (
+    CERTIFIED,
+    CHANGES,
+    STATUSES,
+    changed_most,
     count_answers,
     find_moved_heads,
     measure_agreement,
     summarise_layers,
 )
+from headroles.studies.comparison.role_changes import describe_dropped, summarized
+from headroles.studies.comparison.shifts import COLUMNS
 from headroles.studies.heads import roles_in
-from headroles.studies.role_answers import is_arc
-from headroles.studies.role_summary import describe_limit
-from headroles.testing import ANSWERS, TESTS, UNTESTABLE, RecordedTests, describe_correction
+from headroles.testing.answers import ANSWERS, UNTESTABLE
+from headroles.testing.catalogue import TESTS
+from headroles.testing.options import describe_correction
+from headroles.testing.recorded import RecordedTests
 from headroles.wording import listed
 
 _SHOWN_HEADS = 10
@@ -102,6 +110,17 @@ class RoleShifts(Result):
         "certified": one_of(*CHANGES.values(), UNTESTABLE, ""),
     }
     views: ClassVar[tuple[str, ...]] = ("long", "counts", "layers", "agreement", "moved")
+
+    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return a sentence on the tests, and the work to cite."""
+        return (
+            "We tested for each head and role whether its score changed, by paired tests over the "
+            "same examples.",
+        ), ("pande",)
+
+    def clearest_role(self) -> str:
+        """Return the role that changed most."""
+        return changed_most(self.frame)[0]
 
     @property
     def checkpoints(self) -> tuple[str, ...]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from headroles.results import Grid, Shown
+from headroles.results.shown import Grid, Shown
 from headroles.roles import BIAS, contrast_of, in_words
+from headroles.studies.classification.answers import is_arc, told_roles
+from headroles.studies.classification.summary import about_level
 from headroles.studies.comparison.answers import is_certified, role_status
-from headroles.studies.role_answers import is_arc, told_roles
-from headroles.studies.role_summary import about_level
-from headroles.testing import NO, UNDECIDED, UNTESTABLE, YES
+from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name, listed
 
 if TYPE_CHECKING:

@@ -10,22 +10,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from headroles.inference.payoffs import Bounds
-from headroles.scoring import HeadScores
+from headroles.scoring.scores import HeadScores
 from headroles.studies.comparison.answers import describe_change, is_certified, role_status
 from headroles.studies.heads import FloatArray, HeadColumns, IntArray, note_removed
-from headroles.testing import (
-    BETTING,
-    UNTESTABLE,
-    Hypotheses,
-    PValues,
-    TestOptions,
-    by_betting,
-    find_equivalence,
-    find_intervals,
-    find_notes,
-    find_p_values,
-    find_warnings,
-)
+from headroles.testing.answers import UNTESTABLE, by_betting
+from headroles.testing.catalogue import BETTING
+from headroles.testing.evidence import PValues, find_equivalence, find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.intervals import find_intervals
+from headroles.testing.notes import find_notes, find_warnings
+from headroles.testing.options import TestOptions
 
 COLUMNS = (
     "checkpoint",

@@ -14,7 +14,7 @@ from headroles.studies.claims.answers import HeadAnswers
 from headroles.studies.claims.dimensions import shared_dimensions
 from headroles.studies.claims.published.separators_middle import middle
 from headroles.studies.claims.published.several_roles_middle import by_layer, nearness
-from headroles.studies.token_reading import QUANTITIES
+from headroles.studies.inspection.token_reading import QUANTITIES
 
 RNG = np.random.default_rng
 

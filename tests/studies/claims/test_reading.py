@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from headroles.corpus import as_corpus, prepared
-from headroles.models import load_encoder
+from headroles.models.loading import load_encoder
 from headroles.roles.frequencies import count_words
 from headroles.studies.claims import ClaimOptions, Measured
-from headroles.studies.options import TokenOptions
-from headroles.studies.token_reading import TokenReading
+from headroles.studies.inspection.options import TokenOptions
+from headroles.studies.inspection.token_reading import TokenReading
 from tests.conftest import changed
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headroles.record import RecordedCorpus, ScoresRecord
 from headroles.roles import SCORES
-from headroles.scoring import HeadScores
+from headroles.scoring.scores import HeadScores
 from tests.conftest import make_roles
 
 ROLES = ("local", "block", "syntactic")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headroles.studies.comparison import STATUSES, describe_change, role_status
-from headroles.testing import ANSWERS
+from headroles.studies.comparison.answers import STATUSES, describe_change, role_status
+from headroles.testing.answers import ANSWERS
 
 STATUS_OF = {
     ("yes", "yes"): "kept",

@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles import compare_roles, read_conllu, score_heads
-from headroles.scoring import HeadScores
+from headroles.scoring.scores import HeadScores
 from tests.conftest import make_bert
 from tests.studies.comparison.made import make_scores
 

@@ -16,10 +16,10 @@ import pytest
 from headroles import Classification, HeadScores, RoleShifts, assign_roles, compare_roles
 from headroles.errors import StorageError, UsageError
 from headroles.formats import FORMATS
-from headroles.results import new_folder
+from headroles.results.stored import new_folder
 from headroles.storage import RUN_FILE, plain
-from headroles.studies import CompareOptions
-from headroles.studies.comparison import name_sides
+from headroles.studies.comparison.compare import name_sides
+from headroles.studies.comparison.options import CompareOptions
 from tests.conftest import in_full
 from tests.studies.comparison.made import make_scores, random_scores, reordered, shifted
 

@@ -16,8 +16,8 @@ from statsmodels.stats.weightstats import ttost_paired
 from headroles import HeadScores, RoleShifts, assign_roles, compare_roles
 from headroles.errors import UsageError
 from headroles.inference import Bounds, sign_flip_test, step_down_max_t
-from headroles.results import Grid
-from headroles.studies.comparison import COLUMNS
+from headroles.results.shown import Grid
+from headroles.studies.comparison.shifts import COLUMNS
 from tests.inference.conftest import betting_test
 from tests.studies.comparison.made import ROLES, make_scores, random_scores, shifted
 

@@ -9,8 +9,14 @@ from msgspec import structs
 from scipy import stats
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from headroles.studies.comparison import CHANGES, STATUSES, RoleShifts, compare_roles
-from headroles.studies.comparison.summaries import find_moved_heads, measure_agreement
+from headroles.studies.comparison.answers import (
+    CHANGES,
+    STATUSES,
+    find_moved_heads,
+    measure_agreement,
+)
+from headroles.studies.comparison.compare import compare_roles
+from headroles.studies.comparison.result import RoleShifts
 from tests.studies.comparison.made import make_scores, random_scores, shifted
 
 

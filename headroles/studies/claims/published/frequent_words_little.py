@@ -5,7 +5,7 @@ from __future__ import annotations
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
 from headroles.studies.claims.kinds import DIFFERENCES, mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
-from headroles.studies.token_reading import LENGTH, OTHER, WITH_FREQUENCY
+from headroles.studies.inspection.token_reading import LENGTH, OTHER, WITH_FREQUENCY
 
 
 def test(measured: Measured) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.scoring import HeadScores
+from headroles.scoring.scores import HeadScores
 from headroles.studies.claims.claim import SECOND_MODEL, Claim, Finding, NotTestable
 from headroles.studies.claims.kinds import correlations, jackknifed, mean_of_known, trend
 from headroles.studies.claims.measured import Measured

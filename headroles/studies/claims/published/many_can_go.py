@@ -7,7 +7,8 @@ import numpy as np
 from headroles.studies.claims.claim import TASK, Claim, Finding
 from headroles.studies.claims.kinds import SINGLE
 from headroles.studies.claims.measured import Measured
-from headroles.testing import Hypotheses, find_equivalence, find_p_values, in_at_least, size_of
+from headroles.testing.evidence import find_equivalence, find_p_values, in_at_least
+from headroles.testing.hypotheses import Hypotheses, size_of
 
 SHARE = 0.9
 

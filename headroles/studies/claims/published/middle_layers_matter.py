@@ -5,7 +5,7 @@ from __future__ import annotations
 from headroles.studies.claims.claim import TASK, Claim, Finding, NotTestable
 from headroles.studies.claims.kinds import mean_beyond
 from headroles.studies.claims.measured import Measured
-from headroles.studies.removal.orders import choose_layers
+from headroles.studies.pruning.orders import choose_layers
 
 FEWEST = 3
 

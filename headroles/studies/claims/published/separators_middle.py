@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable
 from headroles.studies.claims.kinds import SHARES, mean_beyond
 from headroles.studies.claims.measured import Measured
-from headroles.studies.token_reading import SEPARATORS, WEIGHTS
+from headroles.studies.inspection.token_reading import SEPARATORS, WEIGHTS
 
 HALF = 0.5
 

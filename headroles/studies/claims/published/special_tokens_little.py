@@ -7,7 +7,12 @@ import numpy as np
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
 from headroles.studies.claims.kinds import DIFFERENCES, mean_beyond
 from headroles.studies.claims.measured import Measured
-from headroles.studies.token_reading import CLASSIFIER, DIFFERENCE, PUNCTUATION, SEPARATORS
+from headroles.studies.inspection.token_reading import (
+    CLASSIFIER,
+    DIFFERENCE,
+    PUNCTUATION,
+    SEPARATORS,
+)
 
 
 def test(measured: Measured) -> Finding:

@@ -1,0 +1,104 @@
+"""Layers x heads as grids of cells: values or texts of a table, and how they are drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.drawing.style import MISSING, SCALE, THRESHOLD
+from headroles.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+
+
+MOST_LABELS = 16
+"""Numbers of heads or layers that stand beside a map."""
+
+
+def sizes_in(frame: pd.DataFrame) -> tuple[int, int]:
+    """Layers and heads that a table is about. Raises UsageError for one without rows."""
+    if not len(frame):
+        raise UsageError("the table has no rows to draw")
+    return int(frame["layer"].max()) + 1, int(frame["head"].max()) + 1
+
+
+def grid_of(
+    frame: pd.DataFrame, values: pd.Series[float], sizes: tuple[int, int] | None = None
+) -> NDArray[np.float64]:
+    """Values by (layer, head) as an array (layers, heads), NaN where there are none.
+
+    Without ``sizes`` as large as the frame says.
+    """
+    grid = np.full(sizes or sizes_in(frame), np.nan)
+    places = values.index.to_frame().to_numpy(dtype=int).T
+    grid[places[0], places[1]] = values.to_numpy(dtype=np.float64)
+    return grid
+
+
+def text_grid_of(frame: pd.DataFrame, texts: pd.Series[str]) -> NDArray[np.object_]:
+    """Texts by (layer, head) as an array (layers, heads), empty where there are none."""
+    grid = np.full(sizes_in(frame), "", dtype=object)
+    places = texts.index.to_frame().to_numpy(dtype=int).T
+    grid[places[0], places[1]] = texts.to_numpy()
+    return grid
+
+
+def draw_grid(
+    ax: Axes, grid: NDArray[Any], scale: str = SCALE, most_labels: int = MOST_LABELS
+) -> QuadMesh:
+    """Cells with the first row on top, whose scale begins at 0 unless there is less.
+
+    Of more rows or columns than ``most_labels`` every second one or so has its number.
+    """
+    found = grid[~np.isnan(grid)]
+    low, high = (min(0.0, found.min()), found.max()) if len(found) else (0.0, 1.0)
+    down, across = grid.shape
+    mesh = ax.pcolormesh(
+        np.arange(across + 1) - 0.5,  # cells lie around whole numbers, as marks and labels do
+        np.arange(down + 1) - 0.5,
+        np.ma.masked_invalid(grid),
+        cmap=scale,
+        vmin=low,
+        vmax=high if high > low else low + 1,
+        edgecolors="white",
+        linewidth=0.4,
+    )
+    ax.set_facecolor(MISSING)
+    ax.set(xlim=(-0.5, across - 0.5), ylim=(down - 0.5, -0.5))
+    ax.set_xticks(range(0, across, -(-across // most_labels)))
+    ax.set_yticks(range(0, down, -(-down // most_labels)))
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_color(THRESHOLD)
+    return mesh
+
+
+def centre_scale(mesh: QuadMesh, values: NDArray[np.float64]) -> float:
+    """Put 0 into the middle of the scale of values that have signs. Returns how far it reaches."""
+    reach = float(np.nanmax(np.abs(values))) or 1.0
+    mesh.set_clim(-reach, reach)
+    return reach
+
+
+def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
+    """Numbers of the cells, in the ink that can be read on them."""
+    most = np.nanmax(grid)
+    for (row, column), value in np.ndenumerate(grid):
+        if value > 0:
+            look: dict[str, Any] = {
+                "color": ink_on(value, 0, most),
+                "fontsize": 7,
+                "in_layout": False,
+            }
+            ax.text(column, row, f"{value:.0f}", ha="center", va="center", **look)
+
+
+def ink_on(value: float, low: float, high: float) -> str:
+    """The ink that can be read on the colour of a value, of a scale from ``low`` to ``high``."""
+    # Cells without a value are light.
+    return "white" if value - low <= 0.45 * (high - low) else "black"

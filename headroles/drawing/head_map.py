@@ -1,0 +1,217 @@
+"""A map of all heads that answers when touched: what it shows, and the data that its script reads.
+
+Without scripts the pictures of the same section stand in its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headroles.drawing.style import DIVERGING, SCALE
+from headroles.wording import printable, printable_lines, split_at
+
+Cells = NDArray[Any]
+"""An array (layers, heads) of numbers or of texts; NaN and the empty text say nothing."""
+_COLOURS = 17
+_MOST_CELLS = 40_000
+_MOST_QUOTED = 700_000  # characters; with as many cells the page stays below 2 MB
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """A sentence with what a head does in it.
+
+    ``keys`` are places of the words that the role looks at, ``arcs`` are (query, key, weight,
+    whether the role has it); the weight is NaN where no model was read.
+    """
+
+    score: str
+    words: tuple[str, ...]
+    keys: tuple[int, ...] = ()
+    arcs: tuple[tuple[int, int, float, bool], ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[bool, str], ...]:
+        """The sentence in parts, whose words are looked at by the role or not."""
+        return split_at(self.words, self.keys)
+
+    @property
+    def told(self) -> tuple[tuple[bool, str], ...]:
+        """The arcs in words, those of the role marked."""
+        return tuple(
+            (is_own, f"{self.words[key]} ← {self.words[query]}{_weight(weight)}")
+            for query, key, weight, is_own in self.arcs
+        )
+
+
+def _weight(weight: float) -> str:
+    return "" if np.isnan(weight) else f" {weight:.2f}"
+
+
+@dataclass(frozen=True)
+class View:
+    """One thing that the map shows of every head: a role, an estimator, a change.
+
+    Args:
+        name: its id.
+        words: the same for people.
+        group: the heading that it stands under.
+        values: (layers, heads) numbers that colour the map.
+        marks: (layers, heads) signs of the legend, or numbers to be written.
+        facts: what is said of a head beside the value, by name; a pair of arrays is a range.
+        unit: of the values.
+        line: the threshold, if there is one.
+        is_contrast: whether it is a contrast, which filters can hide.
+        only_position: (layers, heads) whether the head may only look at a distance.
+        arrow: values before and after.
+        best: the head to begin with; the one with the largest value if not given.
+        is_summary: whether it sums up other views, and is no row among those of one head.
+    """
+
+    name: str
+    words: str
+    group: str
+    values: Cells
+    marks: Cells
+    facts: Mapping[str, tuple[Cells, ...]]
+    unit: str
+    line: float | None = None
+    is_contrast: bool = False
+    only_position: Cells | None = None
+    arrow: tuple[Cells, Cells] | None = None
+    best: tuple[int, int] | None = None
+    is_summary: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """The view for the script."""
+        is_position = self.only_position
+        return {
+            "name": self.name,
+            "words": self.words,
+            "group": self.group,
+            "unit": self.unit,
+            "line": self.line,
+            "contrast": self.is_contrast,
+            "values": _column(self.values),
+            "marks": _column(self.marks),
+            "facts": [[name, *map(_column, cells)] for name, cells in self.facts.items()],
+            "position": [] if is_position is None else np.flatnonzero(is_position).tolist(),
+            "best": self._best(),
+            "summary": self.is_summary,
+            "arrow": None if self.arrow is None else [*map(_column, self.arrow)],
+        }
+
+    def _best(self) -> int:
+        """The place of the head to begin with."""
+        if self.best is not None:
+            layer, head = self.best
+            return layer * int(self.values.shape[1]) + head
+        return int(np.argmax(np.nan_to_num(np.abs(self.values), nan=-1.0)))
+
+
+@dataclass(frozen=True)
+class HeadMap:
+    """A map of all heads with its views, the first of which is shown first.
+
+    Args:
+        title: what the map shows, for those who listen.
+        value: what the values are called.
+        views: what can be chosen, the most interesting first.
+        legend: signs, what they mean, and whether such a head has what is asked for.
+        quoted: sentences of heads with the words of their roles.
+        is_signed: whether 0 is the middle of the scale.
+        choose: what the switch is called.
+    """
+
+    title: str
+    value: str
+    views: tuple[View, ...]
+    legend: tuple[tuple[str, str, bool], ...]
+    quoted: Mapping[tuple[int, int], tuple[tuple[str, Quoted], ...]] = field(default_factory=dict)
+    is_signed: bool = False
+    choose: str = "Role"
+
+    @property
+    def kept(self) -> tuple[View, ...]:
+        """As many views as the page has room for."""
+        return self.views[: max(1, _MOST_CELLS // max(1, self.views[0].values.size))]
+
+    def to_json(self) -> str:
+        """The data of the script as JSON that can stand in an HTML document."""
+        layers, heads = self.views[0].values.shape
+        views = self.kept
+        record = {
+            "title": self.title,
+            "value": self.value,
+            "choose": self.choose,
+            "layers": layers,
+            "heads": heads,
+            "signed": self.is_signed,
+            "colours": _colours(DIVERGING if self.is_signed else SCALE),
+            "legend": self.legend,
+            "views": [view.record() for view in views],
+            "left": len(self.views) - len(views),
+            "quoted": self._quoted(),
+        }
+        text = json.dumps(_plain(record), separators=(",", ":"), allow_nan=False)
+        for sign in "<>&":  # so that no word ends the element that holds the data
+            text = text.replace(sign, f"\\u{ord(sign):04x}")
+        return text
+
+    def _quoted(self) -> dict[str, list[Any]]:
+        """Sentences of heads for the script, as many as there is room for."""
+        room, found = _MOST_QUOTED, {}
+        for (layer, head), sentences in self.quoted.items():
+            own = [
+                [role, one.score, one.words, one.keys, [_arc(arc) for arc in one.arcs]]
+                for role, one in sentences
+            ]
+            room -= len(json.dumps(own))
+            if room < 0:
+                break
+            found[f"{layer}-{head}"] = own
+        return found
+
+
+def _arc(arc: tuple[int, int, float, bool]) -> list[int | float | None]:
+    query, key, weight, is_own = arc
+    return [query, key, None if np.isnan(weight) else round(weight, 2), int(is_own)]
+
+
+def _column(cells: Cells) -> list[Any] | dict[str, Any]:
+    """Numbers of three digits, or texts by their numbers in a list of them."""
+    flat = np.asarray(cells).ravel()
+    if flat.dtype.kind in "iuf":
+        return [_short(float(value)) if np.isfinite(value) else None for value in flat]
+    texts = list(dict.fromkeys(map(str, flat)))
+    places = {text: place for place, text in enumerate(texts)}
+    return {"texts": texts, "at": [places[str(text)] for text in flat]}
+
+
+def _short(value: float) -> float | int:
+    short = float(f"{value:.3g}")
+    return int(short) if short == int(short) and abs(short) < 1e9 else short
+
+
+def _colours(name: str) -> list[str]:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(one) for one in colormaps[name](np.linspace(0, 1, _COLOURS))]
+
+
+def _plain(content: Any) -> Any:
+    """The same with texts that a reader can have in one line."""
+    if isinstance(content, str):
+        return printable_lines(content) if "\n" in content else printable(content)
+    if isinstance(content, Mapping):
+        return {_plain(name): _plain(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(one) for one in content]
+    return content.item() if isinstance(content, np.generic) else content

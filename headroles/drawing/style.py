@@ -1,0 +1,98 @@
+"""What figures have in common: colours, sizes, words, and SVG that a page can hold."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from headroles.wording import printable, shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SCALE = "cividis"
+"""A colour map whose lightness rises evenly: for the colour-blind, and in grey print."""
+DIVERGING = "PuOr_r"
+"""Of values with signs: both ends are dark, and told apart by the colour-blind."""
+MISSING = "0.9"
+DARK, BRIGHT = "#1b3a5f", "#c98a00"
+"""Two colours that differ in lightness as well as in hue."""
+THRESHOLD = "0.35"
+_LONGEST_ROLE = 48
+_LINES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+# Colours that the colour-blind tell apart (Okabe and Ito 2008); the forms do it in grey print.
+_FORMS = "osD^vPX<>"
+
+
+def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """``ax``, or the axes of a new figure of so many inches that no other code knows of."""
+    if ax is not None:
+        return ax
+    from headroles.drawing.own_figures import axes_of_their_own
+
+    return axes_of_their_own(width, height)
+
+
+def line_looks() -> Iterator[dict[str, Any]]:
+    """The looks of one line after the other, told apart by colour and by marker; without end."""
+    for color, marker in zip(cycle(_LINES), cycle(_FORMS), strict=False):
+        yield {"color": color, "marker": marker, "markersize": 5}
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure that axes are part of."""
+    from matplotlib.figure import Figure
+
+    figure = ax.get_figure(root=True)
+    assert isinstance(figure, Figure)
+    return figure
+
+
+def plain(text: object, most: int = _LONGEST_ROLE) -> str:
+    """Text for a label: no formula, however many dollars it has, and not too long."""
+    return shortened(printable(text), most).replace("$", r"\$")
+
+
+def score_label(score: str) -> str:
+    """What the axis of means is called."""
+    return f"mean {score} score"
+
+
+def svg_of(figure: Figure, salt: str) -> str:
+    """The figure as an SVG document whose text is text; the same figure gives the same document.
+
+    ``salt`` makes its ids differ from those of others.
+    """
+    import matplotlib as mpl
+
+    page = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}), warnings.catch_warnings():
+        # Whoever shows the text brings the fonts for it.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
+        figure.savefig(page, format="svg", metadata={"Date": None})
+    return page.getvalue()
+
+
+def to_svg(figure: Figure, name: str, description: str) -> str:
+    """The figure as an ``<svg>`` element of a page, its text kept as text.
+
+    ``name`` sets its ids apart from those of other figures of the page; ``description`` is what is
+    read out in its place.
+    """
+    drawn = svg_of(figure, name)
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r"<[^>]+>", lambda tag: _with_own_ids(tag[0], name), drawn)
+    label = html.escape(description, quote=True)
+    return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def _with_own_ids(tag: str, name: str) -> str:
+    tag = re.sub(r' id="', f' id="{name}-', tag)
+    return re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)

@@ -1,0 +1,1 @@
+"""Which roles do heads have? Role tables, their figures, and their page."""

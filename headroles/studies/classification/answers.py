@@ -1,0 +1,187 @@
+"""What a role table answers: which heads have which role, and which of them are truly syntactic.
+
+The screen, notebooks and the report say it from here. Heads of arcs are ranked by what they give
+beyond distance: the head with the largest mean is often one that only looks at a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headroles.roles import SCORES, contrast_of, is_contrast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from headroles.studies.classification.role_table import RoleTable
+
+Head = tuple[int, int]
+_POOLED = ("syntactic", "syntactic:to_dependent", "syntactic:from_governor")
+_PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
+"""Roles that say nothing that their parts do not say."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The heads that were shown to have a role, and the one with the largest mean."""
+
+    role: str
+    heads: tuple[Head, ...]
+    head: Head
+    mean: float
+
+
+@dataclass(frozen=True)
+class Arc:
+    """The head that gives most along the arcs of a role beyond what distance explains."""
+
+    role: str
+    head: Head
+    mean: float
+    beyond: float
+
+
+@dataclass(frozen=True)
+class RoleAnswers:
+    """The answers of a role table.
+
+    Args:
+        n_heads: how many heads the model has.
+        found: roles other than arcs that at least one head has.
+        not_found: roles other than arcs that no head has.
+        syntactic: heads that give more along arcs than distance explains, by layer and head.
+        arcs: the best head of each relation and direction, farthest beyond distance first.
+        only_position: for roles of arcs the head with the largest mean, where it was not shown to
+            go beyond distance; largest mean first.
+        controls_distance: whether arcs were compared with other words at the same distance.
+    """
+
+    n_heads: int
+    found: tuple[Found, ...]
+    not_found: tuple[str, ...]
+    syntactic: tuple[Head, ...]
+    arcs: tuple[Arc, ...]
+    only_position: tuple[Found, ...]
+    controls_distance: bool
+
+
+def find_answers(table: RoleTable) -> RoleAnswers:
+    """Read the answers off a role table."""
+    others, single = told_roles(table.roles)
+    assigned = table.assigned
+    found = tuple(_found(assigned, others))
+    beyond = beyond_distance(table)
+    best = beyond[beyond["role"].isin(single)].drop_duplicates("role")
+    return RoleAnswers(
+        n_heads=count_heads(table),
+        found=found,
+        not_found=tuple(role for role in others if role not in {one.role for one in found}),
+        syntactic=_heads(beyond),
+        arcs=tuple(
+            Arc(row.role, (row.layer, row.head), row.mean, row.beyond) for row in _rows(best)
+        ),
+        only_position=tuple(_only_position(assigned, single, beyond)),
+        controls_distance=_has_own_rivals(table) or any(map(is_contrast, table.roles)),
+    )
+
+
+def told_roles(roles: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split roles into others and those of arcs, of which none counts what another counts.
+
+    Contrasts are part of what decides about roles of arcs, and no roles of their own.
+    """
+    arcs = arcs_among(roles)
+    others = [
+        role
+        for role in roles
+        if not (role in arcs or is_contrast(role) or set(_PARTS.get(role, ("",))) <= set(roles))
+    ]
+    return others, [role for role in arcs if role not in _POOLED] or arcs
+
+
+def strongest_rows(table: RoleTable, roles: Sequence[str]) -> pd.DataFrame:
+    """Return one row of the table for each of the roles that any head has, largest mean first.
+
+    Of a role of arcs it is the head farthest beyond distance; only where none was shown to go
+    beyond it, the one with the largest mean, whose ``is_only_position`` is then set.
+    """
+    assigned = table.assigned
+    beyond = beyond_distance(table)
+    best = {row.role: (row.layer, row.head) for row in _rows(beyond.drop_duplicates("role"))}
+    kept = [
+        best.get(row.role, (row.layer, row.head)) == (row.layer, row.head)
+        for row in _rows(assigned)
+    ]
+    rows = assigned[np.array(kept, dtype=np.bool_)].drop_duplicates("role")
+    lacks = ~rows["role"].isin(best) & rows["role"].isin(arcs_among(table.roles))
+    return rows.assign(is_only_position=lacks)[rows["role"].isin(roles)]
+
+
+def arcs_among(roles: Sequence[str]) -> list[str]:
+    """Return the roles of arcs, and of a user's own pairs of words that have contrasts."""
+    return [role for role in roles if is_arc(role) or contrast_of(role) in roles]
+
+
+def is_arc(role: str) -> bool:
+    """Tell whether a role is one of arcs, and no contrast."""
+    return role.startswith("syntactic") and not is_contrast(role)
+
+
+def count_heads(table: RoleTable) -> int:
+    """Count the heads that the model has, whatever part of them the table is about."""
+    heads = set(zip(table.frame["layer"], table.frame["head"], strict=True))
+    n_layers, n_heads = table.record.shape
+    if n_layers and n_heads:
+        heads = {(one, other) for one in range(n_layers) for other in range(n_heads)}
+    return len(heads - set(table.record.removed_heads))
+
+
+def _found(assigned: pd.DataFrame, roles: list[str]) -> Iterator[Found]:
+    for role in roles:
+        rows = assigned[assigned["role"] == role]
+        if len(rows):
+            largest = next(_rows(rows))
+            yield Found(role, _heads(rows), (largest.layer, largest.head), largest.mean)
+
+
+def beyond_distance(table: RoleTable) -> pd.DataFrame:
+    """Return rows of heads and roles of arcs with ``mean`` and ``beyond``, largest beyond first.
+
+    First choices are tested against the best fixed offset, so all assigned rows are beyond it.
+    Where nothing controls distance, means stand in for it.
+    """
+    if any(map(is_contrast, table.roles)):
+        return table.beyond_position()
+    rows = table.assigned[table.assigned["role"].map(is_arc).astype(bool)]
+    of_rival = rows["threshold"] - table.tests.offset_margin
+    beyond = rows["mean"] - of_rival if _has_own_rivals(table) else rows["mean"]
+    return rows.assign(beyond=beyond).sort_values(
+        ["beyond", "layer", "head"], ascending=[False, True, True]
+    )
+
+
+def _has_own_rivals(table: RoleTable) -> bool:
+    return SCORES[table.record.score].of_first_choice and bool(table.rivals)
+
+
+def _only_position(
+    assigned: pd.DataFrame, arcs: list[str], beyond: pd.DataFrame
+) -> Iterator[Found]:
+    """Yield for each role the head with the largest mean if it is not among those beyond."""
+    shown = set(zip(beyond["layer"], beyond["head"], beyond["role"], strict=True))
+    largest = assigned[assigned["role"].isin(arcs)].drop_duplicates("role")
+    for row in _rows(largest):
+        if (row.layer, row.head, row.role) not in shown:
+            yield Found(row.role, ((row.layer, row.head),), (row.layer, row.head), row.mean)
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[Any]:
+    return frame.itertuples(index=False)
+
+
+def _heads(frame: pd.DataFrame) -> tuple[Head, ...]:
+    return tuple(sorted(set(zip(frame["layer"].tolist(), frame["head"].tolist(), strict=True))))

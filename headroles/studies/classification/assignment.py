@@ -1,0 +1,242 @@
+"""HeadScores -> RoleTable: which heads have which roles, by hypothesis test."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.inference.sample import Sample
+from headroles.options import takes
+from headroles.roles import BIAS
+from headroles.scoring.run_notes import warnings_of_run
+from headroles.scoring.scores import HeadScores
+from headroles.studies.cautions import warn_of_documents, why_absent
+from headroles.studies.classification.options import AssignOptions
+from headroles.studies.classification.role_table import COLUMNS, RolesRecord, RoleTable, RoleTests
+from headroles.studies.heads import (
+    FloatArray,
+    HeadColumns,
+    describe_clusters,
+    general_threshold,
+    hypotheses_of,
+    note_removed,
+    scores_of,
+)
+from headroles.studies.offsets import rival_of
+from headroles.studies.stopped import refuse_stopped, stopped_tests
+from headroles.testing.answers import YES, answer, certify
+from headroles.testing.evidence import PValues, find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.intervals import find_intervals
+from headroles.testing.notes import find_notes, find_warnings
+from headroles.testing.options import TestOptions
+
+
+@takes(AssignOptions)
+def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
+    """Test for every head and role whether its mean score lies above the threshold.
+
+    The unit is the example, or the document that it comes from. Two one-sided tests are made:
+    of H0: mean <= threshold, and of H0: mean >= threshold. Each direction is corrected for the
+    number of tests by itself. The answer is ``yes`` if the mean is shown to be above (adjusted
+    p <= alpha), ``no`` if it is shown to be below, ``undecided`` if the data show neither: not to
+    have shown a role is not to have shown that there is none. A role goes to the heads with
+    ``yes``. "Yes" and "no" keep ``alpha`` each. With ``fdr_bh``, ``fdr_by`` and ``bonferroni`` the
+    wrong answers of both kinds together keep it too, unless means lie exactly at the threshold;
+    with ``holm``, ``hochberg`` and ``max_t`` the chance of any wrong answer is up to 2 * ``alpha``.
+
+    With few examples or clusters of right-skewed scores, as most are, wrong "no" are more frequent
+    than ``alpha`` says and wrong "yes" less: of t-tests, sign flips and max-T alike, and a little
+    less so of ``bootstrap_t``.
+
+    First choices (``score="hit"``) of arcs have to beat a rule: always look at the word at the best
+    fixed offset, up to 5 words away. The offset is chosen on one half of the documents for the
+    other, and the share of hits of the rule is taken from that of the head example by example, so
+    that the errors of both count. ``threshold`` is then the mean of the rule and ``offset_margin``,
+    and ``sd``, interval and effect size are those of the difference. A ``threshold`` asked for is
+    that of all roles, and replaces the rule.
+
+    ``untestable`` are roles with fewer than two examples, or clusters. Where scores do not vary,
+    but for rounding, betting decides, or nothing. Neither enters the correction. Contrasts
+    (``...:beyond_offset``) are tested against 0. ``block:evenness`` is no role: its mean is the
+    column ``evenness`` of ``block``. A role that no example has (``block`` without pairs) is left
+    out; the record names it.
+
+    Args:
+        scores: from `score_heads`.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: an option outside its range, or options or scores that do not go together.
+    """
+    scores = scores_of(scores)
+    asked = tests_asked(scores, options)
+    columns = HeadColumns.of(scores)
+    refuse_nothing(columns)
+    hypotheses = hypotheses_of(
+        scores, columns, asked, options, ddof=0 if options.is_published else 1
+    )
+    rivals = _describe_rivals(scores, columns, options)
+    return table_of(scores, columns, hypotheses, options, asked, rivals)
+
+
+def _describe_rivals(
+    scores: HeadScores, columns: HeadColumns, options: AssignOptions
+) -> dict[str, tuple[int, int]]:
+    """The offsets that roles were compared with, if any were, as `RoleTable.rivals` has them."""
+    if scores.offset_shares is None or options.threshold is not None:
+        return {}
+    rivals = {role: rival_of(scores, role) for role in columns.ids}
+    return {role: rival.offsets for role, rival in rivals.items() if rival is not None}
+
+
+def tests_asked(scores: HeadScores, options: AssignOptions) -> TestOptions:
+    """The tests that options ask for, of these scores. Raises UsageError if they do not fit."""
+    if not options.is_published:
+        return stopped_tests(scores, options.tests)
+    if scores.score != BIAS:
+        raise UsageError(
+            f"the published tests are of bias scores, and these are {scores.score.name} scores; "
+            "score again with score='bias' (--score bias), or leave the preset out"
+        )
+    refuse_stopped(scores, "the published tests take")
+    return options.tests
+
+
+def refuse_nothing(columns: HeadColumns) -> None:
+    """Raise UsageError where there is no role to test."""
+    if not columns.roles:
+        raise UsageError(
+            "these scores have no role that could be tested; score roles with roles "
+            "(--roles), or see what "
+            "describes heads with: headroles describe DIR"
+        )
+
+
+def table_of(
+    scores: HeadScores,
+    columns: HeadColumns,
+    hypotheses: Hypotheses,
+    options: AssignOptions,
+    asked: TestOptions,
+    rivals: dict[str, tuple[int, int]],
+) -> RoleTable:
+    """The table of all tests, and how was tested; ``rivals`` are those of `RoleTable`."""
+    above = find_p_values(hypotheses, asked, "greater")
+    below = find_p_values(hypotheses, asked, "less")
+    absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
+    left_out = why_absent(absent, scores.record)
+    tests = RoleTests(
+        **asked.record(),
+        threshold=general_threshold(scores.score, options.threshold),
+        offset_margin=options.offset_margin if rivals else 0.0,
+        offsets=rivals,
+        preset=options.preset,
+        **describe_clusters(hypotheses),
+        left_out=list(left_out),
+        why_left_out=left_out,
+        warnings=[
+            *warnings_of_run(scores.record),
+            *warn_of_documents(scores.record, hypotheses, asked),
+            *_warn_of_norms(scores, columns),
+            *_warn_of_half_precision(scores, columns, hypotheses),
+            *find_warnings(hypotheses, asked, above),
+        ],
+    )
+    frame = _frame(scores, columns, hypotheses, above, below, asked)
+    return RoleTable(frame, RolesRecord.extending(scores.record, tests=tests))
+
+
+def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
+    """The published threshold of ``block`` is one for weights."""
+    if scores.record.measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
+        return []
+    return [
+        "under norms little goes to special tokens, so that rows are even, and block, which is "
+        "times their entropy, exceeds its published threshold in many more heads; block:ratio is "
+        "without entropy, and excess scores are without it altogether"
+    ]
+
+
+def _warn_of_half_precision(
+    scores: HeadScores, columns: HeadColumns, hypotheses: Hypotheses
+) -> list[str]:
+    """How many means lie as near to their thresholds as half precision may move them."""
+    half = scores.record.half_precision
+    if half is None:
+        return []
+    moved = columns.by_role([half.means.get(role, np.nan) for role in columns.ids])
+    near = int((np.abs(hypotheses.moments.mean - hypotheses.threshold) <= moved).sum())
+    return [
+        f"{half.dtype} moves means of heads by up to {np.nanmax(moved, initial=0):.2g} "
+        f"(beside float32, in the first {half.examples} examples): {near} of {len(moved)} answers "
+        "lie within that of their threshold; to be sure of them, score "
+        "with dtype='float32' (--dtype float32)"
+    ]
+
+
+def _frame(
+    scores: HeadScores,
+    columns: HeadColumns,
+    hypotheses: Hypotheses,
+    above: PValues,
+    below: PValues,
+    options: TestOptions,
+) -> pd.DataFrame:
+    moments, answers = hypotheses.moments, answer(above, below, options.alpha)
+    intervals = find_intervals(hypotheses, options, answers)
+    certified = certify(hypotheses, options)
+    frame = pd.DataFrame(
+        {
+            **columns.labels,
+            "n": moments.n,
+            "n_clusters": moments.n_clusters,
+            "df": moments.df,
+            "mean": moments.mean,
+            "sd": moments.sd,
+            "effect_size": hypotheses.effect_size,
+            "ci_low": intervals.ci_low,
+            "ci_high": intervals.ci_high,
+            "threshold": hypotheses.threshold,
+            "statistic": above.statistic,
+            "p_value": above.single,
+            "p_adjusted": above.adjusted,
+            "p_below": below.single,
+            "p_below_adjusted": below.adjusted,
+            "answer": answers.astype(object),
+            "assigned": answers == YES,
+            "certified": certified.answers.astype(object),
+            "certified_mean": certified.mean,
+            "evenness": _measures(scores, columns),
+            "note": find_notes(hypotheses, _window_notes(scores, columns), options.test),
+        }
+    )
+    note_removed(frame, scores.record)
+    return frame[list(COLUMNS)]
+
+
+def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
+    """Mean (T,) of the measure that the role of each column has, NaN where it has none."""
+    means = np.full((len(columns.roles), columns.n_layers * columns.n_heads), np.nan)
+    for role in scores.roles:
+        if role.measure_of in columns.ids and not role.is_tested:
+            of_role = Sample.of(scores.column(role.id)).moments.mean
+            means[columns.ids.index(role.measure_of)] = of_role
+    return means.ravel()
+
+
+def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object_]:
+    """What it does to roles (T,) that a layer sees only a window of the longest examples."""
+    farthest = int(scores.lengths.max()) - 1
+    notes = np.full((len(columns.roles), columns.n_layers, columns.n_heads), "", dtype=object)
+    for layer, reach in enumerate(scores.record.reaches):
+        if reach is None or reach >= farthest:
+            continue
+        for place, role in enumerate(columns.roles):
+            if role.in_window:
+                notes[place, layer] = (
+                    f"attention of this layer reaches {reach} positions{role.in_window}"
+                )
+    return notes.ravel()

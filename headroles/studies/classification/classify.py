@@ -1,0 +1,98 @@
+"""The main job: score the heads of an encoder over a corpus, test, and keep both tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from headroles.corpus import Corpus, Sentence, Skipped, as_corpus
+from headroles.models.loading import Attending
+from headroles.options import takes
+from headroles.results.result import picture
+from headroles.results.shown import Shown, Summary, as_html, as_text, brief
+from headroles.results.stored import save_together
+from headroles.scoring.run import score_heads
+from headroles.scoring.scores import HeadScores
+from headroles.scoring.sharing import ALONE, Sharing
+from headroles.studies.classification.assignment import assign_roles
+from headroles.studies.classification.options import ClassifyOptions, UntilOptions
+from headroles.studies.classification.role_table import RoleTable
+from headroles.studies.classification.stopping import Stopping
+from headroles.studies.heads import refuse_one_document
+from headroles.studies.options import ThresholdOptions
+from headroles.testing.options import UnitOptions
+
+
+@dataclass(frozen=True, repr=False)
+class Classification(Summary):
+    """Scores of every example and the role table that they led to."""
+
+    scores: HeadScores
+    roles: RoleTable
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> Path:
+        """Write scores, role table and ``run.json`` into ``folder``, all of them or none.
+
+        Raises StorageError if the folder holds files already and ``overwrite`` is not set.
+        """
+        return save_together(folder, [self.scores, self.roles], overwrite)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Classification:
+        """Read back what `save` wrote. Raises StorageError where that is not possible."""
+        return cls(HeadScores.load(folder), RoleTable.load(folder))
+
+    def shown(self) -> Iterator[Shown]:
+        """Say in some twenty lines which heads do what, and what to be careful about."""
+        yield from self.roles.shown()
+
+    def details(self) -> Iterator[Shown]:
+        """Say what was scored, how it was tested, and the answers by role and layer."""
+        yield from self.roles.details()
+
+    def next_steps(self, folder: Path) -> Iterator[str]:
+        """Name commands that show more of the results, which are stored in ``folder``."""
+        yield from self.roles.next_steps(folder)
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return self.roles.facts()
+
+    def __repr__(self) -> str:
+        return as_text(brief(self.shown()))
+
+    def _repr_html_(self) -> str:
+        return picture(self.roles) + as_html(brief(self.shown()))
+
+
+@takes(ClassifyOptions)
+def classify_heads(
+    model: Attending, corpus: Corpus, options: ClassifyOptions, sharing: Sharing = ALONE
+) -> Classification:
+    """`score_heads`, then `assign_roles`; arguments, options and errors are theirs."""
+    if options.tests.clusters == "document":  # refused before long work
+        corpus = _of_several_documents(as_corpus(corpus), options.tests)
+    if options.until is None:
+        scores = score_heads(model, corpus, options, sharing=sharing)
+    else:
+        stopping = Stopping(
+            options.part(UntilOptions), options.tests, options.part(ThresholdOptions)
+        )
+        scores = stopping.score(model, corpus, options, sharing)
+    return Classification(scores, assign_roles(scores, options))
+
+
+def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:
+    """The same corpus; reading it to its end raises UsageError if it is one document."""
+
+    def read(skipped: Skipped) -> Iterator[Sentence]:
+        documents = set()
+        for sentence in corpus.read(skipped):
+            documents.add(sentence.document)
+            yield sentence
+        if documents:  # that there is none at all is told by who reads
+            refuse_one_document(len(documents), options)
+
+    return replace(corpus, read=read)

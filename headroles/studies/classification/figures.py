@@ -1,0 +1,321 @@
+"""Figures of role tables: one role, all roles, the heads, one head, and how sure a corpus makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headroles.drawing.grids import MOST_LABELS, draw_grid, grid_of, ink_on, sizes_in, write_numbers
+from headroles.drawing.style import (
+    BRIGHT,
+    DARK,
+    THRESHOLD,
+    new_axes,
+    plain,
+    score_label,
+)
+from headroles.errors import UsageError
+from headroles.roles import find_role, is_contrast
+from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
+
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.role_table import RoleTable
+
+
+def without_contrasts(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of roles: the contrasts of roles with position are no roles of their own."""
+    return frame[~frame["role"].isin([one for one in frame["role"].unique() if is_contrast(one)])]
+
+
+MOST_ROLES = 16
+"""Roles that a figure of all roles shows unless it is told which."""
+_SHOWN = ["layer", "head", "mean", "threshold", "answer", "certified"]
+_MARKS: dict[str, dict[str, Any]] = {
+    "yes, certified": {"marker": "o", "facecolor": "black", "edgecolor": "white"},
+    "yes": {"marker": "o", "facecolor": "white", "edgecolor": "black"},
+    UNDECIDED: {"marker": "$?$", "linewidth": 0.2},
+    UNTESTABLE: {"marker": "x"},
+}
+
+
+def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
+    """Layers x heads for a role: the colour is the mean score, the mark is the answer.
+
+    A full circle is a certified "yes", an open one another "yes", ``?`` is undecided, a cross
+    untestable; no mark is "no". The line in the scale is the threshold.
+
+    Raises UsageError for a role that the table does not have.
+    """
+    layers, heads = sizes_in(table.frame)
+    is_own = ax is None
+    ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
+    own_figure = ax.get_figure(root=True) if is_own else None
+    rows = _rows_of(table, role)
+    mesh = _draw_map(table, rows, ax, mark_size=46)
+    bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.record.score))
+    threshold = float(rows["threshold"].median())
+    if mesh.norm.vmin <= threshold <= mesh.norm.vmax:  # type: ignore[operator]
+        bar.ax.axhline(threshold, color="white", linewidth=3)
+        bar.ax.axhline(threshold, color="black", linewidth=1)
+    ax.set(title=plain(role), xlabel="head", ylabel="layer")
+    if handles := [one for one in ax.collections if one is not mesh]:
+        looks: dict[str, Any] = {"facecolor": "0.75", "fontsize": "small"}  # white marks are seen
+        if own_figure is None:
+            ax.legend(handles=handles, **looks)
+        else:
+            own_figure.legend(handles=handles, loc="outside lower center", ncols=4, **looks)
+    return ax
+
+
+def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
+    """All roles at a glance: a small map as `draw_role` makes it for each, its scale its own.
+
+    Without ``roles``, those of the table that most heads have, in its order, up to 16.
+
+    Raises UsageError for a role that the table does not have, and for none.
+    """
+    from headroles.drawing.own_figures import new_figure
+
+    chosen = list(strongest_roles(table) if roles is None else roles)
+    if not chosen:
+        raise UsageError("there is no role to draw; name one or more")
+    layers, heads = sizes_in(table.frame)
+    across = min(len(chosen), 4 if heads <= 12 else 3)
+    down = -(-len(chosen) // across)
+    width, height = 3.1 * across, (0.8 + 2.6 * layers / heads) * down
+    # Places in inches: a layout that is found by drawing takes as long as the drawing itself.
+    figure = new_figure(width, height + 0.4)
+    grid = {
+        "left": 0.5 / width,
+        "right": 1 - 0.1 / width,
+        "bottom": 0.5 / (height + 0.4),
+        "top": 1 - 0.5 / (height + 0.4),
+        "wspace": 0.1,
+        "hspace": 0.55 / (height / down - 0.55),
+    }
+    places = figure.subplots(down, across, squeeze=False, gridspec_kw=grid).ravel()
+    for k, (ax, role) in enumerate(zip(places, chosen, strict=False)):
+        _draw_small_map(table, role, ax)
+        has_below, has_left = k + across < len(chosen), k % across > 0
+        ax.tick_params(labelsize=6, labelbottom=not has_below, labelleft=not has_left)
+    for ax in places[len(chosen) :]:
+        ax.remove()
+    figure.supxlabel("head", fontsize=9, y=0.1 / height)
+    figure.supylabel("layer", fontsize=9, x=0.1 / width)
+    return figure
+
+
+def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
+    """The small maps of `draw_roles`, a figure each: to stand in rows as long as a page is wide."""
+    from headroles.drawing.own_figures import new_figure
+
+    layers, heads = sizes_in(table.frame)
+    width, height = 3.1, 1.0 + 2.6 * layers / heads
+    for role in roles:
+        figure = new_figure(width, height)
+        across = {"left": 0.35 / width, "right": 1 - 0.05 / width}
+        down = {"bottom": 0.35 / height, "top": 1 - 0.45 / height}
+        ax = figure.subplots(gridspec_kw={**across, **down})
+        _draw_small_map(table, role, ax)
+        ax.collections[0].set_rasterized(True)  # of large models, cells would be a large file
+        ax.tick_params(labelsize=7)
+        ax.set_xlabel("head", fontsize=7, labelpad=1)
+        ax.set_ylabel("layer", fontsize=7, labelpad=1)
+        yield figure
+
+
+def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
+    """The roles that most heads have, in the order of the table; contrasts are taken last."""
+    counts = table.frame.groupby("role", sort=False)["assigned"].sum()
+    ranked = sorted(counts.index, key=lambda one: (not counts[one], is_contrast(one), -counts[one]))
+    chosen = set(ranked[:most])
+    return [role for role in table.roles if role in chosen]
+
+
+def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
+    """Layers x heads: how many roles each head has, as number and as colour.
+
+    The contrasts of roles with position are left out.
+    """
+    frame = without_contrasts(table.frame)
+    layers, heads = _sizes_of(table)
+    ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
+    n_roles = frame.groupby(["layer", "head"])["assigned"].sum()
+    counts = grid_of(table.frame, n_roles, (layers, heads))
+    mesh = draw_grid(ax, counts)
+    ax.figure.colorbar(mesh, ax=ax, label="number of roles")
+    write_numbers(ax, counts)
+    ax.set(title="roles of each head", xlabel="head", ylabel="layer")
+    return ax
+
+
+def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
+    """Roles x roles: the number of heads that have both; the diagonal has the heads of a role.
+
+    Roles that no head has are left out. Raises UsageError if that leaves none.
+    """
+    shared = table.colocation()
+    had = [role for role in shared.index if shared.loc[role, role] > 0]
+    if not had:
+        raise UsageError("no head has a role, so that no two roles share one")
+    counts = shared.loc[had, had].to_numpy(dtype=np.float64)
+    ax = new_axes(ax, 3.5 + 0.3 * len(had), 2.7 + 0.3 * len(had))
+    mesh = draw_grid(ax, counts)
+    ax.figure.colorbar(mesh, ax=ax, label="heads with both roles")
+    names = [plain(role) for role in had]
+    ax.set_xticks(range(len(had)), names, rotation=90)
+    ax.set_yticks(range(len(had)), names)
+    if len(had) <= 24:
+        write_numbers(ax, counts)
+    ax.set_title("roles of the same heads")
+    return ax
+
+
+def _draw_small_map(table: RoleTable, role: str, ax: Axes) -> None:
+    heads = sizes_in(table.frame)[1]
+    rows = _rows_of(table, role)
+    _draw_map(table, rows, ax, mark_size=min(14, 170 / heads), most_labels=8)
+    ax.set_title(f"{plain(role, 40)}\nlargest mean {rows['mean'].max():.2g}", fontsize=8)
+
+
+def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
+    """What a map shows of a role. Raises UsageError for one that the table does not have."""
+    return table.frame.loc[table.frame["role"] == find_role(role, table.roles), _SHOWN]
+
+
+def _draw_map(
+    table: RoleTable,
+    rows: pd.DataFrame,
+    ax: Axes,
+    mark_size: float,
+    most_labels: int = MOST_LABELS,
+) -> QuadMesh:
+    means = grid_of(table.frame, rows.set_index(["layer", "head"])["mean"], _sizes_of(table))
+    mesh = draw_grid(ax, means, most_labels=most_labels)
+    certified = (rows["answer"] == YES) & (rows["certified"] == YES)
+    shown = rows["answer"].where(~certified, "yes, certified")
+    for answer, look in _MARKS.items():
+        own = rows[shown == answer]
+        if len(own):
+            size = mark_size * (3 if answer == UNDECIDED else 1)  # the sign has thin lines
+            drawn = {"linewidth": 0.8, "s": size, "label": answer, **look}
+            if "facecolor" not in look:
+                low, high = mesh.get_clim()
+                drawn["color"] = [ink_on(mean, low, high) for mean in own["mean"]]
+            ax.scatter(own["head"], own["layer"], **drawn)
+    return mesh
+
+
+def _sizes_of(table: RoleTable) -> tuple[int, int]:
+    """Layers and heads of the model, whatever part of them the table is about."""
+    (layers, heads), (all_layers, all_heads) = sizes_in(table.frame), table.record.shape
+    return max(layers, all_layers), max(heads, all_heads)
+
+
+_LOOKS = {
+    YES: {"color": DARK, "marker": "o"},
+    NO: {"color": "0.6", "marker": "s"},
+    UNDECIDED: {"color": BRIGHT, "marker": "D"},
+}
+
+
+def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -> Axes:
+    """One head over all roles: means with their intervals, and the threshold of each role.
+
+    Roles without a mean are left out. The form of a point is the answer.
+
+    Raises UsageError for a head that the table does not have.
+    """
+    frame = table.frame
+    rows = frame[(frame["layer"] == layer) & (frame["head"] == head) & frame["mean"].notna()]
+    if not len(rows):
+        raise UsageError(f"the table has no means of head {layer}-{head}; it must have one to draw")
+    ax = new_axes(ax, 7, 1.2 + 0.24 * len(rows))
+    places = np.arange(len(rows))
+    ax.vlines(
+        rows["threshold"],
+        places - 0.4,
+        places + 0.4,
+        color=THRESHOLD,
+        linestyle="dotted",
+        label="threshold",
+    )
+    for answer, look in _LOOKS.items():
+        own = (rows["answer"] == answer).to_numpy()
+        if own.any():
+            part = rows[own]
+            # An interval need not lie around the mean: simultaneous ones of some methods do not.
+            ax.hlines(places[own], part["ci_low"], part["ci_high"], color=look["color"])
+            ax.plot(part["mean"], places[own], linestyle="none", label=answer, **look)  # type: ignore[arg-type]
+    ax.set_yticks(places, [plain(role) for role in rows["role"]])
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=score_label(table.record.score))
+    ax.set_title(f"head {layer}-{head}")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def draw_scores(
+    scores: HeadScores,
+    layer: int,
+    head: int,
+    role: str,
+    threshold: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Distribution over examples of the scores of a head, with their mean and the threshold.
+
+    Without ``threshold``, that of the role. Raises UsageError for a head or role that the scores do
+    not have, and where no example has a score.
+    """
+    own = scores.of_head((layer, head), role)
+    own = own[~np.isnan(own)].astype(np.float64)
+    if not len(own):
+        raise UsageError(f"no example has a score of head {layer}-{head} for {role}")
+    found = next(one for one in scores.roles if one.id == role)
+    limit = found.threshold(scores.score, threshold)
+    ax = new_axes(ax, 6, 3.4)
+    ax.hist(own, bins=min(50, max(5, int(np.sqrt(len(own))))), color="0.75", edgecolor="white")
+    ax.axvline(own.mean(), color=DARK, linewidth=2, label=f"mean {own.mean():.3g}")
+    ax.axvline(
+        limit, color=THRESHOLD, linestyle="dotted", linewidth=2, label=f"threshold {limit:g}"
+    )
+    ax.set(xlabel=f"{scores.score.name} score of an example", ylabel="examples")
+    ax.set_title(f"head {layer}-{head}, {plain(role)} ({len(own)} examples)")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
+    """How far the interval of a mean reaches to a side, against the number of examples.
+
+    For the median head of the role and that of nine tenths: the half width of the intervals of the
+    table, which falls with the root of the number of examples if those to come are like these,
+    and their documents too. The point is where the table is.
+
+    Raises UsageError for a role that the table does not have, or that has no intervals.
+    """
+    role = find_role(role, table.roles)
+    rows = table.frame[table.frame["role"] == role]
+    half = ((rows["ci_high"] - rows["ci_low"]) / 2).replace(np.inf, np.nan).dropna()
+    if not len(half):
+        raise UsageError(f"the table has no intervals for {role}; it must have some to draw")
+    n_now = int(rows["n"].max())
+    n = np.geomspace(max(2, n_now / 16), n_now * 16, 100)
+    ax = new_axes(ax, 6, 3.4)
+    for share, name, look in ((0.5, "median head", "solid"), (0.9, "nine tenths", "dashed")):
+        now = float(half.quantile(share))
+        (line,) = ax.plot(n, now * np.sqrt(n_now / n), color=DARK, linestyle=look, label=name)
+        ax.plot([n_now], [now], "o", color=line.get_color())
+    ax.set(xscale="log", xlabel="examples with a score", ylim=(0, None))
+    ax.set_ylabel("half width of the interval")
+    ax.set_title(plain(role))
+    ax.legend(fontsize="small")
+    return ax

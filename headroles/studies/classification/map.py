@@ -1,0 +1,159 @@
+"""The map of a role table: every role as a view, and the sentences of every head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headroles.drawing.grids import grid_of, text_grid_of
+from headroles.drawing.head_map import Cells, HeadMap, Quoted, View
+from headroles.roles import contrast_of, in_words, is_contrast, is_own
+from headroles.studies.classification.answers import RoleAnswers, beyond_distance, is_arc
+from headroles.studies.classification.figures import without_contrasts
+from headroles.studies.classification.summary import unit_of
+from headroles.studies.inspection.options import LARGEST, ExampleOptions
+from headroles.studies.inspection.quoting import Asked, Sentences
+from headroles.testing.answers import UNDECIDED, UNTESTABLE, YES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from headroles.studies.classification.role_table import RoleTable
+
+_CERTIFIED, _SHOWN, _PLACE, _OPEN, _UNTESTED = "●", "○", "△", "?", "✕"
+LEGEND = (
+    (_CERTIFIED, "yes, certified", True),
+    (_SHOWN, "yes", True),
+    (_PLACE, "yes, but perhaps only by its distance", False),
+    (_OPEN, "undecided", False),
+    (_UNTESTED, "untestable", False),
+    ("", "no", False),
+)
+_SENTENCES = (ExampleOptions(n=1, which=LARGEST), ExampleOptions(n=2))
+_TYPICAL = (ExampleOptions(n=2),)
+_ROLES = 2  # of arcs, for which a head has sentences
+
+
+def role_map(
+    table: RoleTable, answers: RoleAnswers, asked: Sequence[Asked], found: Sequence[Sentences]
+) -> HeadMap:
+    """Return the map of a table, with the sentences ``found`` for what was ``asked``."""
+    quoted: dict[tuple[int, int], tuple[tuple[str, Quoted], ...]] = {}
+    for (head, role, _), sentences in zip(asked, found, strict=True):
+        named = tuple((in_words(role), one) for one in sentences)
+        quoted[head] = quoted.get(head, ()) + named
+    title = "Mean scores of heads for a role: layers are rows, heads are columns"
+    views = (*_views(table, answers), _count(table))
+    return HeadMap(title, "mean", views, LEGEND, quoted)
+
+
+def asked_of_heads(table: RoleTable) -> Iterator[Asked]:
+    """Ask for sentences of every head: of its roles farthest beyond distance, or its strongest."""
+    beyond = beyond_distance(table)
+    beyond = beyond[~beyond["role"].isin(_pooled(table))]
+    of_arcs = {head: rows["role"] for head, rows in beyond.groupby(["layer", "head"], sort=False)}
+    for head, roles in of_arcs.items():
+        for role in islice(roles, _ROLES):
+            yield from ((_head(head), str(role), options) for options in _SENTENCES)
+    assigned = table.assigned
+    others = assigned[[not is_arc(role) and not is_contrast(role) for role in assigned["role"]]]
+    for row in others.drop_duplicates(["layer", "head"]).itertuples():
+        if (row.layer, row.head) not in of_arcs:
+            head = _head((row.layer, row.head))
+            yield from ((head, str(row.role), options) for options in _TYPICAL)
+
+
+def _views(table: RoleTable, answers: RoleAnswers) -> Iterator[View]:
+    """Roles whose heads go farthest beyond distance, others that heads have, all others."""
+    counts = table.frame.groupby("role", sort=False)["assigned"].sum()
+    first = [one.role for one in answers.arcs]
+    rest = sorted(
+        (role for role in table.roles if role not in first),
+        key=lambda role: (is_contrast(role), -counts[role]),
+    )
+    frames = dict(list(table.frame.groupby("role", sort=False)))
+    best = {one.role: one.head for one in answers.arcs}
+    for role in (*first, *rest):
+        yield replace(_view(table, role, frames), best=best.get(role))
+
+
+def _view(table: RoleTable, role: str, frames: dict[Any, pd.DataFrame]) -> View:
+    rows, unit = frames[role].set_index(["layer", "head"]), unit_of(table.record.score)
+    contrast = frames.get(contrast_of(role))
+    assigned = rows["assigned"]
+    beyond: dict[str, tuple[Cells, ...]] = {}
+    only_position = None
+    if contrast is not None:
+        own = contrast.set_index(["layer", "head"])
+        beyond = {
+            "beyond distance": (grid_of(table.frame, own["mean"]),),
+            "shown beyond distance": (text_grid_of(table.frame, own["answer"]),),
+        }
+        only_position = assigned & ~own["assigned"].reindex(rows.index, fill_value=False)
+    return View(
+        name=role,
+        words=in_words(role),
+        group=group_of(role),
+        values=grid_of(table.frame, rows["mean"]),
+        marks=text_grid_of(table.frame, _marks(rows, only_position)),
+        facts={
+            "interval": tuple(grid_of(table.frame, rows[name]) for name in ("ci_low", "ci_high")),
+            **beyond,
+            "answer": (text_grid_of(table.frame, rows["answer"]),),
+            "certified": (text_grid_of(table.frame, rows["certified"]),),
+        },
+        unit="times uniform attention" if unit == "x uniform" else unit,
+        line=float(rows["threshold"].median()),
+        is_contrast=is_contrast(role),
+        only_position=None
+        if only_position is None
+        else grid_of(table.frame, only_position.astype(float)) > 0,
+    )
+
+
+def _marks(rows: pd.DataFrame, only_position: pd.Series[bool] | None) -> pd.Series[str]:
+    signs = {YES: _SHOWN, UNDECIDED: _OPEN, UNTESTABLE: _UNTESTED}
+    marks = rows["answer"].map(signs).fillna("")
+    marks = marks.mask((rows["answer"] == YES) & (rows["certified"] == YES), _CERTIFIED)
+    return marks if only_position is None else marks.mask(only_position, _PLACE)
+
+
+def group_of(role: str) -> str:
+    """Name the heading that a role stands under."""
+    if is_contrast(role):
+        return "contrasts with other words at the same distance"
+    is_of_words = is_arc(role) or is_own(role)
+    return "words and their partners" if is_of_words else "places and special tokens"
+
+
+def _count(table: RoleTable) -> View:
+    """How many roles each head has, and which."""
+    rows = without_contrasts(table.frame)
+    of_heads = rows.groupby(["layer", "head"])
+    counts = grid_of(table.frame, of_heads["assigned"].sum().astype(float))
+    named = rows[rows["assigned"]].groupby(["layer", "head"])["role"]
+    words = named.agg(lambda roles: "; ".join(map(in_words, roles)))
+    return View(
+        name="count",
+        words="all roles: how many each head has",
+        group="all",
+        values=counts,
+        marks=np.array([["" if not n > 0 else f"{n:.0f}" for n in row] for row in counts]),
+        facts={"roles": (text_grid_of(table.frame, words),)},
+        unit="roles",
+        is_summary=True,
+    )
+
+
+def _pooled(table: RoleTable) -> list[str]:
+    """Roles of all relations together, where there are single ones."""
+    pooled = [role for role in table.roles if is_arc(role) and role.count(":") < 2]
+    return pooled if len(pooled) < sum(map(is_arc, table.roles)) else []
+
+
+def _head(pair: Any) -> tuple[int, int]:
+    return int(pair[0]), int(pair[1])

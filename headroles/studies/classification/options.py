@@ -1,0 +1,103 @@
+"""Options of classification: how heads are scored, tested and assigned roles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from headroles.errors import UsageError
+from headroles.options import Option, Options, fields_of, seed_option
+from headroles.presets import PresetOptions
+from headroles.scoring.options import ScoreOptions
+from headroles.studies.options import CORPUS, POPULATIONS, ThresholdOptions
+from headroles.testing.catalogue import BETTING, BY_T, T
+from headroles.testing.options import (
+    TestOptions,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
+    """How roles are assigned."""
+
+    __test__ = False
+    title: ClassVar[str] = "Tests"
+
+    def check(self) -> None:
+        """Refuse what the published preset decides itself: all but threshold and alpha."""
+        super().check()
+        given = self.part(TestOptions).record()
+        for one in fields_of(TestOptions) if self.is_published else ():
+            if one.name != "alpha" and given[one.name] != one.default:
+                raise UsageError(
+                    f"{one.words} of the published preset is its own; leave {one.name} "
+                    f"({one.flag}) out, or the preset"
+                )
+
+    @property
+    def tests(self) -> TestOptions:
+        """The options that the tests follow."""
+        if not self.is_published:
+            return self.part(TestOptions)
+        return TestOptions(alpha=self.alpha, correction="none", clusters="none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntilOptions(Options):
+    """When scoring stops."""
+
+    title: ClassVar[str] = "Tests"
+
+    until: Annotated[
+        float | None,
+        Option(
+            "Share of all heads and roles to be decided: score in random order, and stop there.",
+            more="Answers are then by betting, which may be looked at as often as one likes.",
+            words="the share to be decided",
+            above=0,
+            below=1,
+        ),
+    ] = None
+    until_of: Annotated[
+        str,
+        Option(
+            "What is to be decided: the means of this corpus, or of all text like it.",
+            more="Of this corpus examples are drawn, of text whole documents if there are several.",
+            words="what is to be decided",
+            choices=POPULATIONS,
+        ),
+    ] = CORPUS
+    shuffle_seed: Annotated[
+        int,
+        seed_option("Seed of the random order.", "the seed of the order"),
+    ] = 0
+
+    def check(self) -> None:
+        """Refuse to be told how to stop where nothing says when."""
+        super().check()
+        for one in fields_of(UntilOptions):
+            if self.until is None and getattr(self, one.name) != one.default:
+                raise UsageError(
+                    f"{one.name} ({one.flag}) says how to stop early; pass until (--until) too"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifyOptions(AssignOptions, ScoreOptions, UntilOptions):
+    """How heads are scored, and how roles are assigned."""
+
+    __test__ = False
+
+    def check(self) -> None:
+        """Only betting may be looked at as often as one likes, and no interval may."""
+        super().check()
+        if self.until is not None and (self.is_published or self.test not in (T, BETTING)):
+            raise UsageError(
+                "only tests by betting hold where scoring stops when enough is decided; leave out "
+                "test (--test) and preset, or until (--until)"
+            )
+        if self.until is not None and self.interval != BY_T:
+            raise UsageError(
+                f"intervals {self.interval} take a number of examples that does not depend on the "
+                "scores; leave out interval (--interval), or until (--until)"
+            )

@@ -1,0 +1,255 @@
+"""RoleTable: the tests of every head on every role, and what can be read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.record import ScoresRecord
+from headroles.results.columns import Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import Shown
+from headroles.results.wide import widened
+from headroles.roles import contrast_of
+from headroles.scoring.run_notes import facts_of_run
+from headroles.storage import Count, plain
+from headroles.studies.classification.answers import find_answers
+from headroles.studies.classification.card import card_of, method_of
+from headroles.studies.classification.summary import detailed, next_steps, summarized
+from headroles.studies.heads import roles_in
+from headroles.testing.answers import ANSWERS, YES
+from headroles.testing.catalogue import INTERVALS
+from headroles.testing.recorded import RecordedTests
+from headroles.wording import addressed
+
+COLUMNS = (
+    "layer",
+    "head",
+    "role",
+    "n",
+    "n_clusters",
+    "df",
+    "mean",
+    "sd",
+    "effect_size",
+    "ci_low",
+    "ci_high",
+    "threshold",
+    "statistic",
+    "p_value",
+    "p_adjusted",
+    "p_below",
+    "p_below_adjusted",
+    "answer",
+    "assigned",
+    "certified",
+    "certified_mean",
+    "evenness",
+    "note",
+)
+_OF_HEAD = ["layer", "head", "role"]
+_NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
+
+
+class RoleTests(RecordedTests, frozen=True, kw_only=True):
+    """How the roles of a table were tested; ``offsets`` are those of `RoleTable.rivals`."""
+
+    interval: str
+    offsets: dict[str, tuple[int, int]]
+    preset: str
+    clustered_by: str
+    n_clusters: Count
+    effective_clusters: float
+    left_out: list[str]
+    why_left_out: dict[str, str]
+    warnings: list[str]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.interval not in INTERVALS:
+            raise ValueError(f"unknown interval {self.interval!r}")
+
+
+class RolesRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What a role table was made from, and how was tested."""
+
+    tests: RoleTests
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RoleTable(Result):
+    """The tests of every head on every role, one row each, with what they were computed from.
+
+    ``frame`` has the columns of ``COLUMNS``, ordered by role, layer and head. Means, deviations
+    and intervals are in units of the score; what is not defined is NaN. ``certified`` is the answer
+    of betting, which asks for independent examples or documents and nothing else, about
+    ``certified_mean``: in it documents count the same each, and examples less whose score could lie
+    unusually far from the threshold. It is empty for scores whose bounds were not kept.
+    """
+
+    record: RolesRecord
+
+    kind: ClassVar[str] = "role table"
+    stem: ClassVar[str] = "roles"
+    cure: ClassVar[str] = "test scores with: headroles assign {folder}"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        "answer": one_of(*ANSWERS),
+        "certified": one_of(*ANSWERS, ""),
+    }
+    views: ClassVar[tuple[str, ...]] = (
+        "long",
+        "wide",
+        "assigned",
+        "counts",
+        "answers",
+        "certified",
+        "colocation",
+        "beyond_position",
+    )
+
+    texts: ClassVar[tuple[str, ...]] = ("card",)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Ids of the roles, in the order of the table."""
+        return roles_in(self.frame)
+
+    @property
+    def assigned(self) -> pd.DataFrame:
+        """The rows of the roles that were assigned, strongest mean first.
+
+        Columns that say the same of all of them are left out, and details that the whole table has.
+        """
+        rows = self.frame[self.frame["assigned"]].drop(columns=_NOT_OF_ASSIGNED)
+        return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
+
+    @property
+    def tests(self) -> RoleTests:
+        """How was tested: the options, the units, what was left out, warnings."""
+        return self.record.tests
+
+    @property
+    def rivals(self) -> dict[str, tuple[int, int]]:
+        """For roles that were compared with fixed offsets, those that were, in words.
+
+        The first was found on the second half of the documents for the first, the second on the
+        first half for the second.
+        """
+        return self.tests.offsets
+
+    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return sentences on score and tests, and the work to cite."""
+        return method_of(self)
+
+    def clearest_role(self) -> str:
+        """Return the role whose head goes farthest beyond distance, else the first."""
+        arcs = find_answers(self).arcs
+        return arcs[0].role if arcs else super().clearest_role()
+
+    def heads_with(self, role: str) -> list[tuple[int, int]]:
+        """(layer, head) of the heads that ``role`` was assigned to.
+
+        Raises UsageError for a role that the table does not have.
+        """
+        rows = self.where(role=role, only_assigned=True).frame
+        return list(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True))
+
+    def card(self) -> str:
+        """A card in Markdown for the README of the model."""
+        return card_of(self)
+
+    def wide(self, value: str = "assigned") -> pd.DataFrame:
+        """One row per head, a column per role, holding column ``value`` of the long table.
+
+        Raises UsageError for one that it does not have.
+        """
+        by_head = self.frame.sort_values(["layer", "head"], kind="stable")
+        return widened(by_head, ("layer", "head"), "role", self.roles, value)
+
+    def counts(self, answer: str = YES) -> pd.DataFrame:
+        """Number of heads with an answer: a row per role, a column per layer, and the total.
+
+        Raises UsageError for anything but ``"yes"``, ``"no"``, ``"undecided"``, ``"untestable"``.
+        """
+        if answer not in ANSWERS:
+            raise UsageError(f"the answer is {answer!r}; it must be one of {', '.join(ANSWERS)}")
+        chosen = self.frame.assign(chosen=self.frame["answer"] == answer)
+        counts = chosen.pivot_table(
+            index="role", columns="layer", values="chosen", aggfunc="sum", sort=False, fill_value=0
+        ).astype(int)
+        return counts.assign(total=counts.sum(axis=1)).rename_axis(columns=None)
+
+    def answers(self) -> pd.DataFrame:
+        """Number of heads by answer: a row per role, columns yes, no, undecided, untestable."""
+        return self._heads_by("answer")
+
+    def certified(self) -> pd.DataFrame:
+        """Number of heads by certified answer: a row per role, columns yes, no, undecided, ..."""
+        return self._heads_by("certified")
+
+    def _heads_by(self, column: str) -> pd.DataFrame:
+        counts = pd.crosstab(self.frame["role"], self.frame[column])
+        counts = counts.reindex(index=self.roles, columns=ANSWERS, fill_value=0)
+        return counts.rename_axis(index="role", columns=None)
+
+    def colocation(self) -> pd.DataFrame:
+        """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
+        names = list(self.roles)
+        has = self.wide()[names].eq(other=True).to_numpy(dtype=int)
+        return pd.DataFrame(has.T @ has, index=names, columns=names).rename_axis("role")
+
+    def beyond_position(self) -> pd.DataFrame:
+        """The roles of arcs whose heads also have the contrast with other words as far apart.
+
+        A row each, those first that go farthest beyond position: ``layer``, ``head``, ``role``,
+        ``mean`` with its interval, and ``beyond``, the part of it that is more than position, with
+        its interval, certified answer and note. No row without contrasts (``beyond_offset``).
+        """
+        assigned = self.frame[self.frame["assigned"]]
+        own = assigned[[*_OF_HEAD, "mean", "ci_low", "ci_high"]]
+        contrasts = assigned[[*_OF_HEAD, "mean", "ci_low", "ci_high", "certified", "note"]].rename(
+            columns={"mean": "beyond", "ci_low": "beyond_low", "ci_high": "beyond_high"}
+        )
+        both = own.assign(contrast=own["role"].map(contrast_of)).merge(
+            contrasts.rename(columns={"role": "contrast"}), on=["layer", "head", "contrast"]
+        )
+        by = ["beyond", "layer", "head"]
+        found = both.drop(columns="contrast").sort_values(by, ascending=[False, True, True])
+        return found.reset_index(drop=True)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before relying on it: sentences for people."""
+        return tuple(map(addressed, self.tests.warnings))
+
+    def shown(self) -> Iterator[Shown]:
+        """Say in some twenty lines which heads do what, and what to be careful about."""
+        yield from summarized(self)
+
+    def details(self) -> Iterator[Shown]:
+        """Say how was tested, the answers by role and layer, and what is missing."""
+        yield from detailed(self)
+
+    def next_steps(self, folder: Path) -> Iterator[str]:
+        """Name commands that show more of the table, which is stored in ``folder``."""
+        yield from next_steps(self, folder)
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts, with the heads of every role."""
+        assigned = self.assigned[["layer", "head", "role", "mean", "p_adjusted"]]
+        answers = self.answers()
+        return {
+            **facts_of_run(self.record),
+            "tests": plain(self.tests),
+            "heads_per_role": answers["yes"].to_dict(),
+            "answers_per_role": answers.to_dict(orient="index"),
+            "certified_per_role": self.certified().to_dict(orient="index"),
+            "assigned": to_records(assigned),
+        }

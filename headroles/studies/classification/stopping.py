@@ -1,0 +1,239 @@
+"""Scoring that stops when enough is decided: in random order, looked at by tests that allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from headroles.corpus import Corpus, PreparedCorpus, Sentence, make_examples
+from headroles.errors import UsageError
+from headroles.models.loading import Attending
+from headroles.record import ScoresRecord, Stopped
+from headroles.roles import SCORES, Role, Score
+from headroles.scoring.blocks import ScoreBlock
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import ScoringRun, open_scoring, score_to_folder
+from headroles.scoring.scores import HeadScores
+from headroles.scoring.sharing import ALONE, Sharing
+from headroles.studies.classification.options import UntilOptions
+from headroles.studies.heads import HeadColumns
+from headroles.studies.options import CORPUS, ThresholdOptions
+from headroles.studies.stopped import DOCUMENT, EXAMPLE
+from headroles.testing.answers import NO, YES, RunningAnswers
+from headroles.testing.options import TestOptions
+
+EXAMPLES_PER_LOOK = 64
+"""Fewer looks would stop later, more would cost more time in tests."""
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop: a share of the tests, and how they are made."""
+
+    options: UntilOptions
+    tests: TestOptions
+    against: ThresholdOptions = field(default_factory=ThresholdOptions)
+
+    @property
+    def by_document(self) -> bool:
+        """Whether documents are drawn, where there are several.
+
+        Of this corpus examples are: that their order is random is all that is needed, whatever
+        documents have in common. Of other text documents are, which are taken to be independent.
+        """
+        return self.options.until_of != CORPUS and self.tests.clusters != "none"
+
+    def score(
+        self, model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
+    ) -> HeadScores:
+        """The scores up to where it stopped."""
+        self._refuse_offsets(options)
+        _refuse_sharing(sharing)
+        units: list[int] = []
+        arrange = partial(self._shuffled, options.pairing, units)
+        with open_scoring(model, corpus, options, arrange, sharing) as run:
+            stopped = StoppedRun(self, run, len(units))
+            blocks = list(stopped.blocks())
+            return HeadScores.from_blocks(blocks, run.roles, run.score, stopped.record())
+
+    def score_to_folder(
+        self,
+        model: Attending,
+        corpus: Corpus,
+        options: ScoreOptions,
+        folder: Path,
+        sharing: Sharing = ALONE,
+    ) -> ScoresRecord:
+        """Write them into an existing folder, and return their record."""
+        self._refuse_offsets(options)
+        _refuse_sharing(sharing)
+        units: list[int] = []
+        arrange = partial(self._shuffled, options.pairing, units)
+        with open_scoring(model, corpus, options, arrange, sharing) as run:
+            stopped = StoppedRun(self, run, len(units))
+            return score_to_folder(run, folder, stopped.blocks(), stopped.record)
+
+    def _refuse_offsets(self, options: ScoreOptions) -> None:
+        """Raise UsageError where thresholds would be found in the scores, and so change by look."""
+        if SCORES[options.score].of_first_choice and self.against.threshold is None:
+            raise UsageError(
+                "first choices are compared with offsets that are found in the scores, and until "
+                "(--until) needs thresholds that stand before; classify with a threshold "
+                "(--threshold), or leave until out"
+            )
+
+    def _shuffled(self, pairing: str, units: list[int], corpus: PreparedCorpus) -> PreparedCorpus:
+        """The corpus in random order; ``units`` gets the size of each unit."""
+        found = find_units(corpus, pairing, self.by_document)
+        order = np.random.default_rng(self.options.shuffle_seed).permutation(len(found))
+        units += [len(one) for one in found]
+        return replace(corpus, order=tuple(offset for k in order for offset in found[k]))
+
+
+class StoppedRun:
+    """A scoring run over ``n_units`` in random order, which stops when enough is decided."""
+
+    def __init__(self, stopping: Stopping, run: ScoringRun, n_units: int) -> None:
+        self._until, self._run, self._n_units = stopping.options, run, n_units
+        self._by_document = stopping.by_document and run.n_documents > 1
+        self._answers = AnswersSoFar(stopping, run.roles, run.score, n_units, self._by_document)
+
+    def blocks(self) -> Iterator[ScoreBlock]:
+        """Yield blocks of whole documents, until enough is decided.
+
+        A last document that was not read to its end is left out.
+        """
+        waiting: list[ScoreBlock] = []
+        for block in self._run.blocks(EXAMPLES_PER_LOOK):
+            whole, waiting = split_off_last(waiting, block) if self._by_document else ([block], [])
+            if not whole:
+                continue
+            yield self._answers.add(ScoreBlock.joined(whole))
+            if self._answers.share_decided >= (self._until.until or 1):
+                self._run.stop()
+                waiting = []
+        if waiting:  # the end of the corpus is the end of its last document
+            yield self._answers.add(ScoreBlock.joined(waiting))
+
+    def record(self) -> ScoresRecord:
+        """Return the record of the run, which says where it stopped, once blocks are exhausted."""
+        return structs.replace(
+            self._run.record(),
+            stopped=Stopped(
+                **self._until.record(),
+                unit=DOCUMENT if self._by_document else EXAMPLE,
+                units=self._n_units,
+                sentences=self._run.sentences_done,
+                of_sentences=self._run.n_sentences,
+                decided=self._answers.share_decided,
+            ),
+            examples=self._answers.n_examples,
+            scores=self._answers.n_scores,
+        )
+
+
+class AnswersSoFar:
+    """How much is decided by the blocks so far; each costs the same, however many came before.
+
+    Counts the examples, and the scores of heads, too. Raises UsageError if there is nothing to
+    decide.
+    """
+
+    def __init__(
+        self,
+        stopping: Stopping,
+        roles: Sequence[Role],
+        score: Score,
+        n_units: int,
+        by_document: bool,
+    ) -> None:
+        self._stopping, self._roles, self._score = stopping, roles, score
+        self._n_population = n_units if stopping.options.until_of == CORPUS else None
+        self._by_document = by_document
+        self._tested = tuple(role for role in roles if role.is_tested)
+        self._answers: RunningAnswers | None = None
+        self._is_there: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
+        self.n_examples = self.n_scores = 0
+        if not self._tested:
+            raise UsageError(
+                "until (--until) asks for decided roles, and nothing that was asked for is tested; "
+                "score roles, or leave until out"
+            )
+
+    def add(self, block: ScoreBlock) -> ScoreBlock:
+        """Take in a block of whole units. Returns the block."""
+        columns = HeadColumns(self._tested, *block.values.shape[1:3])
+        values, bounds, clusters = columns.read(
+            block, tuple(self._roles), self._score, self._by_document
+        )
+        assert bounds is not None  # whatever is being scored has them
+        if self._answers is None:
+            limits = columns.thresholds(self._score, self._stopping.against.threshold)
+            self._answers = RunningAnswers(
+                limits, columns.places[0], self._stopping.tests, self._n_population
+            )
+            self._is_there = np.zeros(len(limits), dtype=np.bool_)
+        self._answers.add(values, bounds, clusters)
+        self._is_there |= ~np.isnan(values).all(axis=0)
+        self.n_examples += len(block.ids)
+        self.n_scores += block.n_scores
+        return block
+
+    def answers(self) -> NDArray[np.str_]:
+        """To all heads and roles (T,); those that no example has are untestable."""
+        return np.zeros(0, dtype=np.str_) if self._answers is None else self._answers.look()
+
+    @property
+    def share_decided(self) -> float:
+        """Of the heads and roles that any example has."""
+        decided = np.isin(self.answers(), (YES, NO))[self._is_there]
+        return float(decided.mean()) if len(decided) else 0.0
+
+
+def split_off_last(
+    waiting: list[ScoreBlock], block: ScoreBlock
+) -> tuple[list[ScoreBlock], list[ScoreBlock]]:
+    """Split blocks into finished documents and the unfinished last one.
+
+    ``waiting`` are the blocks of the unfinished document before ``block``.
+    """
+    last = block.documents.index(block.documents[-1])
+    goes_on = bool(waiting) and waiting[0].documents[0] == block.documents[0]
+    rest = block.part(slice(last, None))
+    if last == 0 and (goes_on or not waiting):
+        return [], [*waiting, rest]
+    return [*waiting, block.part(slice(last))], [rest]
+
+
+def _refuse_sharing(sharing: Sharing) -> None:
+    """Raise UsageError where no process sees the scores of all that comes before."""
+    if sharing.team is not None or sharing.part is not None:
+        raise UsageError(
+            "until (--until) looks at the scores as they come, one after the other: run it as one "
+            "process, over the whole corpus"
+        )
+
+
+def find_units(corpus: PreparedCorpus, pairing: str, by_document: bool) -> list[list[int]]:
+    """Places of the sentences of each unit: of documents where there are several, else examples."""
+    documents: dict[str, list[int]] = {}
+    for offset, sentence in corpus.offsets():
+        documents.setdefault(sentence.document, []).append(offset)
+    if by_document and len(documents) > 1:
+        return list(documents.values())
+    offsets: list[int] = []
+
+    def read() -> Iterator[Sentence]:
+        for offset, sentence in corpus.offsets():
+            offsets.append(offset)
+            yield sentence
+
+    sizes = [len(example.sentences) for example in make_examples(read(), pairing)]
+    ends = np.cumsum(sizes)
+    return [offsets[end - size : end] for size, end in zip(sizes, ends, strict=True)]

@@ -1,0 +1,364 @@
+"""What a role table says at a glance, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.roles import BIAS, SCORES, in_words, is_contrast, is_own
+from headroles.scoring.run_notes import about_length, describe_run
+from headroles.studies.classification.answers import (
+    Arc,
+    Found,
+    RoleAnswers,
+    arcs_among,
+    find_answers,
+    is_arc,
+)
+from headroles.studies.options import CORPUS
+from headroles.testing.answers import NO, YES
+from headroles.testing.catalogue import TESTS
+from headroles.testing.options import describe_correction, describe_interval
+from headroles.testing.recorded import RecordedLevel
+from headroles.wording import head_name, listed, named_heads
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from headroles.studies.classification.role_table import RoleTable
+
+_STRONGEST = 3
+_MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which is to fit on a screen
+ABOUT_WHAT = (
+    "the certified test uses a mean that gives long examples, which could score farthest from the "
+    "threshold, less weight"
+)
+
+
+def summarized(table: RoleTable) -> Iterator[Shown]:
+    """Say in some twenty lines which heads do what, and what to be careful about."""
+    answers = find_answers(table)
+    yield "\n".join(
+        (
+            *_about_run(table),
+            about_level(table.tests, table.record.score, bool(table.rivals)),
+            *_about_gaps(table),
+        )
+    )
+    yield _heads_grid(table, answers)
+    yield from _about_others(answers)
+    yield from _arcs(table, answers)
+    yield from map(Warned, table.warnings)
+
+
+def detailed(table: RoleTable) -> Iterator[Shown]:
+    """Say how was tested, the answers by role and layer, the strongest heads, what is missing."""
+    yield describe_run(table.record)
+    yield _title(table)
+    yield _answers_grid(table)
+    if _is_certified(table):
+        yield _about_certified(table)
+    yield _strongest_grid(table)
+    if told := about_length(table.record):
+        yield told
+    if untested := int((table.frame["answer"] == "untestable").sum()):
+        yield f"{untested} tests were not made; the notes of the table say why"
+    if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
+        yield f"the best offset differs between halves of the documents: {', '.join(changing)}"
+
+
+def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
+    """Name the commands that show more of the results in ``folder``."""
+    yield f"See:     headroles report {folder}  (pictures, in one HTML file)"
+    answers = find_answers(table)
+    best: Iterator[Arc | Found] = chain(answers.arcs, answers.found)
+    if first := next(best, None):
+        head = head_name(first.head)
+        asked = f"headroles examples {folder} --head {head} --role {first.role}"
+        own = ":".join(first.role.split(":")[:2])
+        yield f"         {asked}" + is_own(first.role) * " ".join(("", "--roles", own))
+
+
+def _about_run(table: RoleTable) -> Iterator[str]:
+    """Name the model and the corpus."""
+    record, corpus = table.record, table.record.corpus
+    named = "Heads are named layer-head, counted from 0."
+    if record.is_by_hand:
+        yield f"Scores made by hand. {named}"
+        return
+    over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
+    yield (
+        f"{record.model.name} ({record.model.family}, {record.layers} layers x "
+        f"{record.heads} heads) over {over}:"
+    )
+    yield (
+        f"{corpus.sentences} sentences, {corpus.documents} documents, "
+        f"{record.examples} examples. {named}"
+    )
+
+
+def _about_gaps(table: RoleTable) -> Iterator[str]:
+    """Say where scoring stopped, which examples were skipped, and which roles no example has."""
+    if stopped := table.record.stopped:
+        of = "this corpus" if stopped.until_of == CORPUS else "all text like this"
+        yield (
+            f"Scoring stopped after {stopped.sentences} of {stopped.of_sentences} sentences, "
+            f"with {stopped.decided:.1%} decided for {of}."
+        )
+    for reason, count in table.record.skipped.items():
+        yield f"Skipped {reason}: {count}."
+    yield from _left_out(table)
+
+
+def about_level(tests: RecordedLevel, score_name: str, has_rivals: bool) -> str:
+    """Say when a head has a role, and how often that may be wrong."""
+    score, limit = SCORES[score_name], f"{tests.threshold:g}"
+    if score.of_first_choice:
+        over = f"a share of first choices above {limit}"
+        if has_rivals:
+            over += f",\nof arcs by {tests.offset_margin:g} more than the best fixed offset has"
+    else:
+        unit = "times uniform attention" if score.name == BIAS.name else f"in {score.name} score"
+        over = f"a mean above {limit} {unit}"
+    return f"A role is shown by {over} ({error_rate(tests)})."
+
+
+def error_rate(tests: RecordedLevel) -> str:
+    """Say how often answers may be wrong."""
+    level = f"{tests.alpha:.2g}"
+    if tests.correction == "none":
+        return f"each test at {level}, uncorrected"
+    of = "" if tests.family == "all" else ", for each role"
+    if tests.correction.startswith("fdr"):
+        return f"false discovery rate {level}{of}"
+    return f"family-wise error rate {level}{of}"
+
+
+def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
+    """One row for each role that heads have: how many, which, and the strongest of them."""
+    title = f"What the {answers.n_heads} heads attend to"
+    rows = [
+        (
+            in_words(one.role),
+            str(len(one.heads)),
+            named_heads(one.heads, table.record.layers),
+            head_name(one.head),
+            in_units(one.mean, table.record.score),
+        )
+        for one in answers.found[:_MOST_ROLES]
+    ]
+    if answers.arcs or answers.only_position:
+        heads = named_heads(answers.syntactic, table.record.layers)
+        best = (head_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
+        rows.append((_partners(table), str(len(answers.syntactic)), heads, *best))
+    columns = (title, "heads", "which", "strongest", unit_of(table.record.score))
+    return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
+
+
+def _about_others(answers: RoleAnswers) -> Iterator[str]:
+    """Name roles that no head has, and count those that the grid leaves out."""
+    left = len(answers.found[_MOST_ROLES:])
+    if answers.not_found:
+        named = "; ".join(in_words(role) for role in answers.not_found[:_MOST_MISSING])
+        others = len(answers.not_found[_MOST_MISSING:])
+        yield f"No head attends to: {named}" + (f"; and {others} more." if others else ".")
+    if left:
+        yield f"Heads have {left} more roles: see .in_full() (--full)."
+
+
+def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
+    """Name the best head of each relation, and those whose place alone makes them look good."""
+    if answers.arcs:
+        shown = answers.arcs[:_MOST_ARCS]
+        of = f"best of {len(shown)} of {len(answers.arcs)} relations"
+        kind = "Heads of pairs of words" if _has_own_pairs(table) else "Syntactic heads"
+        columns = (f"{kind} ({of})", "head", unit_of(table.record.score))
+        rows = (
+            (
+                in_words(one.role),
+                head_name(one.head),
+                in_units(one.mean, table.record.score),
+                *[in_units(one.beyond, table.record.score)] * answers.controls_distance,
+            )
+            for one in shown
+        )
+        yield Grid((*columns, *["beyond distance"] * answers.controls_distance), tuple(rows))
+    if not answers.controls_distance and (answers.arcs or answers.only_position):
+        scored = [one.id for one in table.record.roles]
+        yield (
+            "These rows leave out how far heads go beyond distance: some may only look at a place."
+            if any(map(is_contrast, scored))
+            else "Distance was not controlled: some of these heads may only look at a fixed place. "
+            "Score with beyond_offset (--beyond-offset)."
+        )
+    yield from _only_positional(table, answers)
+
+
+def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
+    """Name the head whose mean is largest though only its distance may be what it looks at."""
+    if not answers.only_position:
+        return
+    first = max(answers.only_position, key=lambda one: one.mean)
+    yield (
+        f"Not counted: {head_name(first.head)} ({in_words(first.role)} "
+        f"{in_units(first.mean, table.record.score)}), which may give as much to any word at that "
+        "distance."
+    )
+
+
+def _has_own_pairs(table: RoleTable) -> bool:
+    """Tell whether a user's own pairs of words are among the roles that have contrasts."""
+    return not all(map(is_arc, arcs_among(table.roles)))
+
+
+def _partners(table: RoleTable) -> str:
+    return "words of pairs" if _has_own_pairs(table) else "syntactic partners"
+
+
+def unit_of(score: str) -> str:
+    """Name the unit of means in a few words."""
+    if SCORES[score].of_first_choice:
+        return "first choices"
+    return "x uniform" if score == BIAS.name else "excess"
+
+
+def in_units(mean: float, score: str) -> str:
+    """Format a mean in the digits that its unit takes."""
+    if SCORES[score].of_first_choice:
+        return f"{mean:.0%}"
+    return f"{mean:.{_digits(score)}f}"
+
+
+def _left_out(table: RoleTable) -> Iterator[str]:
+    """The roles that no example has, together with those that are left out for one reason."""
+    by_reason: dict[str, list[str]] = {}
+    for role in table.tests.left_out:
+        reason = table.tests.why_left_out.get(role, "")
+        by_reason.setdefault(reason, []).append(role)
+    for reason, roles in by_reason.items():
+        why = f": {reason}" if reason else ""
+        yield f"No example has {listed([in_words(role) for role in roles])}{why}."
+
+
+def _is_uneven(table: RoleTable) -> bool:
+    """Whether documents differ so much in size that it matters."""
+    return bool(table.tests.effective_clusters < 0.9 * table.tests.n_clusters)
+
+
+def _title(table: RoleTable) -> str:
+    tests = table.tests
+    units = (
+        f"{tests.n_clusters} independent examples"
+        if tests.clustered_by == "none"
+        else f"examples clustered by {tests.n_clusters} documents"
+        + f" (effective number {tests.effective_clusters:.0f})" * _is_uneven(table)
+    )
+    limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
+    return (
+        f"heads per layer with mean {_called(table.record.score)} > {limit} "
+        f"(alpha {tests.alpha:g}, "
+        f"{describe_correction(tests.correction, tests.family)})\n"
+        f"{TESTS[tests.test].words} of {units}, each direction at alpha\n"
+        f"{describe_interval(tests.interval, tests.alpha)}" + _how_rough(table)
+    )
+
+
+def describe_limit(asked: RecordedLevel, has_contrasts: bool, has_rivals: bool) -> str:
+    """What means are compared with, for people; ``asked`` are the options.
+
+    ``has_rivals`` is whether roles of arcs are compared with fixed offsets.
+    """
+    contrasts = "; of contrasts > 0" * has_contrasts
+    beyond = f"; of arcs > best fixed offset + {asked.offset_margin:g}" * has_rivals
+    return f"{asked.threshold:g}{contrasts}{beyond}"
+
+
+def _is_certified(table: RoleTable) -> bool:
+    """Whether there are certified answers: the bounds of the scores were kept."""
+    return bool((table.frame["certified"] != "").any())
+
+
+def _about_certified(table: RoleTable) -> str:
+    """How many answers stand whatever the distribution of scores is."""
+    given, certified = table.frame["answer"], table.frame["certified"]
+    counts = ", ".join(
+        f"{int((certified == answer).sum())} {answer} "
+        f"({int(((certified == answer) & (given == answer)).sum())} of them answered so above)"
+        for answer in (YES, NO)
+    )
+    against = len(contradicted(table))
+    return (
+        f"certified (by betting and e-BH, whatever the distribution of scores): {counts}"
+        + f"; {against} against the answer given" * bool(against)
+        + f"\n{ABOUT_WHAT} (certified_mean)\n"
+    )
+
+
+def contradicted(table: RoleTable) -> pd.DataFrame:
+    """The rows whose certified answer, of a weighted mean, is not the one that the mean has."""
+    given, certified = table.frame["answer"], table.frame["certified"]
+    return table.frame[(given == YES) & (certified == NO) | (given == NO) & (certified == YES)]
+
+
+def _how_rough(table: RoleTable) -> str:
+    """Say that intervals are rough where the number of examples was not fixed beforehand."""
+    rough = "\nintervals take the number of examples as fixed beforehand, and are rough"
+    return rough * table.record.stopped_early
+
+
+def _answers_grid(table: RoleTable) -> Grid:
+    """For each role the heads with it in each layer, and how many heads got which answer."""
+    per_layer, answers = table.counts().drop(columns="total"), table.answers()
+    if not answers["untestable"].any():
+        answers = answers.drop(columns="untestable")
+    certified = table.certified()[[YES, NO] if _is_certified(table) else []]
+    certified = certified.add_prefix("certified ")
+    sizes = {"examples": table.frame.groupby("role")["n"].max()}
+    if table.tests.clustered_by != "none":
+        sizes["clusters"] = table.frame.groupby("role")["n_clusters"].max()
+    rows = [
+        (
+            role,
+            *(str(column.loc[role]) for column in sizes.values()),
+            *(str(n) if n else "." for n in per_layer.loc[role]),
+            *map(str, answers.loc[role]),
+            *map(str, certified.loc[role]),
+        )
+        for role in table.roles
+    ]
+    columns = (
+        "role",
+        *sizes,
+        *map(str, per_layer.columns),
+        *answers.columns,
+        *certified.columns,
+    )
+    return Grid(columns, tuple(rows), bold=YES)
+
+
+def _strongest_grid(table: RoleTable) -> Grid:
+    assigned, digits = table.assigned, _digits(table.record.score)
+    rows = []
+    for role in table.roles:
+        strongest = assigned[assigned["role"] == role].head(_STRONGEST)
+        heads = [
+            f"{layer}-{head} {mean:.{digits}f}"
+            for layer, head, mean in zip(
+                strongest["layer"], strongest["head"], strongest["mean"], strict=True
+            )
+        ]
+        rows.append((role, "  ".join(heads)))
+    title = "strongest heads: layer-head mean score"
+    return Grid(("role", title), tuple(rows), left=frozenset([title]))
+
+
+def _called(score: str) -> str:
+    return "score" if score == BIAS.name else f"{score} score"
+
+
+def _digits(score: str) -> int:
+    """Decimals that tell means apart on the scale of the score."""
+    return 1 if SCORES[score].threshold >= 1 else 2

@@ -1,0 +1,142 @@
+"""Before and after: how the means of heads moved, and over checkpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headroles.drawing.grids import draw_grid, grid_of, write_numbers
+from headroles.drawing.style import BRIGHT, DARK, THRESHOLD, new_axes, plain, score_label
+from headroles.errors import UsageError
+from headroles.roles import find_role
+from headroles.wording import not_among
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from headroles.studies.comparison.result import RoleShifts
+
+MOST_HEADS = 20
+"""Heads that a figure of changes shows unless it is told how many."""
+_LOOKS = {
+    "gained": (DARK, "solid"),
+    "lost": (BRIGHT, "dashed"),
+}
+_OTHER = ("0.6", "solid")
+
+
+def draw_changes(
+    shifts: RoleShifts,
+    role: str,
+    checkpoint: str | None = None,
+    most: int = MOST_HEADS,
+    ax: Axes | None = None,
+) -> Axes:
+    """For a role an arrow from the mean before to the mean after: of heads that gained or lost it,
+    then of those that moved most.
+
+    Dark arrows are of heads that gained the role, bright broken ones of those that lost it, grey
+    ones of all others. Without ``checkpoint``, the last. Heads are in the order of the model.
+
+    Raises UsageError for a role or checkpoint that was not compared, and where no head has means.
+    """
+    rows = _rows(shifts, role)
+    name = _checkpoint(shifts, checkpoint)
+    rows = rows[rows["checkpoint"] == name]
+    is_first = rows["status"].isin(list(_LOOKS))
+    order = rows["difference"].abs().where(~is_first, np.inf)
+    rows = rows.loc[order.nlargest(most).index].sort_values(["layer", "head"])
+    ax = new_axes(ax, 6.5, 1.4 + 0.26 * len(rows))
+    for place, row in enumerate(rows.itertuples()):
+        color, look = _LOOKS.get(str(row.status), _OTHER)
+        ax.annotate(
+            "",
+            xy=(row.mean_after, place),
+            xytext=(row.mean_before, place),
+            arrowprops={"arrowstyle": "->", "color": color, "linestyle": look, "shrinkA": 0},
+        )
+    _points_before(ax, rows)
+    ax.axvline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
+    ax.set_yticks(range(len(rows)), [f"{row.layer}-{row.head}" for row in rows.itertuples()])
+    ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.record.score))
+    ax.set_title(f"{plain(role)}: before to {plain(name)}")
+    ax.margins(x=0.05)
+    ax.legend(fontsize="small")
+    return ax
+
+
+def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | None = None) -> Axes:
+    """Means of a role over the checkpoints, the one before first, of heads that moved most.
+
+    Raises UsageError for a role that was not compared, and where no head has means.
+    """
+    rows = _rows(shifts, role)
+    moved = rows.groupby(["layer", "head"])["difference"].agg(lambda own: own.abs().max())
+    names = ["before", *shifts.checkpoints]
+    ax = new_axes(ax, 6.5, 3.8)
+    for k, (layer, head) in enumerate(moved.nlargest(most).index):
+        own = rows[(rows["layer"] == layer) & (rows["head"] == head)].set_index("checkpoint")
+        means = [own["mean_before"].iloc[0], *own["mean_after"].reindex(names[1:])]
+        shade = 0.75 * k / max(1, most)
+        ax.plot(
+            range(len(names)),
+            means,
+            marker="osD^v<>P"[k % 8],
+            color=str(shade),
+            label=f"{layer}-{head}",
+        )
+    ax.axhline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
+    ax.set_xticks(range(len(names)), [plain(name) for name in names])
+    ax.set(ylabel=score_label(shifts.record.score), title=plain(role))
+    ax.legend(title="head", fontsize="small", ncols=2)
+    return ax
+
+
+def _points_before(ax: Axes, rows: pd.DataFrame) -> None:
+    """Points at the means before, with a legend of what became of the role."""
+    status = rows["status"].where(rows["status"].isin(list(_LOOKS)), "other")
+    for name in dict.fromkeys(status):
+        own = (status == name).to_numpy()
+        color, _ = _LOOKS.get(name, _OTHER)
+        places = np.flatnonzero(own)
+        ax.plot(rows["mean_before"][own], places, "o", color=color, markersize=4, label=name)
+        ax.plot(rows["mean_after"][own], places, " ", label="_after")  # so that arrows fit
+
+
+def _rows(shifts: RoleShifts, role: str) -> pd.DataFrame:
+    role = find_role(role, shifts.roles)
+    rows = shifts.frame[(shifts.frame["role"] == role) & shifts.frame["difference"].notna()]
+    if not len(rows):
+        raise UsageError(f"no head has means of {role} before and after")
+    return rows
+
+
+def draw_changed_heads(
+    shifts: RoleShifts, checkpoint: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Layers x heads: in how many roles each head changed, as number and as colour.
+
+    Without ``checkpoint``, the last. Raises UsageError for one that was not compared.
+    """
+    name = _checkpoint(shifts, checkpoint)
+    rows = shifts.frame[shifts.frame["checkpoint"] == name]
+    changed = (
+        (rows["change"] == "changed").astype(float).groupby([rows["layer"], rows["head"]]).sum()
+    )
+    counts = grid_of(shifts.frame, changed)
+    layers, heads = counts.shape
+    ax = new_axes(ax, 2.2 + 0.42 * heads, 1.1 + 0.36 * layers)
+    mesh = draw_grid(ax, counts)
+    ax.figure.colorbar(mesh, ax=ax, label="roles that changed")
+    write_numbers(ax, counts)
+    ax.set(title=f"changes from before to {plain(name)}", xlabel="head", ylabel="layer")
+    return ax
+
+
+def _checkpoint(shifts: RoleShifts, asked: str | None) -> str:
+    name = shifts.checkpoints[-1] if asked is None else asked
+    if name not in shifts.checkpoints:
+        raise UsageError(not_among("checkpoint", name, shifts.checkpoints))
+    return name

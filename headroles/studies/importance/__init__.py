@@ -1,0 +1,1 @@
+"""What are heads worth to a task? Importance, and the loss without heads."""

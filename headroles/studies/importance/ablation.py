@@ -1,0 +1,199 @@
+"""A model and a task -> Ablations: what is lost without heads, tested over examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.models.loading import Model
+from headroles.options import takes
+from headroles.record import TaskRecord
+from headroles.results.columns import WHOLE, Column, one_of
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.storage import plain
+from headroles.studies.importance.ablation_table import ANSWERS, COLUMNS, make_table
+from headroles.studies.importance.example_values import OutcomesResult
+from headroles.studies.importance.measures import check_measured, describe_task
+from headroles.studies.importance.options import AblateOptions
+from headroles.studies.importance.removals import removals_of, without_each
+from headroles.studies.importance.resuming import keep_parts
+from headroles.tasks.outcomes import FloatArray, Outcomes
+from headroles.tasks.running import open_run
+from headroles.testing.recorded import RecordedCorrection
+
+_SHOWN = 8
+_SETS = {
+    "single": "one head",
+    "others": "all heads of a layer but one",
+    "layers": "a whole layer",
+    "thirds": "a third of the layers",
+    "roles": "all heads with a role",
+}
+"""Sets of removals in words."""
+
+
+class Ablated(RecordedCorrection, frozen=True, kw_only=True):
+    """How heads were ablated and tested, and what was measured of the whole model."""
+
+    ablation: str
+    margin: float
+    measured: dict[str, float]
+    warnings: list[str]
+
+
+class AblationsRecord(TaskRecord, frozen=True, kw_only=True):
+    """What heads were removed from, and how."""
+
+    ablated: Ablated
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_measured(self.ablated.measured, self.task.metrics)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Ablations(OutcomesResult):
+    """What the loss of a task becomes without heads, each removal tested over the examples.
+
+    ``frame`` has the columns of ``COLUMNS``, a row for each removal. ``layer`` and ``head`` are -1
+    where it is not of one layer or head. ``loss_change`` is the mean of the paired differences of
+    losses (nats), with and without the heads; ``ci_low`` and ``ci_high`` are its interval,
+    ``p_value`` that of no change (two-sided). ``answer`` is worse, better or undecided;
+    ``equivalent`` says that the change was shown to be smaller than the margin. ``examples_needed``
+    are those that would show a change of this size at the level of a Bonferroni correction, with
+    power 0.8. ``accuracy_change`` is tested by McNemar's exact test; NaN without classes.
+
+    ``outcomes`` are the losses and predictions (examples, 1 + removals) of every example, the first
+    those of the whole model; ``targets`` (examples,) are what was to be said.
+    """
+
+    record: AblationsRecord
+
+    kind: ClassVar[str] = "ablations"
+    stem: ClassVar[str] = "ablations"
+    examples_file: ClassVar[str] = "ablation-examples.parquet"
+    cure: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        **dict.fromkeys(("layer", "head"), Column(WHOLE, -1)),
+        "answer": one_of(*ANSWERS),
+        "set": one_of(*_SETS),
+    }
+
+    @property
+    def ablated(self) -> Ablated:
+        """How was removed and tested: options, warnings, what was measured of the whole model."""
+        return self.record.ablated
+
+    @property
+    def examples(self) -> tuple[Outcomes, FloatArray]:
+        """The outcomes and the targets. Raises UsageError for a result that came without them."""
+        if self.outcomes is None or self.targets is None:
+            raise UsageError("these ablations come without their examples; load a folder of them")
+        return self.outcomes, self.targets
+
+    def rises(self) -> FloatArray:
+        """(layers, heads): the change of the loss without each single head; NaN if not removed."""
+        found = np.full((self.record.layers, self.record.heads), np.nan)
+        rows = self.frame[self.frame["set"] == "single"]
+        found[rows["layer"], rows["head"]] = rows["loss_change"]
+        return found
+
+    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return a sentence on the tests, and the work to cite."""
+        return ("We removed heads and tested whether the loss of the same examples changed.",), (
+            "michel",
+        )
+
+    def shown(self) -> Iterator[Shown]:
+        """Say how many removals changed the loss, and tabulate the largest changes."""
+        asked = self.ablated
+        yield describe_task(self.record, asked.measured)
+        for kind, part in self.frame.groupby("set", sort=False):
+            counts = [f"{answer} in {int((part['answer'] == answer).sum())}" for answer in ANSWERS]
+            yield (
+                f"Without {_SETS[str(kind)]} ({len(part)} removals): the loss is "
+                f"{', '.join(counts)};\nshown to change by less than {asked.margin:g} nats in "
+                f"{int(part['equivalent'].sum())}."
+            )
+        yield self._largest()
+        yield from map(Warned, asked.warnings)
+
+    def details(self) -> Iterator[Shown]:
+        """Say how was removed and tested, and count answers, also about accuracy."""
+        asked = self.ablated
+        yield (
+            f"Heads replaced by {asked.ablation}; alpha {asked.alpha:g}, "
+            f"{asked.correction}, margin {asked.margin:g}."
+        )
+        yield self._counts()
+
+    def _counts(self) -> Grid:
+        rows = []
+        for kind, part in self.frame.groupby("set", sort=False):
+            counts = [str(int((part["answer"] == answer).sum())) for answer in ANSWERS]
+            lower = str(int((part["loss_change"] < 0).sum()))
+            needed = part["examples_needed"].median()
+            told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
+            equivalent = str(int(part["equivalent"].sum()))
+            tested = str(int((part["p_accuracy_adjusted"] <= self.ablated.alpha).sum()))
+            rows.append((str(kind), str(len(part)), *counts, equivalent, lower, tested, told))
+        names = ("equivalent", "loss fell", "accuracy changed", "examples needed (median)")
+        return Grid(("removed", "sets", *ANSWERS, *names), tuple(rows))
+
+    def _largest(self) -> Grid:
+        rows = []
+        has_accuracy = self.frame["accuracy_change"].notna().any()
+        for row in self.frame.nlargest(_SHOWN, "loss_change").to_dict("records"):
+            numbers = [
+                f"{row['loss_change']:+.4f}",
+                f"{row['ci_low']:+.4f} to {row['ci_high']:+.4f}",
+                f"{row['p_adjusted']:.2g}",
+                *([f"{row['accuracy_change']:+.3f}"] if has_accuracy else []),
+            ]
+            rows.append((str(row["removed"]), *numbers, str(row["answer"])))
+        interval = f"{1 - self.ablated.alpha:.0%} interval"
+        accuracy = ["accuracy"] if has_accuracy else []
+        names = ("change of loss", interval, "p adjusted", *accuracy, "answer")
+        return Grid(("Largest losses without", *names), tuple(rows))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        ablated = {**self.record.options, **plain(self.ablated)}
+        return {"ablated": ablated, "removals": to_records(self.frame)}
+
+
+@takes(AblateOptions)
+def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Ablations:
+    """What a model that was trained for a task loses without heads, tested over its examples.
+
+    Each removal is compared with the whole model, example by example: the losses by paired tests,
+    accuracy by McNemar's. Both are corrected over all removals. That a head was not shown to matter
+    does not show that it does not: ``equivalent`` does, by two one-sided tests against the margin.
+
+    Args:
+        model: a folder or hub id, with the head that was trained for the task; or a loaded model.
+        task: examples that the model was not trained on: a tab-separated file of labelled text,
+            plain text for masked language models.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError, CorpusError, ModelError: as `find_importance`; roles of another model.
+    """
+    run = open_run(model, task, options)
+    keep_parts("ablations", options, run.encoder, run)
+    removals = removals_of(run, options)
+    gates = without_each([(), *(one.heads for one in removals)], run.shape)
+    outcomes = run.outcomes(gates, options.ablation)
+    frame, warnings = make_table(run, removals, outcomes, options)
+    ablated = Ablated.from_options(
+        options.record(), measured=run.measure(outcomes), warnings=warnings
+    )
+    record = AblationsRecord.extending(run.record(options), ablated=ablated)
+    return Ablations(frame, record, outcomes, run.targets)

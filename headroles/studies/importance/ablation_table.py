@@ -1,0 +1,123 @@
+"""Losses with and without heads as a table: differences, tests, equivalence, examples needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.inference.power import smallest_n
+from headroles.studies.importance.measures import BETTER, WORSE
+from headroles.studies.importance.options import AblateOptions
+from headroles.studies.importance.removals import Removal
+from headroles.tasks.options import CLASSIFICATION
+from headroles.tasks.outcomes import Outcomes
+from headroles.tasks.running import TaskRun
+from headroles.testing.answers import UNDECIDED, answers
+from headroles.testing.catalogue import MCNEMAR
+from headroles.testing.evidence import find_equivalence, find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.intervals import find_intervals
+from headroles.testing.notes import find_notes, find_warnings
+from headroles.testing.options import MAX_T, CorrectionOptions
+
+COLUMNS = (
+    "set",
+    "removed",
+    "layer",
+    "head",
+    "n_removed",
+    "n",
+    "loss",
+    "loss_change",
+    "sd",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "p_adjusted",
+    "p_equivalence",
+    "p_equivalence_adjusted",
+    "answer",
+    "equivalent",
+    "examples_needed",
+    "accuracy_change",
+    "p_accuracy",
+    "p_accuracy_adjusted",
+    "note",
+)
+ANSWERS = (WORSE, BETTER, UNDECIDED)
+_POWER = 0.8
+
+
+def make_table(
+    run: TaskRun, removals: Sequence[Removal], outcomes: Outcomes, options: AblateOptions
+) -> tuple[pd.DataFrame, list[str]]:
+    """A row for each removal, and what to know before relying on the tests."""
+    changes = outcomes.losses[:, 1:] - outcomes.losses[:, :1]
+    hypotheses = Hypotheses.of(
+        changes,
+        0.0,
+        size=size_of(outcomes.losses[:, 1:], outcomes.losses[:, :1]),
+        called="the differences",
+    )
+    asked = options.tests
+    two_sided = find_p_values(hypotheses, asked, "two-sided")
+    near = find_equivalence(hypotheses, asked, options.margin)
+    intervals = find_intervals(hypotheses, asked)
+    frame = pd.DataFrame(
+        {
+            "set": [one.kind for one in removals],
+            "removed": [one.name for one in removals],
+            "layer": [one.layer for one in removals],
+            "head": [one.head for one in removals],
+            "n_removed": [len(one.heads) for one in removals],
+            "n": hypotheses.moments.n,
+            "loss": outcomes.losses[:, 1:].mean(0),
+            "loss_change": hypotheses.moments.mean,
+            "sd": hypotheses.moments.sd,
+            "ci_low": intervals.ci_low,
+            "ci_high": intervals.ci_high,
+            "p_value": two_sided.single,
+            "p_adjusted": two_sided.adjusted,
+            "p_equivalence": near.single,
+            "p_equivalence_adjusted": near.adjusted,
+            "answer": answers(two_sided.shows(options.alpha), two_sided.direction, (WORSE, BETTER)),
+            "equivalent": near.shows(options.alpha),
+            "examples_needed": _needed(hypotheses, options),
+            **_accuracy(run, outcomes, options),
+            "note": find_notes(hypotheses),
+        }
+    )
+    return frame[list(COLUMNS)], find_warnings(hypotheses, asked, two_sided, sides=2)
+
+
+def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float64]:
+    """Examples (T,) at which a two-sided test with a Bonferroni correction has power 0.8."""
+    effect = np.abs(hypotheses.effect_size)
+    needed = np.where(np.isnan(effect), np.nan, np.inf)
+    some = effect > 0
+    if some.any():
+        level = options.alpha / 2 / hypotheses.n_tests
+        needed[some] = smallest_n(effect[some], level, _POWER)
+    return needed
+
+
+def _accuracy(
+    run: TaskRun, outcomes: Outcomes, options: AblateOptions
+) -> dict[str, NDArray[np.float64]]:
+    n_removals = outcomes.losses.shape[1] - 1
+    if run.objective != CLASSIFICATION:
+        nothing = np.full(n_removals, np.nan)
+        return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), nothing)
+    right = outcomes.predictions == run.targets[:, None]
+    differences = right[:, 1:].astype(np.int8) - right[:, :1].astype(np.int8)
+    correction = "holm" if options.correction == MAX_T else options.correction
+    asked = CorrectionOptions(alpha=options.alpha, correction=correction)
+    found = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), asked, "two-sided", MCNEMAR)
+    return {
+        "accuracy_change": right[:, 1:].mean(0) - right[:, 0].mean(),
+        "p_accuracy": found.single,
+        "p_accuracy_adjusted": found.adjusted,
+    }

@@ -1,0 +1,302 @@
+"""Roles and a task -> RoleImportance: whether heads with a role matter more than others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.inference.permutation import permute_within
+from headroles.models.kept_heads import Head
+from headroles.models.loading import Model
+from headroles.options import takes
+from headroles.record import TaskRecord
+from headroles.results.columns import Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.roles import in_words
+from headroles.storage import plain
+from headroles.studies.importance.estimators import values_of
+from headroles.studies.importance.measures import LESS, MORE
+from headroles.studies.importance.options import RoleImportanceOptions
+from headroles.studies.importance.removals import (
+    heads_by_role,
+    load_roles,
+    passes_to_choose,
+    present_heads,
+    rises_of,
+)
+from headroles.studies.importance.resuming import keep_parts
+from headroles.studies.importance.role_removals import compare_removed, expected_passes, n_sets_like
+from headroles.tasks.running import open_run
+from headroles.testing.answers import UNDECIDED
+from headroles.testing.catalogue import RANK
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.recorded import RecordedCorrection
+from headroles.wording import listed
+
+FloatArray = NDArray[np.float64]
+_SHOWN = 8
+COLUMNS = (
+    "role",
+    "heads",
+    "shared_with",
+    "overlap",
+    "importance_difference",
+    "p_importance",
+    "p_importance_adjusted",
+    "loss_difference",
+    "p_loss",
+    "p_loss_adjusted",
+    "draws",
+    "removed_loss",
+    "drawn_loss",
+    "drawn_low",
+    "drawn_high",
+    "removed_difference",
+    "p_removed",
+    "p_removed_adjusted",
+    "answer",
+)
+
+
+class ComparedRoles(RecordedCorrection, frozen=True, kw_only=True):
+    """How the importance of roles was compared."""
+
+    estimator: str
+    warnings: list[str]
+
+
+class RoleImportanceRecord(TaskRecord, frozen=True, kw_only=True):
+    """What the importance of roles was found with, and how it was compared."""
+
+    compared: ComparedRoles
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RoleImportance(Result):
+    """Whether heads with a role matter more to a task than others of their layers.
+
+    ``frame`` has the columns of ``COLUMNS``, a row for each role that some heads have.
+    ``importance_difference`` and ``loss_difference`` are means over the heads with the role, of
+    their importance and of the rise of the loss without each, less the means of their layers; both
+    are tested by permuting heads within layers. ``removed_loss`` is the loss without all heads with
+    the role, ``drawn_loss`` the mean of the losses without random sets of as many heads of each
+    layer, drawn from all heads of these layers, and ``removed_difference`` the one less the other.
+    ``p_removed`` is from the rank of ``removed_loss`` among those of the ``draws``; 1 - alpha of
+    them lie between ``drawn_low`` and ``drawn_high``. ``answer`` says whether the heads were
+    shown to matter ``more`` or ``less`` than such sets, else ``undecided``. NaN where only whole
+    layers have the role.
+    ``shared_with`` is the role that most of these heads have too, and ``overlap`` the share of
+    heads with either role that have both: what is found of one may be the doing of the other.
+    """
+
+    record: RoleImportanceRecord
+
+    kind: ClassVar[str] = "role importance"
+    stem: ClassVar[str] = "role-importance"
+    cure: ClassVar[str] = "make it with: headroles by-role MODEL TASK --out DIR"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {"answer": one_of(MORE, LESS, UNDECIDED)}
+
+    def shown(self) -> Iterator[Shown]:
+        """Say heads of which roles matter more or less than random heads of the same layers."""
+        asked, frame, task = self.record.compared, self.frame, self.record.task
+        yield (
+            f"{self.record.model.name} on {task.examples} examples of "
+            f"{Path(self.record.corpus.file).name}: loss without all heads with a role, "
+            "against random sets\nof as many heads of each layer "
+            f"({asked.correction} at {asked.alpha:g} over {len(frame)} roles)."
+        )
+        for answer in (MORE, LESS):
+            named = [in_words(role) for role in frame["role"][frame["answer"] == answer]]
+            yield f"Matter {answer} than random heads: {listed(named, 6) or 'no role shown'}."
+        order = frame["removed_difference"].abs().sort_values(ascending=False).index
+        rows = tuple(
+            (
+                in_words(row["role"]),
+                str(row["heads"]),
+                f"{row['removed_loss']:.3f}",
+                f"{row['drawn_loss']:.3f}",
+                f"{row['removed_difference']:+.3f}",
+                f"{row['p_removed_adjusted']:.2g}",
+            )
+            for row in frame.loc[order[:_SHOWN]].to_dict("records")
+        )
+        columns = ("Loss without all heads with", "heads", "loss", "of random", "difference", "p")
+        yield Grid(columns, rows)
+        alike = frame[frame["overlap"] > 1 / 2]["role"].tolist()
+        if alike:
+            yield Warned(
+                f"More than half of the heads of {len(alike)} roles have another role too: which "
+                "of both matters cannot be told. The column shared_with names it."
+            )
+        yield from map(Warned, asked.warnings)
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate the differences of all roles, by three measures, with their p-values."""
+        asked = self.record.compared
+        yield (
+            f"Heads with a role less others of their layers (importance: {asked.estimator}; "
+            "draws: random sets)"
+        )
+        rows = [
+            (
+                str(row.role),
+                str(row.heads),
+                f"{row.importance_difference:+.4f}",
+                f"{row.p_importance_adjusted:.2g}",
+                f"{row.loss_difference:+.4f}",
+                f"{row.p_loss_adjusted:.2g}",
+                str(row.draws),
+                f"{row.removed_difference:+.3f}",
+                f"{row.p_removed_adjusted:.2g}",
+                f"{row.shared_with!s} {row.overlap:.2f}" if row.shared_with else "",
+            )
+            for row in self.frame.itertuples()
+        ]
+        names = (
+            "importance",
+            "p",
+            "loss without each",
+            "p ",
+            "draws",
+            "loss less draws'",
+            "p  ",
+        )
+        yield Grid(("role", "heads", *names, "shares heads with"), tuple(rows))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        compared = {**self.record.options, **plain(self.record.compared)}
+        return {"compared": compared, "roles": to_records(self.frame)}
+
+
+@takes(RoleImportanceOptions)
+def compare_roles_in_task(
+    model: Model, task: str | Path, options: RoleImportanceOptions
+) -> RoleImportance:
+    """Test whether heads with a role matter more to a task than other heads of their layers.
+
+    Three answers: by importance (derivatives), by the loss without each head, and by the loss
+    without all heads of a role, ranked among losses without random sets of as many heads of each
+    layer. All three are about heads: would any heads of these layers do as the role's do?
+
+    Args:
+        model: a folder or hub id, with the head that was trained for the task; or a loaded model.
+        task: examples, as `ablate_heads` takes them.
+        options: keyword arguments, described below; ``roles_from`` is needed.
+
+    Raises:
+        UsageError: no roles, or those of a model of another size; else as `ablate_heads`.
+    """
+    if options.roles_from is None:
+        raise UsageError("name the folder of roles: roles_from (--roles-from DIR)")
+    table = load_roles(options.roles_from).where(role=options.roles)
+    run = open_run(model, task, options)
+    having, heads = heads_by_role(table, run), present_heads(run)
+    if not having:
+        raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
+    keep_parts("role importance", options, run.encoder, run)
+    run.expect(
+        sum(passes_to_choose(order, run) for order in ("importance", "ablation"))
+        + expected_passes(run, heads, having, options)
+    )
+    importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
+    rises = rises_of(run)
+    removed = compare_removed(run, heads, having, options)
+    frame = pd.DataFrame(
+        {
+            "role": list(having),
+            "heads": [len(own) for own in having.values()],
+            **_overlaps(having),
+            **_within(importances, heads, having, options, "importance"),
+            **_within(rises, heads, having, options, "loss"),
+            **removed,
+        }
+    )
+    warnings = _warnings(having, heads, options)
+    compared = ComparedRoles.from_options(options.record(), warnings=warnings)
+    record = RoleImportanceRecord.extending(run.record(options), compared=compared)
+    return RoleImportance(frame[list(COLUMNS)], record)
+
+
+def _warnings(
+    having: Mapping[str, Sequence[Head]], heads: Sequence[Head], options: RoleImportanceOptions
+) -> list[str]:
+    """Which roles cannot be shown to matter by the loss without their heads, and why."""
+    found = []
+    enough = ceil(2 / options.alpha) - 1
+    enough_for_one = ceil(2 * len(having) / options.alpha) - 1
+    if options.draws < enough:
+        found.append(
+            f"{options.draws} draws give no p-value below {2 / (1 + options.draws):.2g}: nothing "
+            f"can be shown by the loss without a role; take {enough} or more (--draws)"
+        )
+    elif options.draws < enough_for_one:
+        found.append(
+            f"{options.draws} draws cannot show one role alone among {len(having)} after "
+            f"correction; take {enough_for_one} (--draws), or fewer roles (--roles)"
+        )
+    few = [role for role, own in having.items() if n_sets_like(own, heads) < enough]
+    if few:
+        found.append(
+            f"of {listed(few, 3)} so few sets of as many heads are possible that the loss without "
+            f"them cannot have a p-value of {options.alpha:g}"
+        )
+    return found
+
+
+def _overlaps(having: Mapping[str, Sequence[Head]]) -> dict[str, list[Any]]:
+    names, overlaps = [], []
+    for role, own in having.items():
+        shares = {
+            other: len(set(own) & set(others)) / len(set(own) | set(others))
+            for other, others in having.items()
+            if other != role
+        }
+        best = max(shares, key=lambda other: shares[other], default="")
+        overlap = shares.get(best, 0.0)
+        names.append(best if overlap else "")
+        overlaps.append(overlap)
+    return {"shared_with": names, "overlap": overlaps}
+
+
+def _within(
+    values: FloatArray,
+    heads: Sequence[Head],
+    having: Mapping[str, Sequence[Head]],
+    options: RoleImportanceOptions,
+    name: str,
+) -> dict[str, FloatArray]:
+    """How much larger the values of heads with a role are than those of their layers; tests."""
+    numbers, layers = [values[head] for head in heads], [layer for layer, _ in heads]
+    found = [
+        permute_within(
+            numbers, [head in own for head in heads], layers, options.permutations, options.seed
+        )
+        for own in having.values()
+    ]
+    differences = np.array([observed for observed, _ in found])
+    drawn = np.abs(np.stack([own for _, own in found], axis=1))
+    tested = np.full((2, len(found)), np.nan)
+    some = ~np.isnan(differences)
+    ranks = Hypotheses.of_draws(
+        np.abs(differences[some]), drawn[:, some], size=np.abs(numbers).max()
+    )
+    p_values = find_p_values(ranks, options, "greater", RANK)
+    tested[:, some] = p_values.single, p_values.adjusted
+    return {
+        f"{name}_difference": differences,
+        f"p_{name}": tested[0],
+        f"p_{name}_adjusted": tested[1],
+    }

@@ -1,0 +1,286 @@
+"""Ablations in several tasks -> TaskDrops: which layers or heads matter for which task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.options import takes
+from headroles.record import Record, RecordedModel, RecordedTaskFile
+from headroles.results.columns import Axes, Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.wide import widened
+from headroles.studies.importance.ablation import Ablations
+from headroles.studies.importance.drop_table import COLUMNS, make_table, measures_of
+from headroles.studies.importance.measures import BETTER, LESS, LOSS, MORE, WORSE
+from headroles.studies.importance.options import TaskDropOptions
+from headroles.testing.answers import UNDECIDED
+from headroles.testing.notes import warn_of_shared
+from headroles.testing.recorded import RecordedCorrection
+from headroles.wording import listed
+
+MOST_ROWS = 24
+"""Removals of which a matrix for people tells, those that change most."""
+_THIRDS, _SHOWN = "thirds", 8
+_WITH_INTERVALS = 3  # tasks whose intervals fit on a line
+
+
+class TaskOfDrops(RecordedTaskFile, frozen=True, kw_only=True):
+    """One of several tasks, its model, and what the whole model reaches."""
+
+    name: str
+    model: RecordedModel
+    whole: dict[str, float]
+
+
+class Drops(RecordedCorrection, frozen=True, kw_only=True):
+    """Which tasks were compared, and how."""
+
+    tasks: list[TaskOfDrops]
+    warnings: list[str]
+
+
+class DropsRecord(Record, frozen=True, kw_only=True):
+    """Which tasks were compared, and how."""
+
+    by_task: Drops
+
+    @property
+    def models(self) -> dict[str, RecordedModel]:
+        """The models of the tasks, by the names of the tasks."""
+        return {one.name: one.model for one in self.by_task.tasks}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TaskDrops(Result):
+    """How much of several tasks (or languages, genres) is lost without layers or heads.
+
+    ``frame`` has the columns of ``COLUMNS``, a row for each measure that all tasks have, removal
+    and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
+    metric (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
+    interval (NaN where all is lost) and p-value are over examples, with and without the heads.
+    ``deviation`` is the relative drop less the mean drop of its task over the removals of the same
+    set, less the mean of the same over the other tasks: how much more this removal matters here
+    than elsewhere, whatever a task loses on the whole. Both kinds of p-values are corrected over
+    removals and tasks, each measure by itself. ``answer`` is worse, better or undecided;
+    ``deviates`` more, less or undecided; ``note`` what to know of the test behind ``answer``.
+    """
+
+    record: DropsRecord
+
+    kind: ClassVar[str] = "task drops"
+    stem: ClassVar[str] = "task-drops"
+    cure: ClassVar[str] = "make them with: headroles by-task DIR DIR --out DROPS"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        "answer": one_of(WORSE, BETTER, UNDECIDED),
+        "deviates": one_of(MORE, LESS, UNDECIDED),
+    }
+    views: ClassVar[tuple[str, ...]] = ("long", "wide")
+
+    def axes(self) -> Axes:
+        """Return those of all tasks."""
+        return {("measure",): [(LOSS,)], ("set", "removed"): [], ("task",): []}
+
+    @property
+    def compared(self) -> Drops:
+        """What was compared: tasks, options, warnings."""
+        return self.record.by_task
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures that all tasks have: metrics first, the loss at the end."""
+        names: list[str] = self.frame["measure"].drop_duplicates().tolist()
+        return sorted(names, key=lambda name: name == LOSS)
+
+    @property
+    def measure(self) -> str:
+        """What the matrix is first shown by: Matthews' correlation if it can be."""
+        # Accuracy cannot fall below that of always naming the larger class, which differs by task.
+        return "matthews" if "matthews" in self.measures else self.measures[0]
+
+    @property
+    def tasks(self) -> list[str]:
+        """What the tasks are called, in their order."""
+        return [one.name for one in self.compared.tasks]
+
+    def largest(self, measure: str, most: int = MOST_ROWS) -> list[str]:
+        """The removals, in their order; of more than ``most`` those that most is changed by."""
+        rows = self.frame[self.frame["measure"] == measure]
+        order: list[str] = rows["removed"].drop_duplicates().tolist()
+        if len(order) <= most:
+            return order
+        largest = rows.groupby("removed")["relative_drop"].agg(lambda own: own.abs().max())
+        kept = set(largest.nlargest(most).index)
+        return [name for name in order if name in kept]
+
+    @staticmethod
+    def marks(row: Any) -> str:
+        """The marks of a row: ``*`` differs from 0, ``>`` more, ``<`` less than in other tasks."""
+        marks = "*" if row["answer"] != "undecided" else ""
+        return marks + {MORE: ">", LESS: "<"}.get(row["deviates"], "")
+
+    def wide(self, value: str = "relative_drop") -> pd.DataFrame:
+        """One row per measure and removal, a column per task, holding column ``value``.
+
+        Raises UsageError for one that it does not have.
+        """
+        return widened(self.frame, ("measure", "set", "removed"), "task", self.tasks, value)
+
+    def correlations(self, kind: str, measure: str = LOSS) -> pd.DataFrame:
+        """Rank correlations (Spearman) of tasks with one another, over the removals of a set."""
+        wide = self.wide()
+        rows = wide[(wide["measure"] == measure) & (wide["set"] == kind)]
+        return rows[self.tasks].corr("spearman").rename_axis("task")
+
+    def shown(self) -> Iterator[Shown]:
+        """Say in how many tasks removals matter, and tabulate the largest losses."""
+        rows = self.frame[self.frame["measure"] == LOSS]
+        worse, more = (rows["answer"] == WORSE).sum(), (rows["deviates"] == MORE).sum()
+        yield (
+            f"{rows['removed'].nunique()} removals in {len(self.tasks)} tasks "
+            f"({listed(self.tasks, 6)}): {worse} of {len(rows)} make the loss worse,\n"
+            f"{more} matter more for their task than for the others."
+        )
+        for one in rows.nlargest(1, "relative_drop").to_dict("records"):
+            yield (
+                f"Largest: without {one['removed']} the loss of {one['task']} changes by "
+                f"{one['relative_drop']:+.1%}."
+            )
+        yield from self._grid(self.measure, _SHOWN)
+        yield "* differs from 0; > more, < less than in the other tasks."
+        yield from map(Warned, self.compared.warnings)
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate relative drops by a metric (Matthews' if it can be) and by the loss."""
+        asked = self.compared
+        yield (
+            "What is lost without heads, as a share of what the whole model reaches.\n"
+            + "\n".join(
+                f"{one.name}: {one.examples} examples of {one.file}, "
+                + ", ".join(f"{name} {value:.3f}" for name, value in one.whole.items())
+                for one in asked.tasks
+            )
+        )
+        for measure in dict.fromkeys((self.measure, LOSS)):
+            yield from self._grid(measure)
+        yield (
+            f"Intervals of {1 - asked.alpha:.0%} over examples; > and < compare with the mean "
+            f"of each task taken off ({asked.correction})."
+        )
+        for kind in dict.fromkeys(self.frame["set"]):
+            if line := self._agreement(str(kind)):
+                yield line
+
+    def _grid(self, measure: str, most: int = MOST_ROWS) -> Iterator[Shown]:
+        rows = self.frame[self.frame["measure"] == measure]
+        order, removals = self.largest(measure, most), rows["removed"].nunique()
+        of_all = f" (the {len(order)} largest of {removals})" if len(order) < removals else ""
+        yield f"{measure} lost without{of_all}"
+        cells = rows.set_index(["removed", "task"]).to_dict("index")
+        grid = tuple(
+            (str(removed), *(_cell(cells[removed, name], len(self.tasks)) for name in self.tasks))
+            for removed in order
+        )
+        yield Grid(("", *self.tasks), grid)
+
+    def _agreement(self, kind: str) -> str:
+        found = self.correlations(kind).to_numpy()
+        pairs = found[np.triu_indices(len(found), 1)]
+        if not np.isfinite(pairs).any():
+            return ""
+        return (
+            f"{kind}: the orders of what is lost (loss) have a rank correlation of "
+            f"{np.nanmin(pairs):.2f} to {np.nanmax(pairs):.2f} between tasks"
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {"by_task": self.compared, "drops": to_records(self.frame)}
+
+
+def _cell(row: Any, n_tasks: int) -> str:
+    limits = f" ({row['ci_low']:+.1%} to {row['ci_high']:+.1%})"
+    if np.isnan(row["ci_low"]) or n_tasks > _WITH_INTERVALS:
+        limits = ""
+    return f"{row['relative_drop']:+.1%}{limits}{TaskDrops.marks(row):2}"
+
+
+@takes(TaskDropOptions)
+def compare_tasks(
+    ablations: Sequence[Ablations], names: Sequence[str], options: TaskDropOptions
+) -> TaskDrops:
+    """Which layers or heads matter for which of several tasks, languages or genres.
+
+    The tasks may be of one model (a multilingual one and texts of several languages) or each of its
+    own (models that were fine-tuned for one task each); heads are compared by their places. Models
+    of different sizes are compared by thirds of their layers.
+
+    Args:
+        ablations: what `ablate_heads` gave for each task, of the same sets of heads.
+        names: what tables call the tasks.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: fewer than two tasks, names that are not different, different ablations, no
+            removals in common, or results without their examples.
+    """
+    _check(ablations, names)
+    common = _common_removals(ablations, names)
+    measures, left_out = measures_of(ablations, names)
+    frame, warnings = make_table(ablations, names, common, measures, options)
+    tasks = [_describe(one, name) for one, name in zip(ablations, names, strict=True)]
+    told = [*left_out, *warn_of_shared({one.name: one.sha256 for one in tasks}), *warnings]
+    by_task = Drops(**options.record(), tasks=tasks, warnings=told)
+    return TaskDrops(frame, DropsRecord.now(by_task=by_task))
+
+
+def _describe(one: Ablations, name: str) -> TaskOfDrops:
+    return TaskOfDrops.extending(
+        one.record.corpus, name=name, model=one.record.model, whole=one.ablated.measured
+    )
+
+
+def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
+    if len(ablations) < 2:
+        raise UsageError(f"{len(ablations)} task is given; name two folders of ablations at least")
+    if len(set(names)) < len(names) or len(names) != len(ablations):
+        raise UsageError(
+            f"{len(ablations)} tasks are called {listed(names, 8)}; give each a name of its own"
+        )
+    kinds = [one.ablated.ablation for one in ablations]
+    if len(set(kinds)) > 1:
+        raise UsageError(
+            "heads were replaced by different things: "
+            + ", ".join(f"{kind} in {name}" for kind, name in zip(kinds, names, strict=True))
+            + "; ablate all tasks in one way (--ablation)"
+        )
+
+
+def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> list[tuple[str, str]]:
+    """(set, removed) of the removals that all tasks have, in the order of the first."""
+    shapes = {(one.record.layers, one.record.heads) for one in ablations}
+    found = [list(zip(one.frame["set"], one.frame["removed"], strict=True)) for one in ablations]
+    common = [
+        pair
+        for pair in found[0]
+        if all(pair in other for other in found) and (len(shapes) == 1 or pair[0] == _THIRDS)
+    ]
+    if common:
+        return common
+    if len(shapes) > 1:
+        sizes = ", ".join(f"{layers} layers x {heads} heads" for layers, heads in sorted(shapes))
+        raise UsageError(
+            f"the models have different sizes ({sizes}), so that only thirds of their layers can "
+            "be compared; ablate all with sets='thirds' (--sets thirds)"
+        )
+    raise UsageError(
+        f"no removal is in all of {listed(names, 8)}; ablate all with the same sets (--sets)"
+    )

@@ -1,0 +1,370 @@
+"""A model and a task -> Importance: how the loss depends on a gate at the output of every head."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from msgspec.structs import asdict
+from numpy.typing import NDArray
+
+from headroles.formats import to_records
+from headroles.inference.intervals import skewed_interval
+from headroles.models.loading import Model
+from headroles.options import takes
+from headroles.record import Piece, Record, RecordedTask, TaskRecord
+from headroles.results.columns import NUMBER, Axes, Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.wide import widened
+from headroles.storage import plain
+from headroles.studies.importance.estimators import normalise, reliability_of, values_of
+from headroles.studies.importance.example_values import read_examples, write_examples
+from headroles.studies.importance.measures import check_measured, describe_task
+from headroles.studies.importance.options import (
+    ABSOLUTE,
+    ESTIMATORS,
+    L2,
+    SIGNED,
+    TAYLOR,
+    TOKEN,
+    ImportanceOptions,
+)
+from headroles.studies.importance.removals import present_heads
+from headroles.studies.importance.resuming import keep_parts
+from headroles.tasks.outcomes import Derivatives, FloatArray
+from headroles.tasks.running import TaskRun, open_run
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.intervals import find_intervals
+from headroles.testing.options import TestOptions
+from headroles.wording import head_name
+
+COLUMNS = (
+    "layer",
+    "head",
+    "estimator",
+    "n",
+    "importance",
+    "standard_error",
+    "ci_low",
+    "ci_high",
+    "normalised",
+    "rank",
+)
+EXAMPLES_FILE = "importance-examples.parquet"
+_STRONGEST = 5
+_RELIABLE = 0.8
+_USES = {
+    ABSOLUTE: ("choose heads to remove (Michel et al. 2019)", "nats"),
+    SIGNED: ("estimate the rise of the loss without the head", "nats"),
+    TAYLOR: ("choose heads, where rare large effects count more", "nats squared"),
+    TOKEN: ("repeat what Michel et al. released", "nats a token"),
+}
+"""What to use each estimator for, and its unit."""
+
+
+class MeasuredTask(RecordedTask, frozen=True, kw_only=True):
+    """A task, and what the whole model reaches on it."""
+
+    measured: dict[str, float]
+
+    def __post_init__(self) -> None:
+        check_measured(self.measured, self.metrics)
+
+
+class Reliability(Piece, frozen=True):
+    """How far the order of one estimator can be relied on; None for what is not defined."""
+
+    split_half: float | None
+    full: float | None
+    examples_needed: float | None
+
+
+class ImportanceRecord(TaskRecord, frozen=True, kw_only=True):
+    """What importance was found with, and how far it can be relied on."""
+
+    task: MeasuredTask
+    reliability: dict[str, Reliability]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.read_options(AskedReliability)
+
+    @property
+    def asked_reliability(self) -> float:
+        """The reliability that examples were asked to be enough for."""
+        return self.read_options(AskedReliability).reliability
+
+
+class AskedReliability(Piece, frozen=True):
+    """The option of the reliability."""
+
+    reliability: float
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Importance(Result):
+    """How much the loss of a task depends on each head, by several estimators.
+
+    With d the derivative of an example's loss by the gate of a head (a gate of 1 leaves the head
+    as it is), the estimators are means over examples: ``absolute`` of |d| (Michel et al. 2019,
+    equation 2); ``signed`` of -d, to first order the rise of the loss if the head is removed;
+    ``taylor`` of d^2 (Molchanov et al. 2019); ``token`` adds up absolute values over tokens
+    before anything else and divides by the number of tokens, in the last layer by that of examples
+    (what Michel et al. released; per-token values bound those per example from above).
+
+    ``frame`` has the columns of ``COLUMNS``, ordered by estimator, layer and head. ``importance``
+    is in units of the loss (``taylor`` squared), with its standard error and 95 % interval: by t
+    for ``signed``, by `skewed_interval` for the others, whose upper tails are long (of ``taylor``
+    from 50 examples it holds the mean in 89 %);
+    ``normalised`` is divided by the Euclidean length of its layer; ``rank`` counts from 1, the most
+    important, in whichever of both was asked for. Heads that were removed are NaN.
+
+    ``derivatives`` are those of every example.
+    """
+
+    record: ImportanceRecord
+    derivatives: Derivatives | None = None
+
+    kind: ClassVar[str] = "importance"
+    stem: ClassVar[str] = "importance"
+    cure: ClassVar[str] = "make it with: headroles importance MODEL TASK --out DIR"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {
+        "estimator": one_of(*ESTIMATORS),
+        "rank": Column(NUMBER, 1, gaps=True),
+    }
+    views: ClassVar[tuple[str, ...]] = ("long", "wide")
+
+    def axes(self) -> Axes:
+        """Return those of all estimators and of all heads of a layer; layers may be left out."""
+        heads = [(head,) for head in range(self.record.heads)]
+        return {("estimator",): [(one,) for one in ESTIMATORS], ("layer",): [], ("head",): heads}
+
+    def of(self, estimator: str, column: str = "importance") -> FloatArray:
+        """(layers, heads): a column of one estimator; NaN for layers that were left out."""
+        rows = self.frame[self.frame["estimator"] == estimator]
+        values = np.full((self.record.layers, self.record.heads), np.nan)
+        values[rows["layer"], rows["head"]] = rows[column]
+        return values
+
+    def wide(self, value: str = "importance") -> pd.DataFrame:
+        """One row per head, a column per estimator, holding column ``value``.
+
+        Raises UsageError for one that it does not have.
+        """
+        return widened(self.frame, ("layer", "head"), "estimator", ESTIMATORS, value)
+
+    def correlations(self) -> pd.DataFrame:
+        """Rank correlations (Spearman) of the estimators with one another, over heads."""
+        return self.wide()[list(ESTIMATORS)].corr("spearman").rename_axis("estimator")
+
+    @property
+    def reliability(self) -> dict[str, dict[str, float]]:
+        """For each estimator ``split_half``, ``full`` and ``examples_needed``."""
+        return {  # JSON has null for what is not defined
+            estimator: {name: np.nan if one is None else one for name, one in asdict(own).items()}
+            for estimator, own in self.record.reliability.items()
+        }
+
+    def agreement(self) -> Iterator[tuple[str, str, float]]:
+        """Spearman's rank correlation over heads, for every two estimators."""
+        between = self.wide("rank")[list(ESTIMATORS)].corr().to_numpy()
+        for one, other in combinations(range(len(ESTIMATORS)), 2):
+            yield ESTIMATORS[one], ESTIMATORS[other], float(between[one, other])
+
+    def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the definition of importance, and the work to cite."""
+        return (
+            "The importance of a head is the expected derivative of the loss by a gate on its "
+            "output (Michel et al., 2019).",
+        ), ("michel",)
+
+    def shown(self) -> Iterator[Shown]:
+        """Say which estimator to use, which heads it finds important, and how sure its order is."""
+        yield describe_task(self.record, self.record.task.measured)
+        yield (
+            f"Use `{ABSOLUTE}` to choose heads to remove: how much the loss of an example changes, "
+            "up or down,\nas the head is scaled, in nats, mean over examples. Heads are named "
+            "layer-head, counted from 0."
+        )
+        yield self._heads()
+        yield self._estimators()
+        yield Warned(
+            "Reliability is not validity: check the ranking with `headroles ablate`, which removes "
+            "each head and tests the loss."
+        )
+        if task_cut := self.record.task.cut:
+            yield f"{task_cut} examples were cut to the length that the model takes."
+        weak = [name for name in ESTIMATORS if self.reliability[name]["full"] < _RELIABLE]
+        if weak:
+            yield Warned(
+                f"Other examples would give another order by {', '.join(weak)} (reliability below "
+                f"{_RELIABLE:g}). Add examples."
+            )
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate the most important heads of each estimator, and how far its order holds."""
+        title = "most important heads: layer-head importance (standard error)"
+        needed = f"needed for {self.record.asked_reliability:g}"
+        columns = ("estimator", "split-half", "all", needed, title)
+        yield Grid(columns, tuple(map(self._row, ESTIMATORS)), left=frozenset([title]))
+        yield (
+            "split-half: rank correlation of the orders in random halves of the examples; all: "
+            "expected for all examples; needed: examples for such an order."
+        )
+        agreed = [
+            f"{one} and {other} {r:.2f}" for one, other, r in self.agreement() if np.isfinite(r)
+        ]
+        if agreed:
+            yield f"Rank correlations of importances: {', '.join(agreed)}."
+
+    def _heads(self) -> Grid:
+        """List the heads most important by the estimator to use."""
+        rows = self.frame[self.frame["estimator"] == ABSOLUTE].dropna(subset="importance")
+        cells = tuple(
+            (
+                head_name((row["layer"], row["head"])),
+                f"{row['importance']:.3g}",
+                f"{row['ci_low']:.3g} to {row['ci_high']:.3g}",
+            )
+            for row in rows.nsmallest(_STRONGEST, "rank").to_dict("records")
+        )
+        return Grid((f"Most important of {len(rows)} heads", "nats", "95 % interval"), cells)
+
+    def _estimators(self) -> Grid:
+        """Say what each estimator is for, in what unit, and how reliable its order is."""
+        rows = tuple(
+            (name, use, unit, _two_digits(self.reliability[name]["full"]))
+            for name, (use, unit) in _USES.items()
+        )
+        columns = ("Estimator", "to", "unit", "reliability")
+        return Grid(columns, rows, left=frozenset(columns[1:3]))
+
+    def _row(self, estimator: str) -> tuple[str, ...]:
+        found = self.reliability[estimator]
+        there = self.frame[self.frame["importance"].notna()]
+        rows = there[there["estimator"] == estimator].nsmallest(_STRONGEST, "rank")
+        heads = [
+            f"{row.layer}-{row.head} {row.importance:.3g} ({row.standard_error:.1g})"
+            for row in rows.itertuples()
+        ]
+        needed = found["examples_needed"]
+        told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
+        reliable = (_two_digits(found[name]) for name in ("split_half", "full"))
+        return (estimator, *reliable, told, "  ".join(heads))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        kept = ("task", "layers", "heads", "reliability")
+        heads = to_records(self.frame[["layer", "head", "estimator", "importance", "rank"]])
+        return {**{name: plain(getattr(self.record, name)) for name in kept}, "importance": heads}
+
+    def write_files(self, folder: Path) -> list[str]:
+        """The table, and the derivatives of all examples."""
+        names = super().write_files(folder)
+        if self.derivatives is None:
+            return names
+        one = self.derivatives
+        write_examples(folder / EXAMPLES_FILE, vars(one))
+        return [*names, EXAMPLES_FILE]
+
+    @classmethod
+    def read_files(cls, folder: Path, record: Record) -> Importance:
+        """The table and the derivatives."""
+        table, heads = super().read_files(folder, record), record.shape
+        each = dict.fromkeys(("tokens", "losses", "predictions"), ())
+        shapes = {"by_gate": heads, "by_token": heads, **each}
+        found = read_examples(folder / EXAMPLES_FILE, shapes)
+        return replace(table, derivatives=Derivatives(**found))
+
+
+def _two_digits(number: float) -> str:
+    return f"{number:.2f}" if np.isfinite(number) else "-"
+
+
+@takes(ImportanceOptions)
+def find_importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
+    """How much the loss of a task depends on each head of a model that was trained for it.
+
+    One pass forward and one back over the examples of ``task``, a file of labelled text (or plain
+    text for a masked language model), gives the derivative of every example's loss by the gate of
+    every head. Take examples that the model was trained on, or others that you will not test on.
+
+    Importance is not what is lost when heads are removed, above all not of many at once: see
+    `ablate_heads` for single heads and the pruning curves of `prune_heads` for many.
+
+    Args:
+        model: a folder or hub id, with the head that was trained for the task; or a loaded model.
+        task: a tab-separated file of labelled text; plain text for masked language models.
+        options: keyword arguments, described below.
+
+    Raises:
+        CorpusError, UsageError: a task that cannot be read, or labels the model does not know.
+        ModelError, TokenizerError: as `score_heads`; nothing trained on top of the encoder.
+    """
+    run = open_run(model, task, options)
+    keep_parts("importance", options, run.encoder, run)
+    return importance_of(run, options)
+
+
+def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
+    """The importance of the heads of a model over a task that are open already."""
+    gone = _gone(run)
+    found = run.derivatives()
+    values = {name: np.where(gone, np.nan, values_of(found, name)) for name in ESTIMATORS}
+    record = run.record(options)
+    reliability = {
+        name: Reliability(**reliability_of(one.reshape(-1, *run.shape), options))
+        for name, one in values.items()
+    }
+    task = MeasuredTask(**asdict(record.task), measured=run.measure(found.outcomes))
+    frames = [_frame(name, one, run.shape, options.normalisation) for name, one in values.items()]
+    return Importance(
+        pd.concat(frames, ignore_index=True),
+        ImportanceRecord.extending(record, task=task, reliability=reliability),
+        found,
+    )
+
+
+def _gone(run: TaskRun) -> NDArray[np.bool_]:
+    gone = np.ones(run.shape, dtype=bool)
+    for head in present_heads(run):
+        gone[head] = False
+    return gone.ravel()
+
+
+def _frame(
+    name: str,
+    values: FloatArray,
+    shape: tuple[int, int],
+    normalisation: str,
+) -> pd.DataFrame:
+    tested = Hypotheses.of(values, 0.0, size=size_of(values))
+    if name == SIGNED:
+        intervals = find_intervals(tested, TestOptions(clusters="none"))
+    else:  # never negative, with long upper tails, of which t sees too little
+        intervals = skewed_interval(tested.sample)
+    means = tested.moments.mean
+    normalised = normalise(means.reshape(shape), L2).ravel()
+    ranked = normalised if normalisation == L2 else means
+    layer, head = (axis.ravel() for axis in np.indices(shape))
+    return pd.DataFrame(
+        {
+            "layer": layer,
+            "head": head,
+            "estimator": name,
+            "n": tested.moments.n,
+            "importance": means,
+            "standard_error": tested.moments.standard_error,
+            "ci_low": intervals.ci_low,
+            "ci_high": intervals.ci_high,
+            "normalised": normalised,
+            "rank": pd.Series(-ranked).rank(method="first").to_numpy(),
+        }
+    )[list(COLUMNS)]

@@ -1,0 +1,241 @@
+"""Options of importance and of removing heads to see what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from headroles.errors import UsageError
+from headroles.models.options import ABLATIONS, ZERO
+from headroles.options import Option, Options, seed_option, split_names
+from headroles.storage import Parts
+from headroles.tasks.options import TaskOptions
+from headroles.testing.catalogue import BOOTSTRAP_T, BY_T, FCR, INTERVALS, SIGN_FLIP, WILCOXON, T
+from headroles.testing.options import (
+    CorrectionOptions,
+    FlippedOptions,
+    ResamplingOptions,
+    TestOptions,
+    check_max_t,
+    check_resamples,
+)
+
+ABSOLUTE, SIGNED, TOKEN, TAYLOR = ESTIMATORS = ("absolute", "signed", "token", "taylor")
+NONE, L2 = NORMALISATIONS = ("none", "l2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingOptions(Options):
+    """How heads are put in order of importance."""
+
+    title: ClassVar[str] = "Heads"
+
+    normalisation: Annotated[
+        str,
+        Option(
+            "Whether importances are divided by their Euclidean length in each layer.",
+            more="l2 is what Michel et al. (2019) describe; what they released does not do it "
+            "unless asked.",
+            words="the normalisation",
+            choices=NORMALISATIONS,
+        ),
+    ] = NONE
+
+
+def _as_parts(given: Any) -> Parts:
+    if isinstance(given, Parts):
+        return given
+    if not isinstance(given, str | PathLike):
+        raise UsageError(f"parts is {given!r}; it must be the name of a folder")
+    return Parts(Path(given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(TaskOptions):
+    """How a task is run by a study that takes time, and is taken up where it was interrupted."""
+
+    title: ClassVar[str] = "Task"
+
+    parts: Annotated[
+        Parts | None,
+        Option(
+            "Folder that keeps what is done, so that the same study, if it was interrupted, need "
+            "not compute it again.",
+            has_flag=False,
+            recorded=False,
+            convert=_as_parts,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportanceOptions(RankingOptions, RunOptions):
+    """How the importance of heads is estimated."""
+
+    title: ClassVar[str] = "Heads"
+
+    reliability: Annotated[
+        float,
+        Option(
+            "Reliability of the order for which the needed examples are told.", above=0, below=1
+        ),
+    ] = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleOptions(Options):
+    """Whose roles are asked about."""
+
+    title: ClassVar[str] = "Heads"
+
+    roles_from: Annotated[
+        str | None,
+        Option(
+            "Folder that classify or assign wrote, of the model before it was fine-tuned or after.",
+            words="the folder of roles",
+            convert=str,
+        ),
+    ] = None
+
+
+CHANGE_TESTS = (T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T)
+"""Tests that take values without bounds, as changes of a loss are."""
+CHANGE_INTERVALS = tuple(name for name in INTERVALS if name != FCR)
+"""Intervals that hold whatever the tests answer."""
+SETS = ("single", "others", "layers", "thirds", "roles")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeTestOptions(ResamplingOptions, FlippedOptions):
+    """How changes of the loss are tested; examples of a task have no documents."""
+
+    title: ClassVar[str] = "Tests"
+
+    test: Annotated[
+        str,
+        Option(
+            "Test of each change of the loss.",
+            more="t: paired t-test. sign_flip: by flipping the signs of changes, which takes them "
+            "to be symmetric instead of normal. bootstrap_t: by resampling examples. wilcoxon: "
+            "signed ranks, a test of the pseudo-median of changes, not of their mean.",
+            words="the test",
+            choices=CHANGE_TESTS,
+        ),
+    ] = T
+    interval: Annotated[
+        str,
+        Option(
+            "Confidence interval of each change.",
+            more="simultaneous holds for all removals at once; the others hold for each by itself.",
+            words="the interval",
+            choices=CHANGE_INTERVALS,
+        ),
+    ] = BY_T
+
+    @property
+    def tests(self) -> TestOptions:
+        """The options that the tests follow."""
+        return self.part(TestOptions, clusters="none")
+
+    def check(self) -> None:
+        """Refuse a correction and intervals that do not come from the test and its resamples."""
+        super().check()
+        check_max_t(self.test, self.correction)
+        check_resamples(self.interval, self.alpha, self.resamples)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
+    """What is removed, and how its loss is tested."""
+
+    title: ClassVar[str] = "Heads"
+
+    sets: Annotated[
+        Sequence[str],
+        Option(
+            "What is removed: " + ", ".join(SETS) + "; separated by commas.",
+            more="single: each head; others: all heads of a layer but one; layers: whole layers; "
+            "thirds: the lower, middle and upper third of the layers; roles: all heads with a "
+            "role (needs roles_from).",
+            convert=split_names,
+        ),
+    ] = "single"
+    ablation: Annotated[
+        str,
+        Option(
+            "What takes the place of a head.",
+            more="zero: nothing. mean: its mean output. uniform: the mean of its values, which is "
+            "what the released BERT code of Budhraja et al. (2020) does.",
+            words="the ablation",
+            choices=ABLATIONS,
+        ),
+    ] = ZERO
+    margin: Annotated[
+        float,
+        Option(
+            "Change of the loss that would matter, in nats.",
+            more="To be chosen before the data are seen; a head whose removal is shown to change "
+            "the loss by less can go.",
+            words="the margin",
+            above=0,
+        ),
+    ] = 0.01
+
+    def check(self) -> None:
+        """Refuse sets that there are not, and roles without the set that they are for."""
+        super().check()
+        for name in self.sets:
+            if name not in SETS:
+                raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
+        if "roles" in self.sets and self.roles_from is None:
+            raise UsageError(
+                "sets of heads by role need roles; pass their folder with roles_from (--roles-from)"
+            )
+        if self.roles_from is not None and "roles" not in self.sets:
+            raise UsageError(
+                "roles_from (--roles-from) does nothing without the set roles; add it to sets "
+                "(--sets single,roles), or leave the option out"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
+    """How heads with a role are compared with others."""
+
+    title: ClassVar[str] = "Heads"
+
+    roles: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Only these roles, separated by commas; * stands for anything, as in 'syntactic*'.",
+            more="Every role takes as many passes as it has draws, and counts in the correction.",
+            convert=split_names,
+        ),
+    ] = None
+    estimator: Annotated[
+        str, Option("Estimator of importance that is compared.", choices=ESTIMATORS)
+    ] = ABSOLUTE
+    permutations: Annotated[
+        int, Option("Permutations of heads within layers, for each role.", least=99)
+    ] = 9999
+    draws: Annotated[
+        int,
+        Option(
+            "Most random sets of as many heads of each layer that a role is ranked among.",
+            more="Fewer are drawn once a role is seen not to matter. One role alone of R can be "
+            "shown at alpha after correction with 2 R / alpha draws or more.",
+            words="the number of draws",
+            least=1,
+        ),
+    ] = 999
+    seed: Annotated[int, seed_option("Seed of permutations and draws.")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDropOptions(CorrectionOptions):
+    """How what is lost in several tasks is tested."""
+
+    title: ClassVar[str] = "Tests"

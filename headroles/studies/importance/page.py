@@ -1,0 +1,152 @@
+"""Maps and pages of what heads are worth to a task."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headroles.drawing.grids import grid_of, text_grid_of
+from headroles.drawing.head_map import HeadMap, View
+from headroles.drawing.page import Page, Picture
+from headroles.drawing.plain_page import plain_page
+from headroles.drawing.style import figure_of
+from headroles.studies.importance.ablation import Ablations
+from headroles.studies.importance.by_role import RoleImportance
+from headroles.studies.importance.by_task import TaskDrops
+from headroles.studies.importance.figures import (
+    STRONGEST,
+    draw_ablations,
+    draw_importance,
+    draw_role_importance,
+    draw_task_drops,
+)
+from headroles.studies.importance.importance import Importance
+from headroles.studies.importance.measures import BETTER, LOSS, WORSE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+    from headroles.studies.importance.ablation import Ablations
+    from headroles.studies.importance.importance import Importance
+
+_SIGNS = {WORSE: "●", BETTER: "▽"}
+
+
+def importance_map(result: Importance) -> HeadMap:
+    """Return the map of importance, an estimator as a view."""
+    views = []
+    for name in dict.fromkeys(result.frame["estimator"]):
+        ranks = result.of(name, "rank")
+        facts = {
+            "interval": (result.of(name, "ci_low"), result.of(name, "ci_high")),
+            "share of its layer": (result.of(name, "normalised"),),
+            "rank": (ranks,),
+        }
+        marks = np.where(ranks <= STRONGEST, np.nan_to_num(ranks).astype(int).astype(str), "")
+        unit = f"importance ({name})"
+        views.append(View(name, name, "estimators", result.of(name), marks, facts, unit))
+    legend = ((f"1 to {STRONGEST}", "rank of the most important heads", False),)
+    title = "Importance of heads: layers are rows, heads are columns"
+    return HeadMap(title, "importance", tuple(views), legend, choose="Estimator")
+
+
+def ablations_map(result: Ablations) -> HeadMap | None:
+    """Return the map of losses without single heads; None where no head was removed by itself."""
+    rows = result.frame[result.frame["set"] == "single"]
+    if rows.empty:
+        return None
+    own = rows.astype({"layer": int, "head": int}).set_index(["layer", "head"])
+    frame = own.reset_index()
+    facts = {
+        "interval": tuple(grid_of(frame, own[name]) for name in ("ci_low", "ci_high")),
+        "loss": (grid_of(frame, own["loss"]),),
+        "change of accuracy": (grid_of(frame, own["accuracy_change"]),),
+        "answer": (text_grid_of(frame, own["answer"]),),
+        "within the margin": (
+            text_grid_of(frame, own["equivalent"].map({True: "yes"}).fillna("")),
+        ),
+    }
+    marks = text_grid_of(frame, own["answer"].map(_SIGNS).fillna(""))
+    view = View(
+        name="single",
+        words="each head alone",
+        group="removed",
+        values=grid_of(frame, own["loss_change"]),
+        marks=marks,
+        facts=facts,
+        unit="change of the loss",
+    )
+    legend = (
+        ("●", "without it the loss is worse", True),
+        ("▽", "without it the loss is better", True),
+        ("", "undecided", False),
+    )
+    title = "Change of the loss without each head: layers are rows, heads are columns"
+    return HeadMap(title, "change of the loss", (view,), legend, is_signed=True, choose="Removed")
+
+
+def importance_page(folder: Path) -> Page:
+    """The page of the importance of heads in a folder."""
+    result = Importance.load(folder)
+    estimators = list(dict.fromkeys(result.frame["estimator"]))
+    pictures = tuple(
+        Picture(
+            (figure_of(draw_importance(result, name)),),
+            f"Importance by layer and head, estimator {name}.",
+        )
+        for name in estimators
+    )
+    title = f"On which attention heads does the loss of {result.record.model.name} depend?"
+    return plain_page(result, title, pictures, importance_map(result))
+
+
+def ablations_page(folder: Path) -> Page:
+    """The page of what is lost without heads."""
+    result = Ablations.load(folder)
+    pictures: tuple[Picture, ...] = ()
+    if (result.frame["set"] == "single").any():
+        caption = (
+            "Change of the loss without each head alone. A circle: shown to be worse; a "
+            "triangle: shown to be better."
+        )
+        pictures = (Picture((figure_of(draw_ablations(result)),), caption),)
+    title = f"What does {result.record.model.name} lose without attention heads?"
+    return plain_page(result, title, pictures, ablations_map(result))
+
+
+def role_importance_page(folder: Path) -> Page:
+    """The page of whether heads with a role matter more."""
+    result = RoleImportance.load(folder)
+    alpha = result.record.compared.alpha
+    caption = (
+        "Loss without all heads with a role, less the mean loss without random sets of as many "
+        f"heads of each layer; lines hold {1 - alpha:.0%} of the random sets. In brackets the "
+        "number of heads with the role."
+    )
+    pictures = (Picture((figure_of(draw_role_importance(result)),), caption),)
+    return plain_page(result, "Do attention heads with a role matter more?", pictures)
+
+
+def task_drops_page(folder: Path) -> Page:
+    """The page of which layers or heads matter for which task."""
+    result = TaskDrops.load(folder)
+    caption = (
+        "what is lost without heads, as a share of what the whole model reaches. * differs from "
+        "0; > more and < less than in the other tasks, each task's mean taken off."
+    )
+    pictures = by_measure(partial(draw_task_drops, result), result.measure, caption)
+    title = "Which attention heads matter for which task?"
+    return plain_page(result, title, pictures)
+
+
+def by_measure(draw: Callable[[str], Axes], first: str, caption: str) -> tuple[Picture, ...]:
+    """A figure of what the task is measured by, and one of the loss."""
+    return tuple(
+        Picture((figure_of(draw(measure)),), f"{measure}: {caption}")
+        for measure in dict.fromkeys((first, LOSS))
+    )

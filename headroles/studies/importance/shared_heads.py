@@ -1,0 +1,72 @@
+"""Heads of layers that share one attention module (ALBERT): removed from all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from headroles.errors import UsageError
+from headroles.models.kept_heads import Head
+from headroles.tasks.outcomes import Derivatives
+
+
+@dataclass(frozen=True)
+class SharedLayers:
+    """Groups of layers that share a module; a head of the first layer stands for its group."""
+
+    groups: tuple[tuple[int, ...], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of layers in each group; 1 where nothing is shared.
+
+        Raises UsageError for groups of different sizes.
+        """
+        sizes = {len(group) for group in self.groups}
+        if len(sizes) > 1:
+            raise UsageError(
+                f"layers of this model share attention modules in groups of {sorted(sizes)}; heads "
+                "can only be removed from models whose groups are of one size"
+            )
+        return sizes.pop() if sizes else 1
+
+    def units(self, heads: Iterable[Head]) -> list[Head]:
+        """Those of ``heads`` that are in the first layer of a group."""
+        first = {group[0] for group in self.groups}
+        return [head for head in heads if head[0] in first]
+
+    def spread(self, units: Iterable[Head]) -> list[Head]:
+        """All heads that ``units`` stand for."""
+        group_of = {group[0]: group for group in self.groups}
+        return [(layer, number) for first, number in units for layer in group_of[first]]
+
+    def summed(self, derivatives: Derivatives) -> Derivatives:
+        """The derivatives by gates that whole groups share: sums over their layers.
+
+        Sums by token are of absolute values, and so an upper bound.
+        """
+        by_gate, by_token = derivatives.by_gate.copy(), derivatives.by_token.copy()
+        for group in self.groups:
+            for values in (by_gate, by_token):
+                values[:, group[0]] = values[:, list(group)].sum(1)
+        return replace(derivatives, by_gate=by_gate, by_token=by_token)
+
+    def n_units(self, n_removed: int, n_heads: int) -> int:
+        """Number of units that ``n_removed`` of ``n_heads`` heads are.
+
+        Raises UsageError for a part of a unit.
+        """
+        if n_removed % self.size:
+            fewer = n_heads - n_removed // self.size * self.size
+            raise UsageError(
+                f"layers of this model share one attention module, so that a head is removed from "
+                f"{self.size} layers at once; {n_removed} of {n_heads} heads are no multiple of "
+                f"that. Keep {fewer - self.size} or {fewer} heads (--keep)"
+            )
+        return n_removed // self.size
+
+    def first_of(self, head: Head) -> Head:
+        """Return the unit of a head: its number in the first layer of its group."""
+        layer, number = head
+        group = next((one for one in self.groups if layer in one), (layer,))
+        return group[0], number

@@ -1,0 +1,1 @@
+"""What is behind a number? Sentences, attention, tokens, and the best head of each relation."""

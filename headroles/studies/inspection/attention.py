@@ -1,0 +1,229 @@
+"""The attention of one head between the words of examples, read from the model again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headroles.corpus import Example
+from headroles.encoding import EncodedExample
+from headroles.errors import ModelError
+from headroles.models.attention import open_reader
+from headroles.models.loading import Attending, LoadedEncoder, load_encoder
+from headroles.models.options import WEIGHTS, ModelOptions
+from headroles.models.own import OWN
+from headroles.options import takes
+from headroles.passes.examples import ExampleBatch, passes_over
+from headroles.passes.loop import Budget
+from headroles.record import RecordedModel
+from headroles.roles import Batch, Role, sieve_cells
+from headroles.scoring.scores import HeadScores
+from headroles.studies.inspection.options import AttentionOptions
+from headroles.studies.inspection.sentences import FoundAgain, find_again, sieve_among
+
+FloatArray = NDArray[np.float32]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class WordAttention:
+    """How a head attends in an example: between U words and special tokens, in their order.
+
+    ``weights`` (U, U): attention to a word is the sum over its pieces, attention from a word the
+    mean over its pieces, so that rows sum to 1. ``sieve`` (U, U) says which words each word would
+    look at if the head had the ``role``: wherever any of its pieces would look at any of theirs.
+    ``words`` (U,) are numbers of the words in the example, -1 for special tokens; words that the
+    tokenizer makes nothing of are left out. ``labels`` (U,) are the texts of both. ``score`` is
+    what the head scores in this example, by the kind of score called ``score_name``. ``measure`` is
+    what was read: weights, or norms in their place.
+    """
+
+    example: str
+    layer: int
+    head: int
+    role: str
+    score: float
+    score_name: str
+    measure: str
+    labels: tuple[str, ...]
+    words: NDArray[np.int64]
+    weights: FloatArray
+    sieve: BoolArray
+
+    def __len__(self) -> int:
+        """U."""
+        return len(self.labels)
+
+
+@takes(AttentionOptions)
+def read_attention(
+    scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions
+) -> list[WordAttention]:
+    """The attention of a head, as (layer, head), in the examples that `find_examples` finds.
+
+    The words are read again from the treebank that was scored and the attention from the model, the
+    one that the record of the scores names unless another place is given. Both are compared
+    with what was scored, by digest.
+
+    Args:
+        scores: from `score_heads`, of a treebank.
+        head: layer and head, from 0.
+        role: its id.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: a head or role that the scores do not have, or scores of parsed text.
+        CorpusError: the treebank is not there any more, or is another one now.
+        ModelError: the model is not there any more, or is another one now, or its tokenizer is.
+    """
+    return attention_of_heads(find_again(scores, [(head, role, options)]), options)[0]
+
+
+def attention_of_heads(again: FoundAgain, options: AttentionOptions) -> list[list[WordAttention]]:
+    """Read the attention of several heads in their examples; each example is read once.
+
+    Returns a list for each of ``again.asked``. ``options`` say where the model is. Raises
+    ModelError for another model or tokenizer than was scored.
+    """
+    scores = again.scores
+    sieves = {role: sieve_among(again.roles, role) for _, role, _ in again.asked}
+    encoder = _load_again(scores, options)
+    rows = np.unique(np.concatenate([*again.chosen, np.zeros(0, dtype=np.int64)]))
+    wanted: dict[int, list[tuple[int, int]]] = {int(row): [] for row in rows}
+    for place, own in enumerate(again.chosen):
+        for k, row in enumerate(own):
+            wanted[int(row)].append((place, k))
+    measure = scores.record.measure or WEIGHTS
+    made: dict[tuple[int, int], WordAttention] = {}
+    encoded = _encode_again(scores, rows, again.found, encoder)
+    heads = [{again.asked[place][0] for place, _ in asked} for asked in wanted.values()]
+    read = _read(encoder, encoded, heads, measure)
+    for row, example, (weights, reaches) in zip(wanted, encoded, read, strict=True):
+        for place, k in wanted[row]:
+            head, role, _ = again.asked[place]
+            made[place, k] = WordAttention(
+                example=example.id,
+                layer=head[0],
+                head=head[1],
+                role=role,
+                score=float(scores.of_head(head, role)[row]),
+                score_name=scores.score.name,
+                measure=measure,
+                **_between_words(example, weights[head], sieves[role], reaches[head[0]], encoder),
+            )
+    return [[made[place, k] for k in range(len(own))] for place, own in enumerate(again.chosen)]
+
+
+def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
+    """The model that was scored. Raises ModelError for another one."""
+    recorded = scores.record.model
+    cure = "name the model that was scored with model (--model)"
+    model: Attending | None = options.model
+    if model is None and recorded.model_type == OWN:
+        raise ModelError(
+            f"{recorded.model} that was scored is a {recorded.class_}, which results do not "
+            "keep; pass it again as model, with its tokenizer"
+        )
+    if model is None:
+        model, options = recorded.model or "", _as_scored(recorded, options)
+    try:
+        encoder = load_encoder(model, options)
+    except ModelError as error:
+        raise ModelError(f"{error}; or {cure}") from error
+    if encoder.description.weights_sha256 != recorded.weights_sha256:
+        raise ModelError(
+            f"{encoder.description.model} is not the model that was scored: its weights differ "
+            f"(scored: {recorded.model} in {recorded.dtype}, now in "
+            f"{encoder.description.dtype}); {cure}, or score again"
+        )
+    return encoder
+
+
+def _as_scored(recorded: RecordedModel, options: AttentionOptions) -> AttentionOptions:
+    """The options with what the model was loaded with, where nothing else is asked for."""
+    usual = ModelOptions()
+    given = {
+        name: getattr(recorded, name) or getattr(usual, name)
+        for name in ("dtype", "revision", "tokenizer")
+        if getattr(options, name) == getattr(usual, name)
+    }
+    return replace(options, **given)
+
+
+def _encode_again(
+    scores: HeadScores,
+    chosen: NDArray[np.int64],
+    found: dict[str, Example],
+    encoder: LoadedEncoder,
+) -> list[EncodedExample]:
+    """The ``chosen`` examples in word pieces. Raises ModelError for others than were scored."""
+    pieces = encoder.example_encoder()
+    encoded = pieces.encode([found[scores.ids[row]] for row in chosen], Counter())
+    digests = [scores.digests[row] for row in chosen] if scores.digests else []
+    if len(encoded) != len(chosen) or (digests and digests != [one.digest for one in encoded]):
+        raise ModelError(
+            f"the tokenizer of {encoder.description.model} makes other pieces of the words than "
+            "were scored; name that one with tokenizer (--tokenizer), or score again"
+        )
+    return encoded
+
+
+def _read(
+    encoder: LoadedEncoder,
+    encoded: list[EncodedExample],
+    heads: list[set[tuple[int, int]]],
+    measure: str,
+) -> Iterator[tuple[dict[tuple[int, int], FloatArray], Sequence[int | None]]]:
+    """Yield for each example the weights (N, N) of its ``heads``, and how far layers reach."""
+    with open_reader(encoder.network, measure) as reader:
+
+        def read(batch: ExampleBatch) -> dict[tuple[int, int], FloatArray]:
+            held: dict[tuple[int, int], FloatArray] = {}
+            wanted = heads[batch.rows[0]]
+
+            def take(number: int, weights: Tensor) -> None:
+                for layer, place in wanted:
+                    if number == layer:
+                        held[layer, place] = weights[0, place].float().cpu().numpy().copy()
+
+            reader.read(batch.inputs, take, [one.id for one in batch.examples])
+            return held
+
+        passes = passes_over(encoded, encoder, Budget.of(encoder.device, asked=1))
+        alone = (passes.make([row]) for row in range(len(encoded)))
+        for _, weights in passes.run(alone, read):
+            yield weights, reader.reaches
+
+
+def _between_words(
+    example: EncodedExample,
+    weights: FloatArray,
+    role: Role,
+    reach: int | None,
+    encoder: LoadedEncoder,
+) -> dict[str, Any]:
+    """What `WordAttention` says of the words, from weights (N, N) between pieces."""
+    cells = sieve_cells(role, Batch([example]))
+    if reach is not None:
+        place = np.arange(len(example))
+        cells &= np.abs(place[:, None] - place) <= reach
+    words = example.words
+    first = (words < 0) | (np.diff(words, prepend=-1) != 0)
+    pieces = np.eye(int(first.sum()), dtype=np.float32)[np.cumsum(first) - 1]  # (N, U)
+    texts = [word for sentence in example.sentences for word in sentence.words]
+    special = encoder.tokenizer.convert_ids_to_tokens(example.input_ids[first].tolist())
+    return {
+        "words": words[first],
+        "labels": tuple(
+            texts[word] if word >= 0 else str(token)
+            for word, token in zip(words[first], special, strict=True)
+        ),
+        "weights": (pieces / pieces.sum(axis=0)).T @ weights @ pieces,
+        "sieve": pieces.T @ cells @ pieces > 0,
+    }

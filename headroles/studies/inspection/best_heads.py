@@ -1,0 +1,205 @@
+"""HeadScores -> BestHeads: the head that finds the other end of a relation best, and how well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.inference.sample import Sample
+from headroles.inference.wilson import difference_interval, wilson_interval
+from headroles.options import takes
+from headroles.record import ScoresRecord
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.roles import OFFSETS, in_words
+from headroles.scoring.scores import HeadScores
+from headroles.storage import plain
+from headroles.studies.heads import HeadColumns, clusters_of
+from headroles.studies.offsets import dealt_by, rival_of, second_half
+from headroles.studies.stopped import warn_of_stopped
+from headroles.testing.options import UnitOptions
+from headroles.testing.recorded import RecordedUnits
+from headroles.wording import head_name
+
+_SHOWN = 8
+COLUMNS = (
+    "role",
+    "half",
+    "layer",
+    "head",
+    "n",
+    "n_clusters",
+    "mean",
+    "ci_low",
+    "ci_high",
+    "arcs",
+    "share_of_arcs",
+    "offset",
+    "offset_mean",
+    "offset_share_of_arcs",
+    "gain",
+    "gain_ci_low",
+    "gain_ci_high",
+)
+
+
+class BestRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What a table of best heads was made from, and the level and units of its intervals."""
+
+    best: RecordedUnits
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class BestHeads(Result):
+    """The best head and the best fixed offset of every role between words, on unseen documents.
+
+    Both are chosen on one half of the documents, by their mean over examples, and reported on the
+    other ``half``, 1 or 2; each role has a row for each. ``mean`` is the share of hits of the head,
+    a mean over ``n`` examples, and ``offset_mean`` that of the rule; ``gain`` is the mean
+    difference. ``share_of_arcs`` counts every arc once, as published accuracies do. Intervals are
+    of means, robust to clusters, and NaN where there are fewer than two: Wilson's for shares
+    (`wilson_interval`), and of Wilson's limits for gains (`difference_interval`).
+    """
+
+    record: BestRecord
+
+    kind: ClassVar[str] = "best heads"
+    stem: ClassVar[str] = "best"
+    cure: ClassVar[str] = "find them with: headroles best DIR --out BEST"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+
+    def shown(self) -> Iterator[Shown]:
+        """Name the best head of each role, and say how far it beats the best fixed offset."""
+        frame = self.frame
+        documents = dealt_by(self.record.corpus.documents)
+        yield (
+            f"The best head of each role, chosen on one half of the {documents}: its share of "
+            "first choices on the\nother half, beside the best fixed offset (means of both halves)."
+        )
+        order = frame.groupby("role", sort=False)["gain"].mean().sort_values(ascending=False)
+        rows = []
+        for role in order.index[:_SHOWN]:
+            own = frame[frame["role"] == role]
+            heads = dict.fromkeys(map(head_name, zip(own["layer"], own["head"], strict=True)))
+            hits, offset = own["mean"].mean(), own["offset_mean"].mean()
+            surely = "yes" if (own["gain_ci_low"] > 0).all() else "not shown"
+            rows.append(
+                (in_words(role), " or ".join(heads), f"{hits:.0%}", f"{offset:.0%}", surely)
+            )
+        columns = ("Role", "head", "hits", "best offset", "more than offset")
+        yield Grid(columns, tuple(rows), left=frozenset(["head", "more than offset"]))
+        if len(order) > _SHOWN:
+            yield f"{len(order) - _SHOWN} more roles: see .in_full() (--full)."
+        yield from map(Warned, warn_of_stopped(self.record))
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate each role's head and offset by half, and how much they hit."""
+        level = 1 - self.record.best.alpha
+        yield f"Share of first choices on the half not chosen on, {level:.0%} intervals"
+        rows = [
+            (
+                str(row.role),
+                str(row.half),
+                f"{row.layer}-{row.head}",
+                f"{row.mean:.3f}",
+                f"{row.ci_low:.3f} to {row.ci_high:.3f}",
+                f"{row.offset:+d}",
+                f"{row.offset_mean:.3f}",
+                f"{row.gain:+.3f}",
+                f"{row.gain_ci_low:+.3f} to {row.gain_ci_high:+.3f}",
+                str(row.arcs),
+            )
+            for row in self.frame.itertuples()
+        ]
+        names = ("role", "half", "head", "hits", "interval", "offset", "its hits", "gain")
+        yield Grid((*names, "interval of gain", "arcs"), tuple(rows))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {"best": plain(self.record.best), "heads": to_records(self.frame)}
+
+
+@takes(UnitOptions)
+def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
+    """The head that hits most arcs of each role, chosen on one half and reported on the other.
+
+    A head that was picked as the best of many and reported on the same data looks better than it
+    is: here no document has a part in choosing what is reported on it.
+
+    Args:
+        scores: first choices, from `score_heads` with ``score="hit"``.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: scores of another kind, or examples that cannot be clustered as asked.
+    """
+    if scores.offset_shares is None:
+        raise UsageError(
+            f"best heads are those whose first choices hit most, and these are {scores.score.name} "
+            "scores; score again with score='hit' (--score hit)"
+        )
+    clusters, in_second = clusters_of(scores, options), second_half(scores)
+    rows = [
+        _row(scores, role, half, in_second, clusters, options.alpha)
+        for role in HeadColumns.of(scores).ids
+        if rival_of(scores, role) is not None
+        for half in (1, 2)
+    ]
+    if not rows:
+        raise UsageError("no role of these scores is made of pairs of words; score some that are")
+    frame = pd.DataFrame([row for row in rows if row], columns=list(COLUMNS))
+    best = RecordedUnits(**options.record())
+    return BestHeads(frame, BestRecord.extending(scores.record, best=best))
+
+
+def _row(
+    scores: HeadScores,
+    role: str,
+    half: int,
+    in_second: NDArray[np.bool_],
+    clusters: NDArray[np.intp] | None,
+    alpha: float,
+) -> dict[str, Any] | None:
+    """One row, None where either half has no score for the role."""
+    place = scores.role_ids.index(role)
+    assert scores.offset_shares is not None
+    hits, shares = scores.column(role), scores.offset_shares[:, place]
+    there = scores.counts[:, place] > 0
+    reported = there & (in_second if half == 2 else ~in_second)
+    chosen = there & ~reported
+    if not chosen.any() or not reported.any():
+        return None
+    layer, head = divmod(int(np.nanargmax(np.nanmean(hits[chosen], axis=0))), scores.n_heads)
+    offset = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
+    own = hits[reported, layer * scores.n_heads + head]
+    rule, arcs = shares[reported, offset], scores.counts[reported, place]
+    units = None if clusters is None else clusters[reported]
+    hit, gain = (Sample.of(one[:, None], units) for one in (own, own - rule))
+    moments, of_hits = hit.moments, wilson_interval(hit, confidence=1 - alpha)
+    of_gains = difference_interval(gain, confidence=1 - alpha)
+    return {
+        "role": role,
+        "half": half,
+        "layer": layer,
+        "head": head,
+        "n": int(moments.n[0]),
+        "n_clusters": int(moments.n_clusters[0]),
+        "mean": moments.mean[0],
+        "ci_low": of_hits.ci_low[0],
+        "ci_high": of_hits.ci_high[0],
+        "arcs": int(arcs.sum()),
+        "share_of_arcs": np.average(own, weights=arcs),
+        "offset": OFFSETS[offset],
+        "offset_mean": rule.mean(dtype=np.float64),
+        "offset_share_of_arcs": np.average(rule, weights=arcs),
+        "gain": gain.moments.mean[0],
+        "gain_ci_low": of_gains.ci_low[0],
+        "gain_ci_high": of_gains.ci_high[0],
+    }

@@ -1,0 +1,96 @@
+"""Options of inspection: which sentences, which weights, which tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from headroles.errors import UsageError
+from headroles.models.options import ModelOptions
+from headroles.options import Option, split_names
+from headroles.passes.options import PassOptions
+from headroles.roles.frequencies import FrequencyOptions
+from headroles.scoring.options import PairingOptions
+from headroles.studies.options import ImportOptions
+from headroles.testing.options import (
+    UnitOptions,
+)
+
+LARGEST, MEDIAN, SMALLEST = RANKS = ("largest", "median", "smallest")
+
+
+def _paths(given: Any) -> tuple[Path, ...]:
+    if isinstance(given, PathLike):
+        return (Path(given),)
+    return tuple(map(Path, split_names(given) if isinstance(given, str) else given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, PassOptions):
+    """What is read of tokens, and how."""
+
+    title: ClassVar[str] = "Roles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOptions(ImportOptions):
+    """Which examples."""
+
+    title: ClassVar[str] = "Output"
+
+    n: Annotated[int, Option("Number of examples.", least=1)] = 5
+    which: Annotated[
+        str,
+        Option(
+            "Typical ones, with scores nearest the median, or those with the largest or smallest.",
+            choices=RANKS,
+        ),
+    ] = MEDIAN
+    example: Annotated[
+        str | None, Option("The example with this id, whatever its score, and no other.")
+    ] = None
+    corpus: Annotated[
+        Sequence[Path] | None,
+        Option(
+            "Treebank that was scored, files or folders, if it is not where it was then.",
+            convert=_paths,
+            recorded=False,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """One example is no choice among several."""
+        super().check()
+        if self.example is not None and self.which != MEDIAN:
+            raise UsageError("example (--example) names the one to show; leave which (--which) out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions(ExampleOptions, ModelOptions):
+    """Which examples, and the model whose attention in them is read."""
+
+    title: ClassVar[str] = "Model"
+
+    model: Annotated[
+        Any,
+        Option(
+            "Model that was scored, if it is not where it was then.",
+            more="A folder, a hub id or, from Python, a loaded model in evaluation mode.",
+            convert=lambda given: given,
+            recorded=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceOptions(AttentionOptions):
+    """Which examples, and whether the weights of the head are shown in them."""
+
+    title: ClassVar[str] = "Output"
+
+    weights: Annotated[
+        bool, Option("Show the weights that the head gives, for which the model is read.")
+    ] = True

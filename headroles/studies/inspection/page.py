@@ -1,0 +1,27 @@
+"""Page of what heads take from tokens of each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headroles.drawing.page import Page, Picture
+from headroles.drawing.plain_page import plain_page
+from headroles.drawing.style import figure_of
+from headroles.studies.inspection.figures import draw_token_group
+from headroles.studies.inspection.token_groups import ALL_LAYERS, TokenGroups
+
+
+def token_page(folder: Path) -> Page:
+    """The page of the token groups in a folder."""
+    result = TokenGroups.load(folder)
+    pictures = tuple(
+        Picture(
+            (figure_of(draw_token_group(result, name)),),
+            f"{name} tokens: their share of weights and of norms by layer, with intervals; the "
+            "dotted line is their share of the tokens, which uniform attention would give them.",
+        )
+        for name in result.found
+        if set(result.frame["layer"]) != {ALL_LAYERS}
+    )
+    title = f"Which tokens does {result.record.model.name} attend to?"
+    return plain_page(result, title, pictures)

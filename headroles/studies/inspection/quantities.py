@@ -1,0 +1,117 @@
+"""HeadScores -> Quantities: confidence, entropy and distance of every head, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.inference.intervals import t_interval
+from headroles.inference.sample import Sample
+from headroles.options import takes
+from headroles.record import ScoresRecord
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.scoring.scores import HeadScores
+from headroles.storage import plain
+from headroles.studies.heads import HeadColumns, clusters_of, roles_in
+from headroles.studies.stopped import warn_of_stopped
+from headroles.testing.options import UnitOptions
+from headroles.testing.recorded import RecordedUnits
+
+ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
+"""Names of the columns."""
+
+
+def estimates_of(
+    values: ArrayLike, clusters: ArrayLike | None, alpha: float
+) -> dict[str, NDArray[Any]]:
+    """Of each column of ``values`` (examples, columns), NaN being missing, what `ESTIMATES` names.
+
+    Intervals have level 1 - ``alpha`` and are robust to ``clusters`` (examples,).
+    """
+    sample = Sample.of(values, clusters)
+    moments, interval = sample.moments, t_interval(sample, confidence=1 - alpha)
+    return {
+        "n": moments.n,
+        "n_clusters": moments.n_clusters,
+        "mean": moments.mean,
+        "sd": moments.sd,
+        "ci_low": interval.ci_low,
+        "ci_high": interval.ci_high,
+    }
+
+
+COLUMNS = ("layer", "head", "role", *ESTIMATES)
+_MOST = 3
+
+
+class QuantitiesRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What a table of quantities was made from, and the level and units of its intervals."""
+
+    described: RecordedUnits
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Quantities(Result):
+    """What describes every head, one row each; ``role`` is what the quantity is called.
+
+    ``mean`` is over ``n`` examples, in units of the quantity; intervals are robust to clusters, and
+    NaN where there are fewer than two.
+    """
+
+    record: QuantitiesRecord
+
+    kind: ClassVar[str] = "quantities"
+    stem: ClassVar[str] = "quantities"
+    cure: ClassVar[str] = "describe scores with: headroles describe DIR --out QUANTITIES"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+
+    def shown(self) -> Iterator[Shown]:
+        """Means by layer, and the heads with the largest."""
+        yield "means over heads by layer, and the heads with the largest: layer-head mean"
+        rows = []
+        for name in roles_in(self.frame):
+            own = self.frame[self.frame["role"] == name]
+            most = own.nlargest(_MOST, "mean")
+            heads = [
+                f"{layer}-{head} {mean:.3f}"
+                for layer, head, mean in zip(most["layer"], most["head"], most["mean"], strict=True)
+            ]
+            by_layer = own.groupby("layer")["mean"].mean()
+            rows.append((name, *(f"{mean:.3f}" for mean in by_layer), "  ".join(heads)))
+        layers = tuple(map(str, sorted(self.frame["layer"].unique())))
+        yield Grid(("quantity", *layers, "largest"), tuple(rows), left=frozenset(["largest"]))
+        yield from map(Warned, warn_of_stopped(self.record))
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts, of every head."""
+        return {"described": plain(self.record.described), "heads": to_records(self.frame)}
+
+
+@takes(UnitOptions)
+def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
+    """Means and intervals of the quantities that describe heads, and are never tested.
+
+    Args:
+        scores: from `score_heads` with the ``roles`` confidence, entropy or distance.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: scores without such, or examples that cannot be clustered as asked.
+    """
+    columns = HeadColumns.of(scores, described=True)
+    if not columns.roles:
+        raise UsageError(
+            "these scores have nothing that describes heads; score again with "
+            "roles='confidence,entropy,distance' (--roles confidence,entropy,distance)"
+        )
+    estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)
+    frame = pd.DataFrame({**columns.labels, **estimates})
+    described = RecordedUnits(**options.record())
+    return Quantities(frame, QuantitiesRecord.extending(scores.record, described=described))

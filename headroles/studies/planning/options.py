@@ -1,0 +1,30 @@
+"""Options of planning: what is to be decided, and how surely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from headroles.options import Option
+from headroles.studies.options import ThresholdOptions
+from headroles.testing.options import (
+    FlippedOptions,
+    LevelOptions,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(FlippedOptions, LevelOptions, ThresholdOptions):
+    """What is to be decided, and how surely."""
+
+    title: ClassVar[str] = "Tests"
+
+    power: Annotated[
+        float,
+        Option(
+            "Chance to decide a head that is like in the pilot.",
+            words="the power",
+            above=0,
+            below=1,
+        ),
+    ] = 0.8

@@ -1,0 +1,52 @@
+"""Figure and page of how many examples it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headroles.drawing.page import Page, Picture
+from headroles.drawing.plain_page import plain_page
+from headroles.drawing.style import DARK, THRESHOLD, figure_of, new_axes
+from headroles.errors import UsageError
+from headroles.studies.planning.power_plan import PowerPlan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from headroles.studies.planning.power_plan import PowerPlan
+
+
+def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
+    """The share of heads and roles that are decided, against the examples of the corpus.
+
+    Of those that can be planned; what no number of examples decides keeps the share below 1.
+
+    Raises UsageError if there is nothing that can be planned.
+    """
+    needed = plan.frame["corpus_examples"].dropna().to_numpy(dtype=np.float64)
+    finite = np.sort(needed[np.isfinite(needed)])
+    if not len(finite):
+        raise UsageError("the plan has no head that any number of examples decides")
+    ax = new_axes(ax, 6, 3.4)
+    ax.step(finite, np.arange(1, len(finite) + 1) / len(needed), where="post", color=DARK)
+    pilot = plan.plan.examples
+    ax.axvline(pilot, color=THRESHOLD, linestyle="dotted", label=f"pilot: {pilot} examples")
+    ax.set(xscale="log", xlabel="examples of the corpus", ylim=(0, 1.02))
+    ax.set_ylabel("share of heads and roles decided")
+    ax.set_title(f"power {plan.plan.power:g}, alpha {plan.plan.alpha:g}")
+    ax.legend(fontsize="small", loc="lower right")  # below the curve, which ends at the top
+    return ax
+
+
+def plan_page(folder: Path) -> Page:
+    """The page of how many examples it takes."""
+    result = PowerPlan.load(folder)
+    needed = result.frame["corpus_examples"].dropna().sort_values().to_numpy()
+    pictures: tuple[Picture, ...] = ()
+    if np.isfinite(needed).any():
+        caption = "Share of heads and roles that are decided, by the examples of the corpus."
+        pictures = (Picture((figure_of(draw_plan(result)),), caption),)
+    return plain_page(result, "How many examples does it take?", pictures)

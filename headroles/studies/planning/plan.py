@@ -1,0 +1,153 @@
+"""HeadScores of a pilot -> PowerPlan: how many examples it takes to decide each role."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from headroles.inference.power import design_effect, smallest_n
+from headroles.options import takes
+from headroles.scoring.scores import HeadScores
+from headroles.studies.heads import (
+    FloatArray,
+    HeadColumns,
+    IntArray,
+    describe_clusters,
+    general_threshold,
+    hypotheses_of,
+    note_removed,
+    scores_of,
+)
+from headroles.studies.planning.options import PlanOptions
+from headroles.studies.planning.power_plan import COLUMNS, Planned, PlanRecord, PowerPlan
+from headroles.studies.stopped import refuse_stopped
+from headroles.testing.answers import NO, UNDECIDED, YES, answers
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.notes import find_notes
+
+_AT_THRESHOLD = "the pilot mean is at the threshold: no number of examples decides it"
+
+
+@takes(PlanOptions)
+def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
+    """Number of examples at which the t-tests of `assign_roles` would decide each head and role.
+
+    Every head is taken to have the mean and the deviation of the pilot: a head above the
+    threshold is to be shown to be above, one below to be below. The level of a single test
+    follows from the correction, over m tests of the family in the pilot:
+
+    * ``none``: alpha; ``bonferroni``: alpha / m, which is also taken for the step-wise ``holm``,
+      ``hochberg`` and ``max_t``: they need fewer examples, never more;
+    * ``fdr_bh``: alpha * (expected rejections) / m. With so many examples that the k-th easiest
+      head of a direction has the power asked for, at least power * k rejections are expected;
+      with the examples of a harder head, whose level is higher, the easier ones are decided too.
+      That takes the number of rejections for its expectation: of few heads the power is roughly
+      what was asked for. The same for ``fdr_tsbh``, whose second stage needs no more, and divided
+      by 1 + 1/2 + ... + 1/m for ``fdr_by``.
+
+    With clusters, the documents to come are taken to be like those of the pilot: as many examples
+    each, and as much alike within. A larger corpus is one of more documents, not of longer ones.
+
+    The power is that of t-tests of normal scores; for skewed ones, of few documents or of
+    documents of very different sizes it is off. The means of a pilot are themselves uncertain,
+    and heads that were picked for their large means will have smaller ones: take the answer as a
+    lower bound.
+
+    Args:
+        scores: from `score_heads`, of a corpus like the one to be planned.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: an option outside its range, examples that cannot be clustered as asked, or
+            scores that stopped early.
+    """
+    scores = scores_of(scores)
+    refuse_stopped(scores, "a plan takes")
+    columns = HeadColumns.of(scores)
+    hypotheses = hypotheses_of(scores, columns, options, options)
+    asked = Planned(
+        **{**options.record(), "threshold": general_threshold(scores.score, options.threshold)},
+        **describe_clusters(hypotheses),
+        examples=scores.n_examples,
+    )
+    frame = _frame(columns, hypotheses, options)
+    note_removed(frame, scores.record)
+    return PowerPlan(frame, PlanRecord.extending(scores.record, plan=asked))
+
+
+def _frame(columns: HeadColumns, pilot: Hypotheses, options: PlanOptions) -> pd.DataFrame:
+    moments, ok = pilot.moments, pilot.is_tested
+    side = answers(ok, pilot.direction)
+    direction = np.where(ok & (side != UNDECIDED), side, "")
+    own = np.where(ok & (side == UNDECIDED), _AT_THRESHOLD, "").astype(object)
+    frame = pd.DataFrame(
+        {
+            **columns.labels,
+            "n": moments.n,
+            "n_clusters": moments.n_clusters,
+            "df": moments.df,
+            "mean": moments.mean,
+            "effect_size": pilot.effect_size,
+            "threshold": pilot.threshold,
+            "direction": direction.astype(object),
+            "alpha_per_test": np.nan,
+            "design_effect": design_effect(moments),
+            "examples_with_score": np.where(ok, np.inf, np.nan),
+            "corpus_examples": np.where(ok, np.inf, np.nan),
+            "note": find_notes(pilot, own),
+        }
+    )
+    for family in pilot.columns_by_family:
+        for wanted in (YES, NO):
+            tests = family[direction[family] == wanted]
+            if len(tests):
+                levels = _levels(options, int(ok[family].sum()), len(tests))
+                _plan(frame, tests, levels, options.power, pilot.sample.n_examples)
+    return frame[list(COLUMNS)]
+
+
+def _levels(options: PlanOptions, n_tests: int, n_heads: int) -> FloatArray:
+    """Level of the test of each of ``n_heads`` heads, the easiest first, in a family."""
+    if options.correction == "none":
+        return np.full(n_heads, options.alpha)
+    if not options.correction.startswith("fdr_"):
+        return np.full(n_heads, options.alpha / n_tests)
+    rejections = np.maximum(1, options.power * np.arange(1, n_heads + 1))
+    by_dependence = (1 / np.arange(1, n_tests + 1)).sum() if options.correction == "fdr_by" else 1
+    return np.asarray(options.alpha * rejections / (n_tests * by_dependence))
+
+
+def _plan(
+    frame: pd.DataFrame, tests: IntArray, levels: FloatArray, power: float, n_examples: int
+) -> None:
+    """Fill in level and examples of ``tests``, those of a direction of a family."""
+    rows = frame.loc[tests]
+    # What is easy is easy at any level: the order at the strictest serves for all.
+    order = np.argsort(_examples(rows, levels[:1], power, n_examples)[1], kind="stable")
+    rows = rows.iloc[order]
+    with_score, in_corpus = _examples(rows, levels, power, n_examples)
+    # With the corpus of a harder head, at its higher level, the easier ones are decided too.
+    least = np.minimum.accumulate(in_corpus[::-1])[::-1]
+    last = np.searchsorted(least, least, side="right") - 1
+    levels = levels[last]
+    # Those up to the last count as rejections at its level: the corpus must do for all of them.
+    in_corpus = np.maximum.accumulate(_examples(rows, levels, power, n_examples)[1])[last]
+    in_corpus_with_score = np.ceil(in_corpus * rows["n"].to_numpy() / n_examples)
+    frame.loc[rows.index, "alpha_per_test"] = levels
+    frame.loc[rows.index, "examples_with_score"] = np.minimum(with_score, in_corpus_with_score)
+    frame.loc[rows.index, "corpus_examples"] = in_corpus
+
+
+def _examples(
+    rows: pd.DataFrame, levels: FloatArray, power: float, n_examples: int
+) -> tuple[FloatArray, FloatArray]:
+    """Examples with a score, and in the corpus, that decide each test at its level."""
+    n = rows["n"].to_numpy()
+    with_score = smallest_n(
+        rows["effect_size"].abs(),
+        levels,
+        power,
+        design_effect=rows["design_effect"],
+        cluster_size=n / (rows["df"] + 1),
+    )
+    return with_score, np.ceil(with_score * n_examples / n)

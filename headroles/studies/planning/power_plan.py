@@ -1,0 +1,173 @@
+"""PowerPlan: how many examples it takes to decide each head and role."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from headroles.formats import to_records
+from headroles.record import ScoresRecord
+from headroles.results.columns import Column, one_of
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown
+from headroles.roles import in_words
+from headroles.storage import Count, plain
+from headroles.testing.answers import NO, YES
+from headroles.testing.options import describe_correction
+from headroles.testing.recorded import RecordedLevel
+
+COLUMNS = (
+    "layer",
+    "head",
+    "role",
+    "n",
+    "n_clusters",
+    "mean",
+    "effect_size",
+    "threshold",
+    "direction",
+    "alpha_per_test",
+    "design_effect",
+    "examples_with_score",
+    "corpus_examples",
+    "note",
+)
+SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
+"""The shares of a role's heads that a summary tells the examples for."""
+_SHOWN = 8
+_BEYOND_REACH = 1_000_000
+"""Numbers of examples above this are not told to people."""
+
+
+class Planned(RecordedLevel, frozen=True, kw_only=True):
+    """What a plan was asked for, and the size of the pilot."""
+
+    power: float
+    clustered_by: str
+    n_clusters: Count
+    effective_clusters: float
+    examples: Count
+
+
+class PlanRecord(ScoresRecord, frozen=True, kw_only=True):
+    """What a plan was made from, and what it was asked for."""
+
+    plan: Planned
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PowerPlan(Result):
+    """How many examples it takes to decide every head and role, if all is as in the pilot.
+
+    ``frame`` has the columns of ``COLUMNS``, ordered by role, layer and head. ``n``, ``mean`` and
+    ``effect_size`` are those of the pilot. ``direction`` is ``"yes"`` for heads above the
+    threshold and ``"no"`` for those below; to be shown, both need examples.
+    ``examples_with_score`` is the number of examples with a score for the role at which the test
+    has the power asked for, and ``corpus_examples`` the number of all examples that have so
+    many, in documents like those of the pilot where they are clusters. Infinity is for a mean at
+    the threshold, NaN for what cannot be planned; ``note`` says why.
+    """
+
+    record: PlanRecord
+
+    kind: ClassVar[str] = "plan"
+    stem: ClassVar[str] = "plan"
+    cure: ClassVar[str] = "make one with: headroles power DIR --out PLAN"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    own: ClassVar[Mapping[str, Column]] = {"direction": one_of(YES, NO, "")}
+    views: ClassVar[tuple[str, ...]] = ("long", "summary")
+
+    @property
+    def plan(self) -> Planned:
+        """What was asked for, and the size of the pilot."""
+        return self.record.plan
+
+    def summary(self) -> pd.DataFrame:
+        """For each role how many heads there are to decide, and the corpus that it takes.
+
+        Columns: ``share``, of the examples that have a score for the role; ``above``, ``below``
+        and ``unplanned``, numbers of heads; ``half``, ``nine_tenths`` and ``all``, the examples
+        of a corpus large enough for that share of the planned heads.
+        """
+        rows = {
+            role: self._summary_of(part) for role, part in self.frame.groupby("role", sort=False)
+        }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("role")
+
+    def _summary_of(self, rows: pd.DataFrame) -> dict[str, float]:
+        needed = np.sort(rows["corpus_examples"].dropna().to_numpy())
+        return {
+            "share": rows["n"].max() / self.plan.examples,
+            "above": int((rows["direction"] == YES).sum()),
+            "below": int((rows["direction"] == NO).sum()),
+            "unplanned": len(rows) - len(needed),
+            **{
+                name: needed[int(np.ceil(share * len(needed))) - 1] if len(needed) else np.nan
+                for name, share in SHARES.items()
+            },
+        }
+
+    def shown(self) -> Iterator[Shown]:
+        """Say how many examples decide nine tenths of heads and roles, and which roles most."""
+        needed, asked = np.sort(self.frame["corpus_examples"].dropna().to_numpy()), self.plan
+        enough = f"{asked.power:g} power each, level {asked.alpha:g}"
+        if not len(needed):
+            yield "No head can be planned for with this pilot."
+        else:
+            share = needed[int(np.ceil(0.9 * len(needed))) - 1]
+            told = f"{share:,.0f} examples" if np.isfinite(share) else "more examples than any has"
+            yield (
+                f"Nine tenths of all heads and roles are decided by {told} ({enough}); the pilot "
+                f"had {asked.examples}."
+            )
+        summary = self.summary()
+        order = summary["nine_tenths"].sort_values(ascending=False).index[:_SHOWN]
+        rows = tuple(
+            (in_words(str(role)), *(_whole(summary.loc[role, name]) for name in SHARES))
+            for role in order
+        )
+        yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
+        if len(summary) > _SHOWN:
+            yield f"{len(summary) - _SHOWN} roles take fewer: see .in_full() (--full)."
+        yield "The means of the pilot are uncertain: take these numbers as lower bounds."
+
+    def details(self) -> Iterator[Shown]:
+        """Tabulate the examples that decide the heads of each role."""
+        asked, summary = self.plan, self.summary()
+        documents = f", {asked.n_clusters} documents" * (asked.clustered_by != "none")
+        yield (
+            f"examples of a corpus that decide half, nine tenths and all of a role's heads\n"
+            f"with power {asked.power:g} each (alpha {asked.alpha:g}, "
+            f"{describe_correction(asked.correction, asked.family)}); "
+            f"the pilot had {asked.examples} examples{documents}\n"
+        )
+        rows = []
+        for role, row in zip(summary.index, summary.to_dict(orient="records"), strict=True):
+            rows.append((str(role), f"{row.pop('share'):.0%}", *map(_whole, row.values())))
+        names = (str(name).replace("_", " ") for name in summary.columns)
+        yield Grid(("role", *names), tuple(rows))
+        yield (
+            "share: of the examples that have a score for the role; above and below: heads to be "
+            "shown above or below the threshold; unplanned: heads that cannot be planned for."
+        )
+        if (summary["all"] > _BEYOND_REACH).any():
+            yield (
+                f"a role that takes more than {_BEYOND_REACH:,} examples for all of its heads has "
+                "one whose mean is next to the threshold: that it stays undecided is an answer too"
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts; null where no number of examples is known to do."""
+        return {"plan": plain(self.plan), "roles": to_records(self.summary().reset_index())}
+
+
+def _whole(number: float) -> str:
+    """Format a count; "-" if missing."""
+    if math.isnan(number):
+        return "-"
+    return f">{_BEYOND_REACH:,}" if number > _BEYOND_REACH else f"{int(number):,}"

@@ -1,0 +1,117 @@
+"""What can be asked of pruning curves: the options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+from headroles.errors import UsageError
+from headroles.options import Option, split_names
+from headroles.studies.importance.options import ESTIMATORS, NORMALISATIONS
+from headroles.studies.pruning.options import (
+    BY_ESTIMATE,
+    BY_ROLE,
+    ORDERS,
+    SelectionOptions,
+    TestSetOptions,
+    check_role,
+)
+from headroles.testing.options import CorrectionOptions
+
+
+def _shares(given: Any) -> tuple[float, ...]:
+    found = []
+    for name in split_names(str(given) if isinstance(given, float) else given):
+        try:
+            share = float(name)
+        except ValueError:
+            share = 0.0
+        if not 0 < share < 1:
+            raise UsageError(f"the share is {name}; it must lie between 0 and 1")
+        found.append(share)
+    return tuple(sorted(set(found)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
+    """Which orders are followed how far, and how they are compared."""
+
+    title: ClassVar[str] = "Heads"
+
+    orders: Annotated[
+        Sequence[str],
+        Option(
+            "Which heads go first: orders of prune, separated by commas.",
+            more="importance and reestimated may name an estimator and a normalisation of their "
+            "own, as in importance:signed:l2; with_role and without_role a role, as in "
+            "with_role:local.",
+            convert=split_names,
+        ),
+    ] = "importance,reestimated,random"
+    shares: Annotated[
+        Sequence[float],
+        Option("Shares of the heads that are removed, separated by commas.", convert=_shares),
+    ] = "0.1,0.3,0.5,0.7,0.9"  # type: ignore[assignment]
+    examples: Annotated[
+        int | None,
+        Option(
+            "Most examples of TASK that each draw finds its orders with.",
+            more="No two draws have an example in common; left out: TASK is dealt to the draws.",
+            words="the number of examples",
+            least=2,
+        ),
+    ] = None
+    draws: Annotated[
+        int,
+        Option(
+            "Draws of what is random in orders: heads, and the examples that they are found with.",
+            more="With one draw, answers are about the very orders that are found.",
+            least=1,
+        ),
+    ] = 5
+    against: Annotated[
+        str, Option("The order that all others are compared with.", words="the order to compare")
+    ] = "random"
+
+    def check(self) -> None:
+        """Orders that there are, each with what it needs, and one to compare them with."""
+        super().check()
+        if not self.orders or not self.shares:
+            raise UsageError("name an order and a share at least (--orders, --shares)")
+        if len(set(self.orders)) < len(self.orders):
+            raise UsageError("an order is named twice; name each once (--orders)")
+        for order in self.orders:
+            check_role(*self.of_order(order))
+        if self.against not in self.orders:
+            raise UsageError(
+                f"the order to compare with is {self.against!r}; it must be one of the orders: "
+                f"{', '.join(self.orders)} (--against)"
+            )
+
+    def of_order(self, order: str) -> tuple[str, Self]:
+        """The name of an order without what it says more, and the options with that in them."""
+        name, colon, more = order.partition(":")
+        if name not in ORDERS:
+            raise UsageError(f"the order is {name!r}; it must be one of {', '.join(ORDERS)}")
+        if not colon:
+            return name, self
+        if name in BY_ROLE:
+            return name, self._changed(role=more)
+        changes: dict[str, Any] = {}
+        for word in more.split(":"):
+            if name in BY_ESTIMATE and word in ESTIMATORS:
+                changes["estimator"] = word
+            elif name in BY_ESTIMATE and word in NORMALISATIONS:
+                changes["normalisation"] = word
+            else:
+                raise UsageError(
+                    f"the order is {order!r}, of which {word!r} is not known; importance and "
+                    "reestimated take an estimator and a normalisation, with_role and "
+                    "without_role a role"
+                )
+        return name, self._changed(**changes)
+
+    def _changed(self, **changes: Any) -> Self:
+        # Of one order alone: the check of all of them would never end.
+        return replace(self, orders=("random",), against="random", **changes)

@@ -1,0 +1,69 @@
+"""What can be asked of learnt gates: the options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from headroles.errors import UsageError
+from headroles.options import Option, seed_option
+from headroles.studies.pruning.options import MOST_RATE, TestSetOptions, UpdateOptions
+
+FROZEN, TRAINED = WEIGHTS = ("frozen", "trained")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions(UpdateOptions, TestSetOptions):
+    """How gates are learnt."""
+
+    title: ClassVar[str] = "Heads"
+
+    keep: Annotated[int | None, Option("Number of heads to keep.", least=1)] = None
+    seeds: Annotated[
+        int,
+        Option(
+            "How often gates are learnt, with other random numbers each time.",
+            more="The heads with the lowest loss on the task are kept; how many of them the others "
+            "would keep is told.",
+            least=1,
+        ),
+    ] = 3
+    updates: Annotated[int, Option("Updates of the gates.", words="the updates", least=3)] = 300
+    gate_rate: Annotated[
+        float,
+        Option("Learning rate of the gates.", words="the learning rate", above=0, below=MOST_RATE),
+    ] = 0.1
+    weights: Annotated[
+        str,
+        Option(
+            "Whether the weights of the model stay as they are or are trained along.",
+            words="the treatment of weights",
+            choices=WEIGHTS,
+        ),
+    ] = FROZEN
+    weight_rate: Annotated[
+        float,
+        Option(
+            "Learning rate of weights that are trained along.",
+            words="the learning rate of weights",
+            above=0,
+            below=MOST_RATE,
+        ),
+    ] = 2e-5
+    seed: Annotated[int, seed_option("The first seed; the others follow it.")] = 0
+
+    @property
+    def n_kept(self) -> int:
+        """The number of heads to keep."""
+        return self.keep or 0
+
+    def check(self) -> None:
+        """The number of heads cannot be guessed."""
+        super().check()
+        if self.keep is None:
+            raise UsageError("tell how many heads stay: keep (--keep N)")
+        if self.weights == FROZEN and self.weight_rate != GateOptions.weight_rate:
+            raise UsageError(
+                "weight_rate (--weight-rate) does nothing to weights that stay as they are; pass "
+                "weights='trained' (--weights trained), or leave it out"
+            )

@@ -1,0 +1,220 @@
+"""A model and a task -> a smaller model, with the heads that learnt gates leave open."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headroles.errors import UsageError
+from headroles.models.stored import PrunedModel, model_folder
+from headroles.options import takes
+from headroles.results.shown import Grid, Shown, Summary, Warned
+from headroles.storage import OpenParts
+from headroles.studies.importance.removals import present_heads
+from headroles.studies.importance.resuming import keep_parts
+from headroles.studies.pruning.gate_options import TRAINED, GateOptions
+from headroles.studies.pruning.gates import LearntGates, learn_gates
+from headroles.studies.pruning.pruning import Pruned, measure_whole, write_without
+from headroles.tasks.running import TaskRun, open_run
+
+_STABLE = 0.5
+
+
+@dataclass(frozen=True)
+class Gated(Summary):
+    """A model pruned by learnt gates: ``pruned`` is what became of it, ``runs`` what each seed did.
+
+    ``chosen`` is the place in ``runs`` of the seed whose heads were kept.
+    """
+
+    pruned: Pruned
+    runs: tuple[LearntGates, ...]
+    chosen: int
+
+    @property
+    def overlap(self) -> float:
+        """Share of the kept heads that two seeds have in common, mean over pairs; NaN for one."""
+        pairs = list(combinations(self.runs, 2))
+        shared = [len({*one.kept} & {*other.kept}) / len(one.kept) for one, other in pairs]
+        return float(np.mean(shared)) if pairs else float("nan")
+
+    @property
+    def overlap_by_chance(self) -> float:
+        """What it would be if every seed kept as many heads at random: the share that is kept."""
+        return len(self.runs[0].kept) / len(self.runs[0].heads)
+
+    @property
+    def kept_by(self) -> dict[tuple[int, int], int]:
+        """How many seeds keep each head that any keeps."""
+        return dict(sorted(Counter(head for run in self.runs for head in run.kept).items()))
+
+    def shown(self) -> list[Shown]:
+        """Say what the model reaches and takes, and how far seeds agree on the heads to keep."""
+        parts = self.pruned.shown()
+        if len(self.runs) == 1:
+            return [*parts, Warned("One seed does not tell how stable the choice of heads is.")]
+        always = sum(n == len(self.runs) for n in self.kept_by.values())
+        chance = self.overlap_by_chance
+        parts.append(
+            f"Two seeds share {self.overlap:.0%} of the heads that they keep, {chance:.0%} by "
+            f"chance; all {len(self.runs)} keep {always} heads."
+        )
+        if (self.overlap - chance) / (1 - chance) < _STABLE:
+            parts.append(Warned("This set of heads is sufficient; other sets work about as well."))
+        return parts
+
+    def details(self) -> list[Shown]:
+        """Tabulate what each seed did."""
+        best = self.runs[self.chosen]
+        columns = ("seed", "loss on the task", "open by the rule", "kept as by the one chosen")
+        rows = tuple(
+            (
+                f"{run.seed}{' (chosen)' if run is best else ''}",
+                f"{run.loss:.4f}",
+                str(run.n_open),
+                str(len({*run.kept} & {*best.kept})),
+            )
+            for run in self.runs
+        )
+        return [Grid(columns, rows)]
+
+    def next_steps(self, folder: Path) -> Iterator[str]:
+        """Say how to load the model."""
+        yield from self.pruned.next_steps(folder)
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {
+            **self.pruned.facts(),
+            "seeds": [_record(run) for run in self.runs],
+            "chosen_seed": self.runs[self.chosen].seed,
+            "overlap": self.overlap,
+            "overlap_by_chance": self.overlap_by_chance,
+            "kept_by": [[*head, n] for head, n in self.kept_by.items()],
+        }
+
+
+@takes(GateOptions)
+def gate_heads(
+    model: str | Path,
+    task: str | Path,
+    out: str | Path,
+    *,
+    test: str | Path | None = None,
+    overwrite: bool = False,
+    options: GateOptions,
+) -> Gated:
+    """Learn which heads stay when only ``keep`` may, and write the model without the others.
+
+    Every head gets a gate that is drawn from a hard concrete distribution (Louizos et al. 2018, as
+    Voita et al. 2019 use it). All are open at first, and fewer and fewer are expected to be, by the
+    loss of the task. At the end exactly ``keep`` heads stay, those of the largest log alpha.
+
+    Args:
+        model: a folder or hub id, with the head that was trained for the task.
+        task: examples that gates are learnt with, as of `find_importance`.
+        out: the folder to write; a model for every command and for `load_model`.
+        test: examples on which the model is measured before and after; others than ``task``.
+        overwrite: whether ``out`` may hold files.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: no fewer heads to keep than the model has, or layers that share a module.
+        ModelError: a loss that is not finite; else as `find_importance`.
+        CorpusError, StorageError: as `find_importance` and `prune_heads`.
+    """
+    with model_folder(out, model, [PrunedModel], overwrite) as folder:
+        found = gate(model, task, folder, options, test)
+        return replace(found, pruned=replace(found.pruned, folder=Path(out)))
+
+
+def gate(
+    model: str | Path,
+    task: str | Path,
+    folder: Path,
+    options: GateOptions,
+    test: str | Path | None = None,
+) -> Gated:
+    """`gate_heads` into a folder that is claimed, for callers that have their options together."""
+    run = open_run(model, task, options)
+    heads = present_heads(run)
+    _check(run, len(heads), options)
+    measured = None if test is None else run.over(test, options.of_test())
+    parts = keep_parts("gates", options, run.encoder, run, measured)
+    before = measure_whole(measured)
+    runs, chosen = _learn(run, options, parts)
+    kept = runs[chosen].kept
+    pruned = write_without(
+        run.encoder,
+        [head for head in heads if head not in kept],
+        folder,
+        options,
+        order="gates",
+        before=before,
+        measured=measured,
+        seeds=[_record(one) for one in runs],
+        chosen_seed=runs[chosen].seed,
+    )
+    return Gated(pruned, tuple(runs), chosen)
+
+
+def _learn(
+    run: TaskRun, options: GateOptions, parts: OpenParts | None
+) -> tuple[list[LearntGates], int]:
+    """What each seed came to, and the place of the best, whose weights the model has then."""
+    heads, network = present_heads(run), run.encoder.model
+    trained = options.weights == TRAINED
+    whole = best = deepcopy(network.state_dict()) if trained else None
+    runs: list[LearntGates] = []
+    chosen = 0
+    for number in range(options.seeds):
+        if whole is not None:
+            network.load_state_dict(whole)
+        on_update = partial(_tell, options, options.updates * number)
+        seed = options.seed + number
+        runs.append(learn_gates(run, heads, options, seed, on_update, parts))
+        if runs[number].loss <= runs[chosen].loss:
+            chosen = number
+            best = deepcopy(network.state_dict()) if trained else None
+    if best is not None:
+        network.load_state_dict(best)
+    return runs, chosen
+
+
+def _tell(options: GateOptions, before: int, done: int) -> None:
+    if options.on_progress is not None:
+        options.on_progress(before + done, options.updates * options.seeds)
+
+
+def _check(run: TaskRun, n_heads: int, options: GateOptions) -> None:
+    if options.n_kept >= n_heads:
+        raise UsageError(
+            f"{options.n_kept} heads are to be kept, and the model has {n_heads}; keep fewer"
+        )
+    if run.sites.layers_are_shared:
+        raise UsageError(
+            "layers of this model share one attention module, so that no head of a single layer "
+            "can go; gates cannot be learnt for it"
+        )
+
+
+def _record(run: LearntGates) -> dict[str, Any]:
+    """What one seed came to, for files."""
+    gates: Sequence[list[float]] = [
+        [*head, value] for head, value in zip(run.heads, run.log_alpha, strict=True)
+    ]
+    return {
+        "seed": run.seed,
+        "loss": run.loss,
+        "open_by_rule": run.n_open,
+        "kept": [list(head) for head in run.kept],
+        "log_alpha": gates,
+    }

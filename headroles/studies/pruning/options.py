@@ -1,0 +1,231 @@
+"""Options of pruning: which heads go, and how the rest is fine-tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+from headroles.errors import UsageError
+from headroles.options import Option, Options, fields_of, seed_option, split_names, whole_number
+from headroles.studies.importance.options import (
+    ABSOLUTE,
+    ESTIMATORS,
+    RankingOptions,
+    RoleOptions,
+    RunOptions,
+)
+from headroles.wording import shortened
+
+MOST_RATE = 1000
+"""Learning rates are below that: larger ones leave what float32 can hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions(Options):
+    """How what is trained is updated."""
+
+    title: ClassVar[str] = "Fine-tuning"
+
+    update_examples: Annotated[
+        int,
+        Option(
+            "Examples behind each update of gates or weights.",
+            more="They are run in batches of batch_tokens.",
+            words="the number of examples of an update",
+            least=1,
+        ),
+    ] = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningOptions(UpdateOptions):
+    """How what is left of a model is fine-tuned."""
+
+    title: ClassVar[str] = "Fine-tuning"
+
+    fine_tune_on: Annotated[
+        str | None,
+        Option(
+            "Examples to fine-tune on, the heads that go masked, before the model is written.",
+            more="If left out, no weights change. Needs accelerate.",
+            words="the file to fine-tune on",
+            convert=str,
+        ),
+    ] = None
+    fine_tune_examples: Annotated[
+        int | None,
+        Option(
+            "Most of them to take, chosen at random; left out: all.",
+            words="the number of examples to fine-tune on",
+            least=2,
+        ),
+    ] = None
+    epochs: Annotated[
+        float, Option("How often fine-tuning goes through its examples.", above=0)
+    ] = 3.0
+    learning_rate: Annotated[
+        float,
+        Option(
+            "Highest learning rate of fine-tuning.",
+            words="the learning rate",
+            above=0,
+            below=MOST_RATE,
+        ),
+    ] = 2e-5
+    compensation: Annotated[
+        bool,
+        Option(
+            "Whether the whole model is fine-tuned too, to tell which heads make up for those gone."
+        ),
+    ] = False
+
+    def check(self) -> None:
+        """Refuse to be told how to fine-tune where nothing says on what."""
+        super().check()
+        for one in fields_of(TuningOptions):
+            if self.fine_tune_on is None and getattr(self, one.name) != one.default:
+                raise UsageError(
+                    f"{one.name} ({one.flag}) is about fine-tuning; name examples to fine-tune on "
+                    "(--fine-tune-on FILE)"
+                )
+
+
+BY_TASK = ("importance", "reestimated", "ablation")
+BY_ESTIMATE = ("importance", "reestimated")
+BY_ROLE = ("with_role", "without_role")
+BY_LAYER = ("bottom", "top", "middle", "both_ends", "alternate")
+RANDOM = ("random", "random_per_layer")
+ORDERS = (*BY_TASK, *BY_ROLE, *BY_LAYER, *RANDOM)
+FORMS = ("pruned", "zeroed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestSetOptions(RunOptions):
+    """How a task is run by a study that is measured on examples of its own."""
+
+    __test__ = False
+    title: ClassVar[str] = "Task"
+
+    test_examples: Annotated[
+        int | None,
+        Option(
+            "Most examples of the test to take; examples (--examples) are of TASK alone.",
+            words="the number of test examples",
+            least=2,
+        ),
+    ] = None
+
+    def of_test(self) -> Self:
+        """The options with which the test is read."""
+        return replace(self, examples=self.test_examples)
+
+
+def _heads(given: Any) -> tuple[tuple[int, int], ...]:
+    if not isinstance(given, str) and all(isinstance(one, tuple) for one in given):
+        return tuple((int(layer), int(head)) for layer, head in given)
+    found = []
+    for name in split_names(given):
+        layer, head = (whole_number(part) for part in (*name.split("-"), "", "")[:2])
+        if layer is None or head is None or name.count("-") != 1:
+            raise UsageError(f"the head is {shortened(name)!r}; it must be layer-head, as in 3-11")
+        found.append((layer, head))
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionOptions(RoleOptions, RankingOptions):
+    """Which heads go, and which may not."""
+
+    title: ClassVar[str] = "Heads"
+
+    estimator: Annotated[
+        str,
+        Option("Estimator of importance that orders go by.", choices=ESTIMATORS),
+    ] = ABSOLUTE
+    role: Annotated[
+        str | None,
+        Option(
+            "Role whose heads the orders with_role and without_role are about: its id, its words "
+            "or its relation, such as nsubj."
+        ),
+    ] = None
+    at_least: Annotated[int, Option("Heads that every layer keeps.", least=0)] = 0
+    protect: Annotated[
+        Sequence[tuple[int, int]] | None,
+        Option("Heads that stay, as in 3-11,0-2.", words="the protected heads", convert=_heads),
+    ] = None
+    steps: Annotated[
+        int, Option("Steps in which the order reestimated removes heads.", least=1)
+    ] = 10
+    seed: Annotated[int, seed_option("Seed of what is random.")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
+    """How a model is pruned."""
+
+    title: ClassVar[str] = "Heads"
+
+    order: Annotated[
+        str,
+        Option(
+            "Which heads go first.",
+            more="importance, reestimated and ablation need a task; with_role and without_role "
+            "need roles; the others need nothing.",
+            words="the order",
+            choices=ORDERS,
+        ),
+    ] = "importance"
+    keep: Annotated[int | None, Option("Number of heads to keep.", least=0)] = None
+    share: Annotated[
+        float | None, Option("Share of the heads to remove, instead of keep.", above=0, below=1)
+    ] = None
+    written_as: Annotated[
+        str,
+        Option(
+            "pruned: without the heads; zeroed: full size with zeros, for any program.",
+            words="the form",
+            choices=FORMS,
+            flag="--as",
+        ),
+    ] = FORMS[0]
+
+    def check(self) -> None:
+        """Either a number of heads or a share of them; a role for orders by role."""
+        super().check()
+        if (self.keep is None) == (self.share is None):
+            raise UsageError(
+                "tell how many heads stay: keep (--keep N), or share (--share S) of those to remove"
+            )
+        check_role(self.order, self)
+        refuse_idle([self.order], self)
+
+
+_USED_BY = {
+    "role": BY_ROLE,
+    "roles_from": BY_ROLE,
+    "steps": ("reestimated",),
+    "estimator": BY_ESTIMATE,
+    "normalisation": BY_ESTIMATE,
+}
+
+
+def refuse_idle(orders: Sequence[str], options: SelectionOptions) -> None:
+    """Raise UsageError for an option that none of the orders uses."""
+    for one in fields_of(type(options)):
+        users = _USED_BY.get(one.name, tuple(orders))
+        if getattr(options, one.name) != one.default and not set(users) & set(orders):
+            raise UsageError(
+                f"{one.name} ({one.flag}) does nothing with the order {', '.join(orders)}; leave "
+                f"it out, or choose the order {' or '.join(users)}"
+            )
+
+
+def check_role(order: str, options: SelectionOptions) -> None:
+    """Raise UsageError for an order by role without a role and a folder of roles."""
+    if order in BY_ROLE and (options.role is None or options.roles_from is None):
+        raise UsageError(
+            f"the order {order} needs role (--role) and roles_from (--roles-from), a folder with "
+            "roles"
+        )

@@ -1,0 +1,182 @@
+"""Which heads go first: orders of importance, by layers, by role, at random."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from headroles.errors import UsageError
+from headroles.models.kept_heads import Head
+from headroles.studies.importance.estimators import normalise, values_of
+from headroles.studies.importance.removals import load_roles, rises_of, sorted_by, without
+from headroles.studies.importance.shared_heads import SharedLayers
+from headroles.studies.pruning.options import BY_LAYER, BY_ROLE, SelectionOptions
+from headroles.tasks.running import TaskRun
+
+
+def choose_heads(
+    order: str,
+    n_removed: int,
+    heads: Sequence[Head],
+    options: SelectionOptions,
+    run: TaskRun | None = None,
+    shared: SharedLayers | None = None,
+) -> list[Head]:
+    """The ``n_removed`` heads, of those that there are, that go first.
+
+    With ``shared`` layers, ``heads`` are those of the first layer of each group.
+
+    Raises UsageError for an order that lacks what it needs, for protected heads that there are not,
+    and where these and those that layers keep do not leave so many.
+    """
+    _check_protected(heads, options)
+    _check_enough(n_removed, heads, options)
+    if order in BY_LAYER:
+        return _walk(_by_layer(order, n_removed, heads, options), n_removed, heads, options)
+    if order == "random":
+        return _walk(_shuffled(heads, options), n_removed, heads, options)
+    if order == "random_per_layer":
+        return _walk(_in_turn(_shuffled(heads, options)), n_removed, heads, options)
+    if order in BY_ROLE:
+        return _walk(_by_role(order, heads, options), n_removed, heads, options)
+    if run is None:
+        raise UsageError(f"the order {order} needs a task; name its file after the model")
+    if order == "ablation":
+        return _walk(sorted_by(rises_of(run, shared), heads), n_removed, heads, options)
+    steps = 1 if order == "importance" else min(options.steps, n_removed)
+    return _by_importance(run, n_removed, heads, options, steps, shared)
+
+
+def _by_importance(
+    run: TaskRun,
+    n_removed: int,
+    heads: Sequence[Head],
+    options: SelectionOptions,
+    steps: int,
+    shared: SharedLayers | None,
+) -> list[Head]:
+    """The least important heads, the rest estimated again after each step, without those gone."""
+    removed: list[Head] = []
+    for step in range(1, steps + 1):
+        closed = removed if shared is None else shared.spread(removed)
+        found = run.derivatives(gates=without(closed, run.shape))
+        found = found if shared is None else shared.summed(found)
+        means = values_of(found, options.estimator).mean(0).reshape(run.shape)
+        left = [head for head in heads if head not in removed]
+        order = [*removed, *sorted_by(normalise(means, options.normalisation), left)]
+        removed = _walk(order, round(n_removed * step / steps), heads, options)
+    return removed
+
+
+def _walk(
+    order: Iterable[Head], n_removed: int, heads: Sequence[Head], options: SelectionOptions
+) -> list[Head]:
+    """The first heads of an order that may go."""
+    left = Counter(layer for layer, _ in heads)
+    chosen: list[Head] = []
+    for head in order:
+        if len(chosen) == n_removed:
+            break
+        if head not in (options.protect or ()) and left[head[0]] > options.at_least:
+            left[head[0]] -= 1
+            chosen.append(head)
+    if len(chosen) < n_removed:
+        raise UsageError(
+            f"{n_removed} heads cannot be removed: protected ones, those that every layer keeps "
+            f"({options.at_least}) and the order leave {len(chosen)} that may go"
+        )
+    return chosen
+
+
+def _check_enough(n_removed: int, heads: Sequence[Head], options: SelectionOptions) -> None:
+    """Raise UsageError where protected heads, and those that layers keep, leave too few."""
+    protected = set(options.protect or ())
+    sizes = Counter(layer for layer, _ in heads)
+    free = Counter(head[0] for head in heads if head not in protected)
+    most = sum(min(free[at], max(0, size - options.at_least)) for at, size in sizes.items())
+    if n_removed > most:
+        raise UsageError(
+            f"{n_removed} heads cannot be removed: every layer keeps {options.at_least} "
+            f"(--at-least) and {len(protected)} are protected (--protect), so that {most} of "
+            f"{len(heads)} may go; keep at least {len(heads) - most}"
+        )
+
+
+def _check_protected(heads: Sequence[Head], options: SelectionOptions) -> None:
+    for layer, number in options.protect or ():
+        if (layer, number) not in heads:
+            own = [str(one) for at, one in heads if at == layer]
+            has = f"the heads {', '.join(own)} there" if own else "no heads in that layer"
+            raise UsageError(
+                f"the head {layer}-{number} is to be protected, but the model has {has}; layers "
+                "and heads count from 0"
+            )
+
+
+def _by_layer(
+    order: str, n_removed: int, heads: Sequence[Head], options: SelectionOptions
+) -> list[Head]:
+    """Heads of whole layers; of the last one some at random."""
+    sizes = Counter(layer for layer, _ in heads)
+    n_layers = max(sizes) + 1
+    shuffled = _shuffled(heads, options)
+    for n_chosen in range(n_layers + 1):
+        layers = choose_layers(order, n_layers, n_chosen)
+        if sum(sizes[layer] for layer in layers) >= n_removed:
+            break
+    return [head for layer in layers for head in shuffled if head[0] == layer]
+
+
+def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
+    """``n_chosen`` layers of a group, the ones that are given up last at the end.
+
+    ``bottom`` and ``top`` are the first and the last; ``middle`` starts at (L - k) // 2;
+    ``both_ends`` are ceil(k / 2) from the bottom and floor(k / 2) from the top; of ``alternate`` no
+    two are adjacent, so that they are half of all at most. These are definitions of our own for
+    the strategies that Budhraja et al. (2020) name.
+
+    Raises UsageError for more than half of the layers of ``alternate``.
+    """
+    layers = list(range(n_layers))
+    if order == "bottom":
+        return layers[:n_chosen]
+    if order == "top":
+        return layers[::-1][:n_chosen]
+    if order == "middle":
+        start = (n_layers - n_chosen) // 2
+        middle = (n_layers - 1) / 2
+        return sorted(layers[start : start + n_chosen], key=lambda layer: abs(layer - middle))
+    if order == "both_ends":
+        low, high = layers[: -(-n_chosen // 2)], layers[n_layers - n_chosen // 2 :]
+        return sorted([*low, *high], key=lambda layer: min(layer, n_layers - 1 - layer))
+    if n_chosen > n_layers // 2:
+        raise UsageError(
+            f"{n_chosen} of {n_layers} layers cannot be chosen so that no two are adjacent; remove "
+            "half of the heads at most in the order alternate"
+        )
+    return layers[1::2][:n_chosen]
+
+
+def _by_role(order: str, heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
+    """At random, heads with a role first or last."""
+    table = load_roles(str(options.roles_from), options.role)
+    having = set(table.heads_with(str(options.role)))
+    first = order == "with_role"
+    return sorted(_shuffled(heads, options), key=lambda head: (head in having) != first)
+
+
+def _shuffled(heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
+    order = np.random.default_rng(options.seed).permutation(len(heads))
+    return [heads[place] for place in order]
+
+
+def _in_turn(heads: Sequence[Head]) -> list[Head]:
+    """One head of every layer, then another of every layer, and so on."""
+    turns: Counter[int] = Counter()
+    numbered = []
+    for head in heads:
+        numbered.append((turns[head[0]], head))
+        turns[head[0]] += 1
+    return [head for _, head in sorted(numbered, key=lambda pair: pair[0])]

@@ -1,0 +1,127 @@
+"""A model fine-tuned while some of its heads are masked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.models.gates import gated
+from headroles.models.kept_heads import Head
+from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights
+from headroles.passes.loop import gradients_of_mean
+from headroles.passes.options import Progress
+from headroles.results.shown import Shown
+from headroles.studies.importance.removals import present_heads, without
+from headroles.studies.pruning.compensation import Compensation, find_compensation, state_of
+from headroles.tasks.batches import Batch
+from headroles.tasks.running import TaskRun
+
+if TYPE_CHECKING:
+    from headroles.studies.pruning.options import PruneOptions
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What fine-tuning came to.
+
+    ``masked`` and ``whole`` are the mean loss and the metrics of the examples to measure on:
+    without the heads before any fine-tuning, and with all heads after the same fine-tuning. Empty
+    without such examples, ``whole`` also where ``compensation`` was not asked for.
+    """
+
+    examples: int
+    updates: int
+    update_examples: int
+    masked: dict[str, float]
+    whole: dict[str, float]
+    compensation: Compensation | None = None
+
+    def shown(self) -> Iterator[Shown]:
+        """How it was done, and which heads make up for others."""
+        yield (
+            f"Fine-tuned on {self.examples} examples with the heads masked, {self.updates} updates "
+            f"of {self.update_examples}."
+        )
+        if self.compensation is not None:
+            yield from self.compensation.shown()
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts and for files."""
+        facts = {
+            "examples": self.examples,
+            "updates": self.updates,
+            "update_examples": self.update_examples,
+            "masked": self.masked,
+        }
+        if self.compensation is None:
+            return facts
+        return {**facts, "whole": self.whole, "compensation": to_records(self.compensation.frame)}
+
+
+def fine_tune(
+    run: TaskRun, measured: TaskRun | None, removed: Sequence[Head], options: PruneOptions
+) -> Tuning:
+    """Fine-tune the model of ``run`` on its examples while the heads of ``removed`` are masked.
+
+    They are still there afterwards, to be taken out: what is left then is what was fine-tuned.
+    With ``compensation`` the whole model was fine-tuned in the same way before, from the same
+    weights and seed; importances are compared on ``measured``, else on the examples of fine-tuning.
+
+    Raises UsageError without accelerate, and for compensation where no head is left; ModelError for
+    weights that are not finite.
+    """
+    if options.compensation and not set(present_heads(run)) - set(removed):
+        raise UsageError("no head is left that could make up for others; leave compensation out")
+    network = run.encoder.model
+    gates, all_open = without(removed, run.shape), torch.ones(run.shape)
+    recipe = TuningRecipe(options.epochs, options.learning_rate, options.seed)
+    groups = run.groups(options.update_examples)
+    n_updates = n_updates_of(recipe, len(groups))
+    updates = count(1)
+    progress = Progress(options.on_progress, n_updates * (1 + options.compensation))
+    train = partial(_train, run, groups, recipe, lambda: progress(next(updates)))
+    masked = measure_under(measured, gates)
+    whole: dict[str, float] = {}
+    found: Compensation | None = None
+    if options.compensation:
+        start, judged = deepcopy(network.state_dict()), measured or run
+        train(all_open)
+        whole, unmasked = measure_under(measured, all_open), state_of(judged, all_open)
+        network.load_state_dict(start)
+        train(gates)
+        found = find_compensation(unmasked, state_of(judged, gates), removed)
+    else:
+        train(gates)
+    return Tuning(len(run.task), n_updates, options.update_examples, masked, whole, found)
+
+
+def measure_under(run: TaskRun | None, gates: Tensor) -> dict[str, float]:
+    """The mean loss and the metrics under gates (layers, heads); empty without examples."""
+    return {} if run is None else run.measure(run.outcomes(gates[None]))
+
+
+def _train(
+    run: TaskRun,
+    groups: Sequence[Sequence[Batch]],
+    recipe: TuningRecipe,
+    on_update: Callable[[], None],
+    gates: Tensor,
+) -> None:
+    def gradients_of(
+        number: int, weights: Sequence[Tensor]
+    ) -> tuple[Tensor, Sequence[Tensor | None]]:
+        return gradients_of_mean(
+            run.passes, groups[number], lambda batch: run.losses_of(batch)[0], weights
+        )
+
+    with gated(run.sites, gates):
+        train_weights(run.encoder.model, len(groups), gradients_of, recipe, on_update)

@@ -1,0 +1,1 @@
+"""Does it replicate over corpora, checkpoints, or models of several seeds?"""

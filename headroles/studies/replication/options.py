@@ -1,0 +1,33 @@
+"""Options of replication: what the score sets are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from headroles.options import Option
+from headroles.studies.options import ThresholdOptions
+from headroles.testing.options import (
+    LevelOptions,
+)
+
+CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicateOptions(LevelOptions, ThresholdOptions):
+    """What is to be shown of several score sets."""
+
+    title: ClassVar[str] = "Tests"
+
+    over: Annotated[
+        str,
+        Option(
+            "What the score sets are: one model over several corpora, checkpoints of one model, or "
+            "models of several seeds.",
+            more="Heads of models of different seeds are no counterparts: they are counted per "
+            "layer.",
+            words="what is replicated over",
+            choices=OVER,
+        ),
+    ] = CORPORA

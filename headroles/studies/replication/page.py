@@ -1,0 +1,115 @@
+"""Figures and pages of replication, and of heads per layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headroles.drawing.grids import draw_grid, grid_of, write_numbers
+from headroles.drawing.page import Page, Picture
+from headroles.drawing.plain_page import plain_page
+from headroles.drawing.style import figure_of, new_axes, plain
+from headroles.roles import find_role
+from headroles.studies.heads import roles_in
+from headroles.studies.replication.tables import LayerCounts, Replication
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from headroles.studies.replication.tables import LayerCounts, Replication
+
+
+def draw_replication(
+    replication: Replication, role: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Layers x heads: in at least how many score sets each head was shown to have a role.
+
+    Without ``role``, the number of roles that a head was shown to have in all sets. Raises
+    UsageError for a role that the table does not have.
+    """
+    heads, sets = replication.heads(), len(replication.asked.names)
+    if role is None:
+        found = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
+        title, label = f"roles in all {sets} {replication.asked.over}", "number of roles"
+    else:
+        role = _role_in(role, replication.frame)
+        found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
+        title, label = plain(role), f"{replication.asked.over} (of {sets})"
+    from matplotlib.ticker import MaxNLocator
+
+    counts = grid_of(heads, found.astype(float))
+    ax = new_axes(ax, 2.2 + 0.42 * counts.shape[1], 1.1 + 0.36 * counts.shape[0])
+    mesh = draw_grid(ax, counts)
+    if role is not None:
+        mesh.set_clim(0, sets)
+    bar = ax.figure.colorbar(mesh, ax=ax, label=label)
+    bar.locator = MaxNLocator(integer=True)
+    write_numbers(ax, counts)
+    ax.set(title=title, xlabel="head", ylabel="layer")
+    return ax
+
+
+def draw_layer_counts(counts: LayerCounts, role: str, ax: Axes | None = None) -> Axes:
+    """Heads with a role by layer: the mean over score sets, with the fewest and the most.
+
+    Raises UsageError for a role that the table does not have.
+    """
+    role = _role_in(role, counts.frame)
+    summary = counts.summary()
+    rows = summary[summary["role"] == role]
+    ax = new_axes(ax, 6, 3.2)
+    apart = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])
+    ax.bar(rows["layer"], rows["mean"], color="0.75", yerr=apart, capsize=4)
+    ax.set_xticks(rows["layer"])
+    ax.set(xlabel="layer", ylabel="heads: mean, fewest and most", title=plain(role))
+    return ax
+
+
+def _role_in(role: str, frame: pd.DataFrame) -> str:
+    return find_role(role, [str(one) for one in roles_in(frame)])
+
+
+_MOST_MAPS = 4
+
+
+def replication_page(folder: Path) -> Page:
+    """The page of what was shown in several score sets."""
+    result = Replication.load(folder)
+    sets, over = len(result.asked.names), result.asked.over
+    heads = result.heads()
+    everywhere = heads[heads["at_least"] == sets]
+    counts = everywhere["role"].value_counts()
+    pictures = [
+        Picture(
+            (figure_of(draw_replication(result)),),
+            f"Number of roles that each head was shown to have in all {sets} {over}.",
+        )
+    ]
+    pictures += [
+        Picture(
+            (figure_of(draw_replication(result, role)),),
+            f"{role}: in at least how many {over} each head has it.",
+        )
+        for role in map(str, counts.index[:_MOST_MAPS])
+    ]
+    return plain_page(result, f"Which roles replicate over {over}?", tuple(pictures))
+
+
+def layer_counts_page(folder: Path) -> Page:
+    """The page of how many heads of each layer have roles in several models."""
+    result = LayerCounts.load(folder)
+    total = result.frame.groupby(["set", "role"])["with_role"].sum().groupby("role")
+    most = total.max()
+    roles = [str(one) for one in most.nlargest(_MOST_MAPS).index]
+    pictures = tuple(
+        Picture(
+            (figure_of(draw_layer_counts(result, one)),),
+            f"{one}: heads that have it, by layer; the mean over sets, with the fewest and "
+            "the most.",
+        )
+        for one in roles
+    )
+    return plain_page(result, "In which layers are heads with a role?", pictures)

@@ -1,0 +1,233 @@
+"""Score sets of several corpora or checkpoints -> in how many of them a head has a role."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.options import takes
+from headroles.roles import BIAS, Role
+from headroles.scoring.scores import HeadScores
+from headroles.studies.heads import HeadColumns, general_threshold, hypotheses_of
+from headroles.studies.replication.options import CHECKPOINTS, CORPORA, SEEDS, ReplicateOptions
+from headroles.studies.replication.tables import (
+    COLUMNS,
+    LAYER_COLUMNS,
+    LayerCounts,
+    Replicated,
+    Replication,
+    ReplicationRecord,
+)
+from headroles.testing.catalogue import BETTING
+from headroles.testing.evidence import find_p_values, find_replicated
+from headroles.testing.hypotheses import Hypotheses
+
+_OTHER_LENGTH = 1.2
+"""How many times as long examples may be on average before that is told."""
+
+
+@takes(ReplicateOptions)
+def replicate_roles(
+    sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
+) -> Replication | LayerCounts:
+    """Test in at least how many of k score sets each head has each role.
+
+    Evidence is that of betting: valid for any number of examples and any distribution. That a head
+    has a role in at least u sets is tested by the evidence of the k - u + 1 sets that have the
+    least of it (Benjamini and Heller 2008), multiplied where the sets share no example and averaged
+    where they do, and corrected over the family for every u by itself.
+
+    Args:
+        sets: two or more, from `score_heads`, of one kind of score: of one model over several
+            corpora, of checkpoints of one model (their heads correspond), or of models of several
+            seeds (their heads do not, and heads are counted per layer only).
+        names: what to call them.
+        options: keyword arguments, described below.
+
+    Raises:
+        UsageError: fewer than two sets, sets that do not go together, or without bounds.
+    """
+    _check_sets(sets, names, options)
+    present = [HeadColumns.of(one).roles for one in sets]
+    roles, left_out = _common_roles(present)
+    lacking = [[role.id for role in roles if role not in own] for own in present]
+    score = sets[0].score
+    asked = Replicated(
+        **{**options.record(), "threshold": general_threshold(score, options.threshold)},
+        score=score.name,
+        names=list(names),
+        independent=_are_independent(sets),
+        left_out=left_out,
+        lacking={name: ids for name, ids in zip(names, lacking, strict=True) if ids},
+        warnings=list(_warnings(sets, names)),
+    )
+    record = ReplicationRecord.now(
+        score=score.name,
+        replication=asked,
+        sets={name: one.record for name, one in zip(names, sets, strict=True)},
+    )
+    tested = [_of_roles(one, roles, options) for one in sets]
+    if options.over == SEEDS:
+        parts = [
+            _layer_counts(name, *one, options) for name, one in zip(names, tested, strict=True)
+        ]
+        return LayerCounts(pd.concat(parts, ignore_index=True), record)
+    return Replication(_frame(tested, names, asked.independent, options), record)
+
+
+def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]:
+    """That sets differ in what their scores depend on."""
+    lengths = [float(one.lengths.mean()) for one in sets]
+    if sets[0].score is BIAS and max(lengths) > _OTHER_LENGTH * min(lengths):
+        told = ", ".join(f"{name} {n:.0f}" for name, n in zip(names, lengths, strict=True))
+        yield (
+            f"Examples differ in length (mean number of tokens: {told}), and bias scores grow with "
+            "length: more heads have roles where examples are longer. Score with score='excess' "
+            "(--score excess)."
+        )
+
+
+def kind_of(options: ReplicateOptions) -> type[Replication] | type[LayerCounts]:
+    """The kind of table that these options ask for."""
+    return LayerCounts if options.over == SEEDS else Replication
+
+
+def _check_sets(
+    sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
+) -> None:
+    if len(sets) < 2:
+        raise UsageError("what replicates is asked of two score sets or more; name another folder")
+    if len(set(names)) != len(sets):
+        raise UsageError(f"{len(sets)} score sets are called {', '.join(names)}; name each apart")
+    if with_comma := [name for name in names if "," in name]:
+        raise UsageError(
+            f"the name {with_comma[0]!r} has a comma, which stands between names in tables; pass "
+            "other names (--names)"
+        )
+    first, called = sets[0], names[0]
+    for one, name in zip(sets[1:], names[1:], strict=True):
+        if one.score != first.score:
+            raise UsageError(
+                f"{name} has {one.score.name} scores and {called} {first.score.name} scores; score "
+                "them alike"
+            )
+        if options.over != SEEDS and one.values.shape[1:3] != first.values.shape[1:3]:
+            raise UsageError(
+                f"{name} has {one.n_layers} layers x {one.n_heads} heads and {called} "
+                f"{first.n_layers} x {first.n_heads}: they are no checkpoints of one model"
+            )
+        if options.over == CORPORA and _weights(one) != _weights(first):
+            raise UsageError(
+                f"{name} and {called} are of different models; pass over={CHECKPOINTS!r} (--over "
+                f"{CHECKPOINTS}) if their heads correspond, or {SEEDS!r} if they do not"
+            )
+
+
+def _weights(scores: HeadScores) -> str | None:
+    return scores.record.model.weights_sha256
+
+
+def _are_independent(sets: Sequence[HeadScores]) -> bool:
+    """Whether no example is in two sets, and no random order is that of two, as far as is known.
+
+    What is decided about a corpus itself has nothing else to do with chance than its order.
+    """
+    if any(not one.digests for one in sets):
+        return False
+    distinct = [set(one.digests) for one in sets]
+    found = [one.record for one in sets if one.record.drawn_from is not None]
+    seeds = [record.stopped and record.stopped.shuffle_seed for record in found]
+    return len(set(seeds)) == len(seeds) and len(set().union(*distinct)) == sum(map(len, distinct))
+
+
+def _common_roles(present: Sequence[Sequence[Role]]) -> tuple[list[Role], list[str]]:
+    """The roles that two sets have or more, and ids of those that one has or that differ."""
+    found = list(dict.fromkeys(role for roles in present for role in roles))
+    ids = Counter(role.id for role in found)
+    common = [
+        role for role in found if ids[role.id] == 1 and sum(role in roles for roles in present) > 1
+    ]
+    if not common:
+        raise UsageError("no role is in two of the score sets; score them for the same roles")
+    return common, list(dict.fromkeys(role.id for role in found if role not in common))
+
+
+def _of_roles(
+    scores: HeadScores, roles: list[Role], options: ReplicateOptions
+) -> tuple[HeadColumns, Hypotheses]:
+    columns = HeadColumns(tuple(roles), scores.n_layers, scores.n_heads)
+    return columns, hypotheses_of(_completed(scores, roles), columns, options, options)
+
+
+def _completed(scores: HeadScores, roles: list[Role]) -> HeadScores:
+    """The scores, with an empty column for each role that was not scored."""
+    lacking = [role for role in roles if role not in scores.roles]
+    if not lacking:
+        return scores
+
+    def widened(array: Any, axis: int, value: float = np.nan) -> Any:
+        if array is None:
+            return None
+        added = [(0, len(lacking) * (place == axis)) for place in range(array.ndim)]
+        return np.pad(array, added, constant_values=value)
+
+    return replace(
+        scores,
+        roles=(*scores.roles, *lacking),
+        values=widened(scores.values, 3),
+        counts=widened(scores.counts, 1, 0),
+        offset_shares=widened(scores.offset_shares, 1),
+        bounds=widened(scores.bounds, 1),
+    )
+
+
+def _frame(
+    tested: list[tuple[HeadColumns, Hypotheses]],
+    names: Sequence[str],
+    independent: bool,
+    options: ReplicateOptions,
+) -> pd.DataFrame:
+    columns = tested[0][0]
+    sets = [hypotheses for _, hypotheses in tested]
+    shows = np.stack([_shows(one, options) for one in sets], axis=1)
+    shown_in = [", ".join(compress(names, row)) for row in shows.tolist()]
+    means = -np.sort([-one.moments.mean for one in sets], axis=0)  # largest first, missing last
+    n_sets = sum((~np.isnan(one.betting.test().log_e)).astype(np.intp) for one in sets)
+    parts = []
+    for at_least in range(1, len(tested) + 1):
+        found = find_replicated(sets, at_least, independent, options)
+        part = pd.DataFrame(
+            {
+                **columns.labels,
+                "sets": n_sets,
+                "shown_in": shown_in,
+                "at_least": at_least,
+                "mean": means[at_least - 1],
+                "log_e": found.statistic,
+                "p_adjusted": found.adjusted,
+                "replicated": found.shows(options.alpha),
+            }
+        )
+        parts.append(part[list(COLUMNS)])
+    return pd.concat(parts, ignore_index=True)
+
+
+def _layer_counts(
+    name: str, columns: HeadColumns, hypotheses: Hypotheses, options: ReplicateOptions
+) -> pd.DataFrame:
+    frame = pd.DataFrame({**columns.labels, "with_role": _shows(hypotheses, options)})
+    counts = frame.groupby(["role", "layer"], sort=False)[["with_role"]].sum().reset_index()
+    return counts.assign(set=name, heads=columns.n_heads)[list(LAYER_COLUMNS)]
+
+
+def _shows(hypotheses: Hypotheses, options: ReplicateOptions) -> NDArray[np.bool_]:
+    """Which heads have which roles (T,) in one set, corrected by itself."""
+    return find_p_values(hypotheses, options, "greater", BETTING).shows(options.alpha)

@@ -1,0 +1,290 @@
+"""What replication gives: in how many sets heads have roles, or how many heads per layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from headroles.formats import to_records
+from headroles.record import SetsRecord
+from headroles.results.columns import Axes
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown, Warned
+from headroles.roles import contrast_of, in_words, is_contrast
+from headroles.storage import plain
+from headroles.studies.classification.answers import arcs_among, told_roles
+from headroles.studies.classification.summary import error_rate, in_units, unit_of
+from headroles.testing.options import describe_correction
+from headroles.testing.recorded import RecordedLevel
+from headroles.wording import head_name, listed, named_heads
+
+COLUMNS = (
+    *("layer", "head", "role", "sets", "shown_in"),
+    *("at_least", "mean", "log_e", "p_adjusted", "replicated"),
+)
+LAYER_COLUMNS = ("set", "role", "layer", "heads", "with_role")
+
+
+class Replicated(RecordedLevel, frozen=True, kw_only=True):
+    """What was asked of several score sets, and what is missing in some."""
+
+    over: str
+    score: str
+    names: list[str]
+    independent: bool
+    left_out: list[str]
+    lacking: dict[str, list[str]]
+    warnings: list[str]
+
+
+class ReplicationRecord(SetsRecord, frozen=True, kw_only=True):
+    """The sets that were read, and what was asked of them."""
+
+    replication: Replicated
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Replicated(Result):
+    """What both tables of replication have in common."""
+
+    record: ReplicationRecord
+
+    @property
+    def asked(self) -> Replicated:
+        """What was asked for, and of which sets."""
+        return self.record.replication
+
+    def _title(self) -> str:
+        asked = self.asked
+        correction = describe_correction(asked.correction, asked.family)
+        contrasts = "; of contrasts > 0" * bool(self.frame["role"].map(is_contrast).any())
+        return (
+            f"{asked.score} > {asked.threshold:g}{contrasts} in {len(asked.names)} "
+            f"{asked.over}: "
+            f"{listed(asked.names)}\n(by betting, alpha {asked.alpha:g}, {correction})"
+        )
+
+    def _warned(self) -> Iterator[Shown]:
+        yield from map(Warned, self.asked.warnings)
+        for name, roles in self.asked.lacking.items():
+            yield Warned(f"{name} has no example of these roles: {', '.join(roles)}")
+        if dropped := self.asked.left_out:
+            yield Warned(
+                "roles that fewer than two sets have, or that sets define differently, are left "
+                f"out: {', '.join(dropped)}"
+            )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Replication(_Replicated):
+    """In at least how many of k score sets each head has each role.
+
+    ``frame`` has a row per layer, head, role and number ``at_least`` from 1 to k, and the columns
+    of ``COLUMNS``. ``sets`` is the number of those in which the role could be tested at all.
+    ``shown_in`` has the names, with commas between them, of those that show the role each by
+    itself, corrected over its own tests: they can be fewer than ``at_least``, which adds up the
+    evidence of several sets, or more. ``mean`` is the smallest among the ``at_least`` sets with the
+    largest mean scores; NaN if fewer were tested. ``log_e`` is the natural logarithm of the
+    evidence that it is in at least so many, ``p_adjusted`` min(1, 1 / E) corrected over the family
+    of all heads and roles for this number, ``replicated`` whether that is at most alpha.
+    """
+
+    kind: ClassVar[str] = "replication"
+    stem: ClassVar[str] = "replication"
+    cure: ClassVar[str] = "make one with: headroles replicate DIR DIR --out REPLICATION"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "sets", "layers")
+
+    def axes(self) -> Axes:
+        """Return those of all heads and roles, by numbers of sets."""
+        numbers = [(k + 1,) for k in range(len(self.asked.names))]
+        return {**dict.fromkeys((("layer",), ("head",), ("role",)), ()), ("at_least",): numbers}
+
+    def heads(self) -> pd.DataFrame:
+        """A row per head and role: in ``at_least`` how many sets it was shown, and ``shown_in``."""
+        shown = self.frame["at_least"].where(self.frame["replicated"], 0)
+        by_head = self.frame.assign(at_least=shown).groupby(["layer", "head", "role"], sort=False)
+        heads: pd.DataFrame = by_head.agg({"at_least": "max", "shown_in": "first"}).reset_index()
+        return heads
+
+    def sets(self) -> pd.DataFrame:
+        """Number of heads that each set shows by itself: a row per role, a column per set."""
+        heads = self.heads()
+        named = heads["shown_in"].str.split(", ")
+        shown = {name: [name in names for names in named] for name in self.asked.names}
+        return pd.DataFrame(shown).groupby(heads["role"], sort=False).sum()
+
+    def counts(self) -> pd.DataFrame:
+        """Number of heads: a row per role, a column per number of sets that it was shown for."""
+        counts = self.frame.pivot_table(
+            index="role", columns="at_least", values="replicated", aggfunc="sum", sort=False
+        )
+        return counts.astype(int).rename_axis(columns=None)
+
+    def layers(self) -> pd.DataFrame:
+        """Number of heads by role and layer: a column per number of sets."""
+        counts = self.frame.pivot_table(
+            index=["role", "layer"],
+            columns="at_least",
+            values="replicated",
+            aggfunc="sum",
+            sort=False,
+        )
+        return counts.astype(int).rename_axis(columns=None).reset_index()
+
+    def shown(self) -> Iterator[Shown]:
+        """Say which heads have which roles in all sets, farthest beyond distance first."""
+        asked, k = self.asked, len(self.asked.names)
+        yield (
+            f"{k} {asked.over}: {listed(asked.names, 6)}. Heads are named layer-head, from 0."
+            f"\nA role is a mean {asked.score} score above {asked.threshold:g}, shown by "
+            f"betting ({error_rate(asked)})."
+        )
+        found = self.everywhere()
+        yield self._grid(found, bool(found["beyond"].notna().any()))
+        of_arcs = found["role"].isin(arcs_among(list(self.frame["role"].unique())))
+        if self.frame["role"].map(is_contrast).any():
+            n_beyond, n_arcs = int(found["is_beyond"].sum()), int(of_arcs.sum())
+            yield (
+                f"{n_beyond} of {n_arcs} heads with roles of pairs of words go "
+                f"beyond distance in all {k}."
+                + " The others may only look at a fixed place."
+                * (n_beyond < n_arcs)
+            )
+        elif of_arcs.any():
+            yield "Distance was not controlled. Score with beyond_offset (--beyond-offset)."
+        if not asked.independent:
+            yield (
+                "The sets share examples, or the shuffle_seed (--shuffle-seed) of a random order: "
+                "evidence is averaged over them, not multiplied."
+            )
+        yield from self._warned()
+
+    def everywhere(self) -> pd.DataFrame:
+        """Return heads with roles in all sets, no role counted in two ways.
+
+        Rows have ``layer, head, role, mean, beyond, is_beyond``: the smallest mean among the sets,
+        the same of the contrast, and whether that was shown in all sets. Heads that are farthest
+        beyond distance come first, then those with the largest means.
+        """
+        others, arcs = told_roles(list(self.frame["role"].unique()))
+        rows = self.frame[self.frame["at_least"] == len(self.asked.names)]
+        found = rows[rows["replicated"] & rows["role"].isin([*others, *arcs])]
+        contrasts = rows.assign(beyond=rows["mean"], is_beyond=rows["replicated"])
+        keys = ["layer", "head", "role"]
+        found = (
+            found[[*keys, "mean"]]
+            .assign(contrast=found["role"].map(contrast_of))
+            .merge(
+                contrasts[[*keys, "beyond", "is_beyond"]].rename(columns={"role": "contrast"}),
+                how="left",
+            )
+            .drop(columns="contrast")
+        )
+        found["is_beyond"] = found["is_beyond"].eq(True)
+        return found.sort_values(["beyond", "mean"], ascending=False, kind="stable")
+
+    def _grid(self, found: pd.DataFrame, has_contrasts: bool) -> Grid:
+        """One row for each role: how many heads have it in all sets, and the strongest of them."""
+        n_layers, score = int(self.frame["layer"].max()) + 1, self.asked.score
+        rows = []
+        for role, own in found.groupby("role", sort=False):
+            first = own.iloc[0]
+            pairs = sorted(zip(own["layer"].tolist(), own["head"].tolist(), strict=True))
+            farthest = "" if np.isnan(first["beyond"]) else in_units(first["beyond"], score)
+            rows.append(
+                (
+                    in_words(str(role)),
+                    str(len(own)),
+                    named_heads(pairs, n_layers, widest=20),
+                    head_name((first["layer"], first["head"])),
+                    in_units(first["mean"], score),
+                    *[farthest] * has_contrasts,
+                )
+            )
+        k = len(self.asked.names)
+        columns = (f"Roles in all {k}", "heads", "which", "strongest", unit_of(score))
+        beyond = ("beyond distance",) * has_contrasts
+        return Grid((*columns, *beyond), tuple(rows), left=frozenset(["which", "strongest"]))
+
+    def details(self) -> Iterator[Shown]:
+        """Count heads per role by the number of sets, in each set, and per layer in all sets."""
+        counts, sets = self.counts(), self.sets()
+        k = len(self.asked.names)
+        yield (
+            f"{self._title()}\n"
+            f"Heads per role that have it in at least 1 to {k} of the sets, and in each by itself:"
+        )
+        both = counts.rename(columns=str).join(sets)
+        both.loc["all"] = both.sum()
+        rows = tuple((str(role), *map(str, row)) for role, *row in both.itertuples())
+        yield Grid(("role", *both.columns), rows, bold=str(k))
+        everywhere = self.layers().pivot_table(index="role", columns="layer", values=k, sort=False)
+        rows = tuple(
+            (str(role), *(str(n) if n else "." for n in row))
+            for role, *row in everywhere.astype(int).itertuples()
+        )
+        yield f"Heads per layer that have the role in all {k} sets"
+        yield Grid(("role", *(f"layer {layer}" for layer in everywhere.columns)), rows)
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts, with the heads of every role."""
+        heads = self.heads()
+        return {
+            "replication": plain(self.asked),
+            "heads_per_role": self.counts().to_dict(orient="index"),
+            "heads_by_set": self.sets().to_dict(orient="index"),
+            "heads": to_records(heads[heads["at_least"] > 0]),
+        }
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class LayerCounts(_Replicated):
+    """How many heads of each layer have each role in score sets whose heads are no counterparts.
+
+    ``frame`` has a row per set, role and layer and the columns of ``LAYER_COLUMNS``: how many heads
+    there are, and how many were shown to have the role, each set corrected by itself.
+    """
+
+    kind: ClassVar[str] = "layer counts"
+    stem: ClassVar[str] = "layer_counts"
+    cure: ClassVar[str] = "make them with: headroles replicate DIR DIR --over seeds --out COUNTS"
+    columns: ClassVar[tuple[str, ...]] = LAYER_COLUMNS
+    views: ClassVar[tuple[str, ...]] = ("long", "summary")
+
+    def summary(self) -> pd.DataFrame:
+        """Fewest and most heads with a role among the sets, and their mean, by role and layer."""
+        by_layer = self.frame.groupby(["role", "layer"], sort=False)["with_role"]
+        summary: pd.DataFrame = by_layer.agg(["min", "mean", "max"]).reset_index()
+        return summary
+
+    def shown(self) -> Iterator[Shown]:
+        """Name the role that most heads have, and tabulate fewest and most heads by layer."""
+        total = self.frame.groupby(["set", "role"])["with_role"].sum().groupby("role")
+        fewest, most = total.min(), total.max()
+        role = str(most.idxmax())
+        yield (
+            f"Most heads have the role {in_words(role)}: {fewest[role]} to {most[role]} heads."
+            if most[role]
+            else "No head was shown to have any role, in any of the sets."
+        )
+        summary = self.summary()
+        summary["range"] = [
+            f"{low}" if low == high else f"{low}-{high}"
+            for low, high in zip(summary["min"], summary["max"], strict=True)
+        ]
+        ranges = summary.pivot_table(
+            index="role", columns="layer", values="range", aggfunc="first", sort=False
+        )
+        yield f"{self._title()}\nHeads per layer, fewest and most among the sets:"
+        rows = tuple((str(role), *map(str, row)) for role, *row in ranges.itertuples())
+        yield Grid(("role", *map(str, ranges.columns)), rows)
+        yield from self._warned()
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        return {"replication": plain(self.asked), "layers": to_records(self.summary())}

@@ -1,0 +1,1 @@
+"""How much do heads share? Redundancy, and collaborative query and key projections."""

@@ -1,0 +1,75 @@
+"""What another model of the same shape does differently, and what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headroles.models.attention import open_reader
+from headroles.models.families import encoder_of
+from headroles.passes.examples import ExampleBatch
+from headroles.passes.loop import Passes
+from headroles.passes.options import OnProgress
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def divergences(
+    before: PreTrainedModel,
+    after: PreTrainedModel,
+    passes: Passes[ExampleBatch],
+    on_progress: OnProgress | None = None,
+) -> NDArray[np.float64]:
+    """(layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
+
+    Kullback-Leibler divergence of rows of attention, sum a ln(a / b), the mean over heads and
+    real queries; NaN for a layer that has lost all its heads. Every model reads what its own
+    layers below put out.
+    """
+    with open_reader(before) as first, open_reader(after) as second:
+
+        def compare(batch: ExampleBatch) -> NDArray[np.float64]:
+            real = batch.inputs["attention_mask"].bool()
+            kept: list[Tensor] = []
+            found: list[float] = []
+            first.read(batch.inputs, lambda _, weights: kept.append(weights.clone()))
+            second.read(
+                batch.inputs,
+                lambda layer, weights: found.append(_divergence(kept[layer], weights, real)),
+            )
+            return np.array(found)
+
+        sums = np.zeros(first.n_layers)
+        for _, of_batch in passes.over_all(compare, on_progress):
+            sums += of_batch
+        n_heads = np.array([len(heads) or np.nan for heads in first.kept])
+    return np.asarray(sums / n_heads / sum(passes.lengths))
+
+
+def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
+    """The divergence of rows, summed over heads and real queries; rows of 0 diverge by 0."""
+    tiny = torch.finfo(torch.float32).tiny
+    ratio = before.clamp_min(tiny).log() - after.clamp_min(tiny).log()
+    per_row = (before * ratio).sum(dim=(1, 3))
+    return float(per_row[real].double().sum())
+
+
+def count_parameters(model: PreTrainedModel) -> int:
+    """Numbers that make up the encoder."""
+    return sum(one.numel() for one in encoder_of(model).parameters())
+
+
+def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:
+    """Of the queries, keys and scores of one layer, for one sequence of ``tokens``.
+
+    ``rank`` dimensions of all heads together, or shared by ``sharing`` heads.
+    """
+    projections = 2 * tokens * width * rank
+    if not sharing:
+        return projections + tokens**2 * rank
+    return projections + sharing * rank * (tokens + tokens**2)

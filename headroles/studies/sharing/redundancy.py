@@ -1,0 +1,219 @@
+"""Model -> Redundancy: how much the query and key projections of heads have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from msgspec import structs
+from numpy.typing import NDArray
+
+from headroles.errors import UsageError
+from headroles.formats import to_records
+from headroles.inference.permutation import shuffle_labels
+from headroles.models.als import FloatArray, head_singular
+from headroles.models.attention import open_reader
+from headroles.models.loading import Model, load_encoder
+from headroles.models.sites import find_sites
+from headroles.models.subspaces import (
+    dimensions_for,
+    overlaps,
+    random_overlaps,
+    random_sums,
+    sum_singular,
+)
+from headroles.models.surgery import removed_from
+from headroles.options import takes
+from headroles.studies.sharing.options import RedundancyOptions
+from headroles.studies.sharing.redundancy_result import (
+    PAIR_COLUMNS,
+    SHARES,
+    Common,
+    Redundancy,
+    RedundancyRecord,
+)
+from headroles.testing.catalogue import RANK
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import CorrectionOptions
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from headroles.models.sites import Site
+    from headroles.studies.classification.role_table import RoleTable
+
+_CORRECTION = CorrectionOptions(correction="fdr_bh")
+_RANDOM_PAIRS = 1999
+
+
+@takes(RedundancyOptions)
+def report_redundancy(
+    model: Model, roles: RoleTable | None, options: RedundancyOptions
+) -> Redundancy:
+    """How many dimensions the heads' products of queries and keys take, and which heads share them.
+
+    Of each layer, singular values of the products query_h' key_h of single heads, and of their
+    sum; against heads with the same singular values whose spaces are drawn at random. Of each two
+    heads of a layer, the overlap of their query spaces and of their key spaces (the mean squared
+    cosine of the principal angles), against random spaces of the same size. With a role table,
+    whether heads of one role overlap more than others: heads are shuffled within layers. All
+    p-values of one kind are corrected together by Benjamini-Hochberg. The weights alone are
+    looked at, no text.
+
+    Args:
+        model: a folder, a hub id, or a loaded model in evaluation mode.
+        roles: the roles of its heads, or None.
+        options: keyword arguments, described below.
+
+    Raises:
+        ModelSupportError: a family with position terms in its scores.
+        UsageError: roles of a model of another shape, or of one that lacks heads.
+        ModelError, TokenizerError: as `score_heads`.
+    """
+    encoder = load_encoder(model, options)
+    with open_reader(encoder.model) as reader:
+        n_heads, described = reader.n_heads, reader.description
+    sites = find_sites(encoder.model, n_heads)
+    rng = np.random.default_rng(options.seed)
+    layers = _layers(sites, options, rng)
+    common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]
+    pairs = _pairs(sites, common, options, rng)
+    shared = None
+    if roles is not None:
+        _refuse_removed(encoder.model)
+        shared = _roles(sites, common, roles, options)
+    sizes = [site.maps.query.shape[1] / site.maps.query.shape[2] for site in sites]
+    record = RedundancyRecord.now(
+        model=structs.replace(encoder.description, **described),
+        options=options.record(),
+        redundancy=Common(
+            layers=to_records(layers),
+            roles=None if shared is None else to_records(shared),
+            chance=float(np.mean(sizes)),
+        ),
+    )
+    return Redundancy(pairs, record)
+
+
+def _layers(
+    sites: tuple[Site, ...], options: RedundancyOptions, rng: np.random.Generator
+) -> pd.DataFrame:
+    """The table of layers: dimensions of heads, of their sum, and of sums by chance."""
+    found = [_energies(site, options, rng) for site in sites]
+    frame = pd.DataFrame([row for row, _ in found])
+    drawn = np.stack([own for _, own in found], axis=1)
+    frame[f"sum_{SHARES[0]:.0%}_by_chance"] = drawn.mean(0)
+    ranks = Hypotheses.of_draws(frame[f"sum_{SHARES[0]:.0%}"], drawn, size=0)
+    tested = find_p_values(ranks, _CORRECTION, "less", RANK)
+    return frame.assign(p_value=tested.single, p_adjusted=tested.adjusted)
+
+
+def _energies(
+    site: Site, options: RedundancyOptions, rng: np.random.Generator
+) -> tuple[dict[str, Any], FloatArray]:
+    """A row of the table of layers, and the dimensions of sums by chance."""
+    maps = site.maps
+    heads, size, width = maps.query.shape
+    strength = head_singular(maps.query, maps.key)[1]
+    total = sum_singular(maps.query, maps.key)
+    drawn = np.array(
+        [dimensions_for(one, SHARES[0]) for one in random_sums(strength, width, options.draws, rng)]
+    )
+    row: dict[str, Any] = {
+        "layer": site.layers[0],
+        "heads": heads,
+        "head_size": size,
+        "width": width,
+    }
+    row |= {f"head_{share:.0%}": float(dimensions_for(strength, share).mean()) for share in SHARES}
+    row |= {f"sum_{share:.0%}": int(dimensions_for(total, share)) for share in SHARES}
+    return row, drawn.astype(np.float64)
+
+
+def _pairs(
+    sites: tuple[Site, ...],
+    common: list[tuple[FloatArray, FloatArray]],
+    options: RedundancyOptions,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """Overlaps of every two heads of a layer, with p-values against random spaces."""
+    parts, drawn = [], []
+    chance: dict[tuple[int, int], FloatArray] = {}
+    for site, (query, key) in zip(sites, common, strict=True):
+        _, size, width = site.maps.query.shape
+        if (size, width) not in chance:
+            chance[size, width] = random_overlaps(size, width, _RANDOM_PAIRS, rng)
+        first, second = np.triu_indices(len(query), 1)
+        numbers = np.array(site.heads)
+        columns = {"layer": site.layers[0], "head": numbers[first], "other": numbers[second]}
+        overlap = {"query_overlap": query[first, second], "key_overlap": key[first, second]}
+        parts.append(pd.DataFrame({**columns, **overlap}))
+        drawn += [chance[size, width]] * 2 * len(first)
+    frame = pd.concat(parts, ignore_index=True)
+    observed = frame[["query_overlap", "key_overlap"]].to_numpy()
+    ranks = Hypotheses.of_draws(observed.ravel(), np.stack(drawn, axis=1), size=0)
+    found = find_p_values(ranks, _CORRECTION, "greater", RANK)
+    frame[["query_p_value", "key_p_value"]] = found.single.reshape(observed.shape)
+    frame[["query_p_adjusted", "key_p_adjusted"]] = found.adjusted.reshape(observed.shape)
+    frame[["query_shared", "key_shared"]] = found.shows(options.alpha).reshape(observed.shape)
+    return frame[list(PAIR_COLUMNS)]
+
+
+def _refuse_removed(model: PreTrainedModel) -> None:
+    if gone := removed_from(model):
+        raise UsageError(
+            f"the model lacks {len(gone)} of its heads, and roles are set beside layers that have "
+            "all of theirs; report the model that it was pruned from, or leave the roles out"
+        )
+
+
+def _roles(
+    sites: tuple[Site, ...],
+    common: list[tuple[FloatArray, FloatArray]],
+    roles: RoleTable,
+    options: RedundancyOptions,
+) -> pd.DataFrame:
+    """For every role that heads have: do heads with it overlap more than others of their layers?"""
+    has = roles.wide().set_index(["layer", "head"])
+    shape = (len(sites), len(common[0][0]))
+    if len(has) != shape[0] * shape[1]:
+        raise UsageError(
+            f"the roles are of {len(has)} heads, and the model has {shape[0]} layers x {shape[1]} "
+            "heads with projections of their own; give the roles of this model"
+        )
+    labels = has.to_numpy(dtype=bool).reshape(*shape, -1)
+    names = list(has.columns)
+    parts = [
+        _of_projection(what, np.stack(likeness), labels, names, options)
+        for what, likeness in zip(("query", "key"), zip(*common, strict=True), strict=True)
+    ]
+    frame = pd.concat([frame for frame, _ in parts], ignore_index=True)
+    drawn = np.concatenate([own for _, own in parts], axis=1)
+    some = frame["overlap"].notna().to_numpy()
+    frame = frame[some].reset_index(drop=True)
+    ranks = Hypotheses.of_draws(frame["overlap"], drawn[:, some], size=1)
+    found = find_p_values(ranks, _CORRECTION, "greater", RANK)
+    shown = found.shows(options.alpha)
+    return frame.assign(p_value=found.single, p_adjusted=found.adjusted, shared=shown)
+
+
+def _of_projection(
+    what: str,
+    likeness: FloatArray,
+    labels: NDArray[np.bool_],
+    names: list[str],
+    options: RedundancyOptions,
+) -> tuple[pd.DataFrame, FloatArray]:
+    """The rows of a projection, and the overlaps of shuffled heads (shuffles, rows)."""
+    found = shuffle_labels(likeness, labels, n_resamples=options.permutations, seed=options.seed)
+    columns = {
+        "role": names,
+        "projection": what,
+        "heads": labels.sum(axis=(0, 1)),
+        "pairs": found.n_pairs,
+        "overlap": found.mean,
+        "expected": found.drawn.mean(0),
+    }
+    return pd.DataFrame(columns), found.drawn

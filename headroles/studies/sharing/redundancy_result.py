@@ -1,0 +1,186 @@
+"""What the weights of heads have in common: a table of pairs, one of layers, one of roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from headroles.formats import to_records
+from headroles.record import ModelRecord, Piece
+from headroles.results.result import Result
+from headroles.results.shown import Grid, Shown
+from headroles.storage import plain
+from headroles.testing.recorded import Share
+from headroles.wording import listed
+
+SHARES = (0.9, 0.95, 0.99)
+PAIR_COLUMNS = (
+    "layer",
+    "head",
+    "other",
+    "query_overlap",
+    "query_p_value",
+    "query_p_adjusted",
+    "query_shared",
+    "key_overlap",
+    "key_p_value",
+    "key_p_adjusted",
+    "key_shared",
+)
+_STRONGEST = 5
+
+
+class Common(Piece, frozen=True):
+    """What heads have in common, beside the table of pairs."""
+
+    layers: list[dict[str, Any]]
+    roles: list[dict[str, Any]] | None
+    chance: float
+
+
+class Level(Piece, frozen=True):
+    """The level of tests."""
+
+    alpha: Share
+
+
+class RedundancyRecord(ModelRecord, frozen=True, kw_only=True):
+    """Which model it is, and what its heads have in common."""
+
+    redundancy: Common
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.read_options(Level)
+
+    @property
+    def alpha(self) -> float:
+        """Level that pairs and roles were tested at."""
+        return self.read_options(Level).alpha
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Redundancy(Result):
+    """How much the query and key projections of a layer's heads have in common.
+
+    ``frame`` has a row for every two heads of a layer, with the columns of ``PAIR_COLUMNS``: the
+    overlaps of their query spaces and of their key spaces, 0 to 1, and whether these were shown to
+    be larger than by chance (``query_shared``, ``key_shared``). Where layers share a module,
+    it is listed as the first of them. The other views are ``layers``, dimensions that hold 90, 95
+    and 99 % of the energy, and ``roles``, empty if no roles were given.
+    """
+
+    record: RedundancyRecord
+
+    kind: ClassVar[str] = "redundancy"
+    stem: ClassVar[str] = "redundancy"
+    cure: ClassVar[str] = "make one with: headroles collaborate MODEL --report --out DIR"
+    columns: ClassVar[tuple[str, ...]] = PAIR_COLUMNS
+    may_be_empty: ClassVar[bool] = True
+    views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")
+
+    @property
+    def layers(self) -> pd.DataFrame:
+        """A row per layer: mean dimensions of single heads, of the sum of all, and by chance."""
+        return pd.DataFrame(self.record.redundancy.layers)
+
+    @property
+    def roles(self) -> pd.DataFrame:
+        """A row per role and projection: overlap of heads with the role, and as expected."""
+        return pd.DataFrame(self.record.redundancy.roles or [])
+
+    @property
+    def alpha(self) -> float:
+        """Level that the pairs and roles were tested at."""
+        return self.record.alpha
+
+    def shown(self) -> Iterator[Shown]:
+        """Yield the dimensions of layers, pairs of heads that share most, roles that overlap."""
+        yield (
+            "Dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single\n"
+            "heads (mean) and of the sum of all heads; by chance: of heads alike in random spaces"
+        )
+        yield self._layers_grid()
+        chance = self.record.redundancy.chance
+        yield (
+            f"Overlap of the spaces of two heads; by chance {chance:.3f} "
+            f"(false discovery rate {self.alpha:g})"
+        )
+        yield self._pairs_grid()
+        if len(self.roles):
+            above = self._by_p().loc[lambda roles: roles["shared"]]
+            found = [f"{one.role} ({one.projection})" for one in above.itertuples()]
+            yield (
+                "Roles whose heads overlap more than heads shuffled within layers: "
+                f"{listed(found) or 'none'}, of {self.roles['role'].nunique()}"
+            )
+
+    def details(self) -> Iterator[Shown]:
+        """Yield the roles."""
+        if len(self.roles):
+            yield "Overlap of heads of one role, against heads shuffled within layers"
+            yield self._roles_grid()
+
+    def _by_p(self) -> pd.DataFrame:
+        return self.roles.sort_values("p_value", kind="stable")
+
+    def _layers_grid(self) -> Grid:
+        rows = []
+        for row in self.layers.to_dict("records"):
+            heads = " ".join(f"{row[f'head_{share:.0%}']:.1f}" for share in SHARES)
+            sums = " ".join(str(row[f"sum_{share:.0%}"]) for share in SHARES)
+            rows.append(
+                (
+                    str(row["layer"]),
+                    heads,
+                    str(row["head_size"]),
+                    sums,
+                    str(min(row["width"], row["heads"] * row["head_size"])),
+                    f"{row['sum_90%_by_chance']:.1f}",
+                    f"{row['p_adjusted']:.3f}",
+                )
+            )
+        names = ("layer", "heads", "of", "their sum", "of ", "90 % by chance", "p")
+        return Grid(names, tuple(rows))
+
+    def _pairs_grid(self) -> Grid:
+        rows = []
+        for layer, part in self.frame.groupby("layer"):
+            cells = []
+            for name in ("query", "key"):
+                found = int(part[f"{name}_shared"].sum())
+                cells += [f"{part[f'{name}_overlap'].mean():.3f}", f"{found} of {len(part)}"]
+            best = part.nlargest(1, "key_overlap").iloc[0]
+            most = f"{best['head']:.0f} and {best['other']:.0f} {best['key_overlap']:.3f}"
+            rows.append((str(layer), *cells, most))
+        names = ("layer", "queries", "pairs above", "keys", "pairs above ", "most alike keys")
+        return Grid(names, tuple(rows))
+
+    def _roles_grid(self) -> Grid:
+        roles = self._by_p()
+        found = roles[roles["shared"]]
+        shown = found if len(found) else roles.head(_STRONGEST)
+        rows = tuple(
+            (
+                str(row["role"]),
+                str(row["projection"]),
+                str(row["heads"]),
+                f"{row['overlap']:.3f}",
+                f"{row['expected']:.3f}",
+                f"{row['p_adjusted']:.3f}",
+            )
+            for row in shown.to_dict("records")
+        )
+        return Grid(("role", "of", "heads", "overlap", "expected", "p"), rows)
+
+    def facts(self) -> dict[str, Any]:
+        """The same for scripts."""
+        shared = self.frame[self.frame["query_shared"] | self.frame["key_shared"]]
+        return {
+            "options": self.record.options,
+            **plain(self.record.redundancy),
+            "pairs_above_chance": to_records(shared),
+        }

@@ -1,0 +1,117 @@
+"""Examples that shared projections are measured on: sentences, or those of a task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+from headroles.corpus import Corpus, make_examples, prepared, read_conllu
+from headroles.encoding import refuse_unknown
+from headroles.errors import CorpusError
+from headroles.models.loading import LoadedEncoder
+from headroles.passes.examples import ExampleBatch, passes_over
+from headroles.passes.loop import Budget, Passes
+from headroles.sample import sample_treebank
+from headroles.studies.sharing.options import SampleOptions
+from headroles.studies.sharing.result import RecordedSample, TaskChange
+from headroles.tasks.running import TaskRun
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.intervals import find_intervals
+from headroles.testing.options import TestOptions
+
+
+@dataclass(frozen=True)
+class SampleText:
+    """Examples that a model can be run over: those to learn from, and those held out."""
+
+    learnt: Passes[ExampleBatch]
+    held_out: Passes[ExampleBatch]
+    description: RecordedSample
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens to learn from."""
+        return sum(self.learnt.lengths)
+
+
+def read_sample(
+    encoder: LoadedEncoder, corpus: Corpus | None, options: SampleOptions
+) -> SampleText:
+    """The first examples of ``corpus``, or of the bundled treebank, some of them held out.
+
+    Raises CorpusError for a sample of fewer than two examples, TokenizerError for one of which the
+    tokenizer does not know most word pieces.
+    """
+    with prepared(corpus or read_conllu(sample_treebank())) as ready:
+        examples = list(islice(make_examples(ready, "adjacent"), options.sample_examples))
+        encode = encoder.example_encoder()
+        encoded = encode.encode(examples, Counter())
+        described = ready.describe()
+    pieces = encode.counts
+    refuse_unknown(pieces["unknown_pieces"], pieces["pieces"], "the sample")
+    if len(encoded) < 2:
+        raise CorpusError(
+            f"the sample has {len(encoded)} examples that fit the model; it must have 2 or more, "
+            "to measure on others than those learnt from"
+        )
+    apart = _held_out([one.document for one in encoded], options)
+    parts = [
+        [one for one, is_apart in zip(encoded, apart, strict=True) if is_apart == wanted]
+        for wanted in (False, True)
+    ]
+    budget = Budget.of(encoder.device, options.batch_tokens)
+    learnt, held_out = (passes_over(part, encoder, budget) for part in parts)
+    description = RecordedSample.extending(
+        described,
+        bundled=corpus is None,
+        examples=len(parts[0]),
+        examples_held_out=len(parts[1]),
+    )
+    return SampleText(learnt, held_out, description)
+
+
+def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[Any, np.dtype[Any]]:
+    """Which examples are held out: of documents drawn at random, or drawn themselves."""
+    units = documents if len(set(documents)) > 1 else range(len(documents))
+    _, codes, sizes = np.unique(np.asarray(units), return_inverse=True, return_counts=True)
+    order = np.random.default_rng(options.seed).permutation(len(sizes))
+    reached = np.cumsum(sizes[order]) >= options.held_out * len(documents)
+    # At least one unit either side.
+    n_apart = min(max(1, int(np.argmax(reached)) + 1), len(sizes) - 1)
+    return np.asarray(np.isin(codes, order[:n_apart]))
+
+
+def change_on(before: TaskRun, after: TaskRun) -> TaskChange:
+    """Loss and metrics of two models on the examples of one task, and the change of the loss.
+
+    ``loss_change`` is the mean of the paired differences over examples, ``ci_low`` and ``ci_high``
+    its interval of 95 %, ``p_value`` that of no change (t-test, two-sided).
+    """
+    runs = (before, after)
+    first, second = (run.outcomes(torch.ones(1, *run.shape)) for run in runs)
+    asked = TestOptions(clusters="none")
+    hypotheses = Hypotheses.of(
+        second.losses - first.losses,
+        0.0,
+        size=size_of(first.losses, second.losses),
+        called="the differences",
+    )
+    interval = find_intervals(hypotheses, asked)
+    return TaskChange(
+        file=before.task.file,
+        examples=len(before.task),
+        metrics=list(before.metrics),
+        before=before.measure(first),
+        after=after.measure(second),
+        loss_change=float(hypotheses.moments.mean[0]),
+        ci_low=float(interval.ci_low[0]),
+        ci_high=float(interval.ci_high[0]),
+        p_value=float(find_p_values(hypotheses, asked, "two-sided").single[0]),
+    )

@@ -1,0 +1,170 @@
+"""What is lost without heads: against the model run without them, and tests of SciPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from typer.testing import CliRunner
+
+from headroles import classify_heads, read_conllu
+from headroles.cli import app
+from headroles.errors import StorageError, UsageError
+from headroles.inference import adjust_p_values
+from headroles.models.surgery import remove_heads
+from headroles.studies.importance.ablation import Ablations, ablate_heads
+from headroles.studies.importance.options import AblateOptions
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.outcomes import Outcomes
+from headroles.tasks.running import TaskRun, open_run
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from tests.conftest import flat, make_bert
+from tests.rounding import near
+from tests.tasks.conftest import make_task_model, save
+
+
+@pytest.fixture(scope="module")
+def found(classifier: Path, labelled: Path) -> Ablations:
+    return ablate_heads(classifier, labelled, sets="single,others,layers")
+
+
+def test_every_set_is_there(found: Ablations) -> None:
+    assert found.frame["set"].value_counts().to_dict() == {"single": 12, "others": 12, "layers": 3}
+    others = found.frame[found.frame["set"] == "others"]
+    assert (others["n_removed"] == 3).all()
+    assert others["removed"].tolist()[:2] == ["layer 0 but 0", "layer 0 but 1"]
+
+
+def test_losses_are_those_of_models_without_the_heads(
+    found: Ablations, labelled: Path, tmp_path: Path
+) -> None:
+    rows = found.frame.set_index("removed")
+    for name, heads in {"1-2": [(1, 2)], "layer 2": [(2, head) for head in range(4)]}.items():
+        model = make_task_model()
+        remove_heads(model, heads)
+        run = open_run(save(model, tmp_path / name), labelled, TaskOptions())
+        expected = run.outcomes(torch.ones(1, 3, 4)).losses.mean()
+        assert rows.loc[name, "loss"] == near(expected)
+
+
+def test_tests_are_paired(found: Ablations) -> None:
+    losses = found.outcomes.losses
+    tested = stats.ttest_rel(losses[:, 1:], losses[:, :1])
+    assert found.frame["p_value"].to_numpy() == pytest.approx(tested.pvalue)
+    adjusted = adjust_p_values(tested.pvalue, "fdr_bh")
+    assert found.frame["p_adjusted"].to_numpy() == pytest.approx(adjusted)
+    interval = tested.confidence_interval()
+    assert found.frame["ci_low"].to_numpy() == pytest.approx(interval.low)
+    changes = losses[:, 1:] - losses[:, :1]
+    ends = (
+        stats.ttest_1samp(changes, -0.01, alternative="greater").pvalue,
+        stats.ttest_1samp(changes, 0.01, alternative="less").pvalue,
+    )
+    assert found.frame["p_equivalence"].to_numpy() == pytest.approx(np.maximum(*ends))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-7])
+def test_small_losses_are_no_rounding(
+    scale: float,
+    found: Ablations,
+    monkeypatch: pytest.MonkeyPatch,
+    classifier: Path,
+    labelled: Path,
+) -> None:
+    """A model that has learnt its examples well has losses as small as these."""
+    shrunk = Outcomes(found.outcomes.losses * scale, found.outcomes.predictions)
+    monkeypatch.setattr(TaskRun, "outcomes", lambda *_: shrunk)
+    small = ablate_heads(classifier, labelled, sets="single,others,layers", margin=0.01 * scale)
+    for column in ("loss_change", "sd", "ci_low", "ci_high"):
+        expected = found.frame[column].to_numpy() * scale
+        assert small.frame[column].to_numpy() == pytest.approx(expected)
+    for column in ("p_value", "p_adjusted", "p_equivalence"):
+        assert small.frame[column].to_numpy() == pytest.approx(found.frame[column].to_numpy())
+    assert small.frame["answer"].tolist() == found.frame["answer"].tolist()
+
+
+def test_signed_ranks_are_of_independent_examples(classifier: Path, labelled: Path) -> None:
+    found = ablate_heads(classifier, labelled, test="wilcoxon")
+    losses = found.outcomes.losses
+    tested = stats.wilcoxon(losses[:, 1:] - losses[:, :1])
+    assert found.frame["p_value"].to_numpy() == pytest.approx(tested.pvalue)
+
+
+def test_signed_ranks_answer_about_what_they_test() -> None:
+    """Most losses fall, a few rise by more: the mean is above 0, the pseudo-median below."""
+    rng = np.random.default_rng(0)
+    changes = np.append(rng.normal(-0.1, 0.01, 27), [3.0, 3.1, 3.2])[:, None]
+    hypotheses = Hypotheses.of(changes, 0.0, size=1.0)
+    for test, expected in (("t", 1), ("wilcoxon", -1)):
+        found = find_p_values(hypotheses, AblateOptions(test=test).tests, "two-sided")
+        assert found.direction.tolist() == [expected]
+    assert found.single < 0.01
+
+
+def test_answers_follow_from_tests(found: Ablations) -> None:
+    for row in found.frame.itertuples():
+        differs = row.p_adjusted <= 0.05
+        expected = ("worse" if row.loss_change > 0 else "better") if differs else "undecided"
+        assert row.answer == expected
+        assert row.equivalent == (row.p_equivalence_adjusted <= 0.05)
+        assert row.examples_needed >= 2
+    rises = found.rises()
+    assert rises.shape == (3, 4)
+    assert rises[1, 2] == found.frame.set_index("removed").loc["1-2", "loss_change"]
+
+
+def test_a_generous_margin_finds_equivalence(classifier: Path, labelled: Path) -> None:
+    found = ablate_heads(classifier, labelled, margin=50.0)
+    assert found.frame["equivalent"].all()
+
+
+def test_by_role(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:
+    encoder, corpus = open_run(classifier, labelled, TaskOptions()).encoder, read_conllu(sample)
+    made = classify_heads(encoder.model, corpus, threshold=1.0, tokenizer=str(classifier))
+    made.save(tmp_path / "roles")
+    found = ablate_heads(classifier, labelled, sets="roles", roles_from=str(tmp_path / "roles"))
+    sizes = {row.removed: row.n_removed for row in found.frame.itertuples()}
+    having = {role: len(made.roles.heads_with(role)) for role in made.roles.roles}
+    assert sizes == {role: n for role, n in having.items() if n}
+    small = classify_heads(make_bert(layers=2), corpus, tokenizer=str(classifier))
+    small.save(tmp_path / "small")
+    with pytest.raises(UsageError, match="of 2 layers x 4 heads, and the model has 3 x 4"):
+        ablate_heads(classifier, labelled, sets="roles", roles_from=str(tmp_path / "small"))
+
+
+def test_saves_and_loads(found: Ablations, tmp_path: Path) -> None:
+    found.save(tmp_path / "out")
+    loaded = Ablations.load(tmp_path / "out")
+    assert loaded.frame.equals(found.frame)
+    assert np.array_equal(loaded.outcomes.losses, found.outcomes.losses)
+    assert repr(loaded) == repr(found)
+
+
+def test_sets_that_there_are_not_are_refused(found: Ablations, tmp_path: Path) -> None:
+    replace(found, frame=found.frame.assign(set="x")).save(tmp_path / "out")
+    with pytest.raises(StorageError, match="column set: it holds something else than 'single', "):
+        Ablations.load(tmp_path / "out")
+
+
+def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -> None:
+    found = ablate_heads(masked_lm, plain, ablation="uniform", correction="holm")
+    assert found.frame["p_accuracy"].isna().all()
+    assert "examples needed" in flat(found)
+
+
+def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    arguments = ["ablate", str(classifier), str(labelled), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(
+        app, [*arguments, "--full", "--sets", "layers", "--ablation", "mean"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "Heads replaced by mean" in result.stdout
+    assert len(Ablations.load(tmp_path / "out")) == 3
+    result = CliRunner().invoke(app, [*arguments, "--sets", "roles", "--overwrite"])
+    assert result.exit_code == 2
+    assert "need roles" in " ".join(result.stderr.split())

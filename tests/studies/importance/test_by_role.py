@@ -1,0 +1,210 @@
+"""Whether heads with a role matter more: against losses of models without these heads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from typer.testing import CliRunner
+
+from headroles import RoleTable, classify_heads, read_conllu
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.models.kept_heads import Head
+from headroles.studies.importance import role_removals
+from headroles.studies.importance.by_role import RoleImportance, compare_roles_in_task
+from headroles.studies.importance.options import RoleImportanceOptions
+from headroles.studies.importance.role_removals import compare_removed, draw_like, n_sets_like
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.outcomes import Outcomes
+from headroles.tasks.running import open_run
+from tests.conftest import flat
+
+
+@pytest.fixture(scope="module")
+def found(classifier: Path, labelled: Path, roles: Path) -> RoleImportance:
+    return compare_roles_in_task(
+        classifier, labelled, roles_from=str(roles), draws=3, permutations=199
+    )
+
+
+def test_every_role_that_heads_have(found: RoleImportance, roles: Path) -> None:
+    table = RoleTable.load(roles)
+    sizes = {role: len(table.heads_with(role)) for role in table.roles}
+    assert dict(zip(found.frame["role"], found.frame["heads"], strict=True)) == {
+        role: size for role, size in sizes.items() if size
+    }
+    assert found.frame["p_importance"].dropna().between(1 / 200, 1).all()
+    assert found.frame["overlap"].between(0, 1).all()
+
+
+def test_ranks_the_loss_without_a_role_among_those_of_its_draws(
+    found: RoleImportance, classifier: Path, labelled: Path, roles: Path
+) -> None:
+    run = open_run(classifier, labelled, TaskOptions())
+    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    rng = np.random.default_rng(0)
+    orders = [[heads[place] for place in rng.permutation(12)] for _ in range(3)]
+    for row in found.frame.itertuples():
+        own = RoleTable.load(roles).heads_with(row.role)
+        if n_sets_like(own, heads) == 1:  # whole layers have the role
+            assert row.draws == 0
+            assert np.isnan(row.p_removed)
+            continue
+        sets = [own, *(draw_like(own, order) for order in orders)]
+        gates = torch.ones(4, 3, 4)
+        for place, removed in enumerate(sets):
+            for head in removed:
+                gates[place][head] = 0
+        observed, *drawn = run.outcomes(gates).losses.mean(0)
+        assert row.removed_loss == pytest.approx(observed)
+        assert row.drawn_loss == pytest.approx(np.mean(drawn))
+        assert row.removed_difference == pytest.approx(observed - np.mean(drawn))
+        reach = 1e-5 * observed  # what is closer ties
+        above, below = (sum(side * (one - observed) >= -reach for one in drawn) for side in (1, -1))
+        assert row.p_removed == pytest.approx(min(1, 2 * (1 + min(above, below)) / 4))
+
+
+def test_some_of_the_roles(
+    found: RoleImportance, classifier: Path, labelled: Path, roles: Path
+) -> None:
+    asked = {"roles_from": str(roles), "draws": 1, "permutations": 99}
+    some = compare_roles_in_task(classifier, labelled, roles="delimiter*", **asked)
+    expected = [role for role in found.frame["role"] if role.startswith("delimiter")]
+    assert expected
+    assert some.frame["role"].tolist() == expected
+    own = found.frame.set_index("role").loc[expected, "importance_difference"]
+    assert some.frame["importance_difference"].tolist() == pytest.approx(own.tolist())
+    with pytest.raises(UsageError, match="there is no role 'delimitr'"):
+        compare_roles_in_task(classifier, labelled, roles="delimitr", **asked)
+
+
+HEADS = [(layer, head) for layer in range(3) for head in range(6)]
+
+
+def test_draws_are_of_all_heads_of_the_layers() -> None:
+    own = [(0, 0), (0, 1), (2, 3)]
+    assert n_sets_like(own, HEADS) == 15 * 6
+    rng = np.random.default_rng(0)
+    drawn = Counter(
+        draw_like(own, [HEADS[place] for place in rng.permutation(18)]) for _ in range(9000)
+    )
+    assert len(drawn) == 90  # the role's own heads among them
+    assert all([layer for layer, _ in one] == [0, 0, 2] for one in drawn)
+    assert stats.chisquare(list(drawn.values())).pvalue > 0.001
+
+
+@dataclass
+class AddedLosses:
+    """Stands for a run whose losses add up; counts the sets of heads that were run."""
+
+    worth: np.ndarray
+    shape: tuple[int, int] = (3, 6)
+    n_run: int = 0
+    expected: list[float] = field(default_factory=list)
+
+    def n_passes(self, gates: torch.Tensor) -> float:
+        return float(len(gates))
+
+    def expect(self, n_passes: float) -> None:
+        self.expected.append(self.n_run + n_passes)
+
+    def outcomes(self, gates: torch.Tensor) -> Outcomes:
+        self.n_run += len(gates)
+        losses = 1 + self.worth @ (1 - gates.reshape(len(gates), -1).double().numpy()).T
+        return Outcomes(losses, np.full_like(losses, np.nan))
+
+
+def removed(
+    worth: np.ndarray, having: dict[str, list[Head]], draws: int
+) -> tuple[dict[str, np.ndarray], AddedLosses]:
+    run = AddedLosses(worth)
+    options = RoleImportanceOptions(roles_from="-", draws=draws)
+    return compare_removed(run, HEADS, having, options), run  # type: ignore[arg-type]
+
+
+def test_random_roles_are_shown_as_often_as_said() -> None:
+    """Draws of the other heads alone would show two in three of them."""
+    rng = np.random.default_rng(1)
+    worth = rng.exponential(size=18) ** 2 + 0.1 * rng.normal(size=(50, 18))
+    sizes = rng.integers(2, 9, 400)
+    having = {
+        str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:size])]
+        for at, size in enumerate(sizes)
+    }
+    found, run = removed(worth, having, 199)
+    assert (found["p_removed"] <= 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+    assert (found["p_removed"] <= 0.2).mean() == pytest.approx(0.2, abs=0.07)
+    assert (found["draws"] == 199).sum() < 100  # most are decided before
+    assert run.n_run < 40 * 400
+    assert run.n_run / 3 < run.expected[0] < 3 * run.n_run  # with others, fewer sets are shared
+    assert run.expected[-3:] == pytest.approx([run.n_run] * 3, rel=0.1)
+
+
+def test_draws_that_cannot_change_an_answer_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    worth = rng.exponential(size=18) ** 3 + 0.1 * rng.normal(size=(50, 18))
+    having = {
+        str(at): [HEADS[place] for place in sorted(rng.permutation(18)[:4])] for at in range(100)
+    }
+    some, few = removed(worth, having, 99)
+    monkeypatch.setattr(role_removals, "enough_draws", lambda options: 100)
+    whole, all_of_them = removed(worth, having, 99)
+    assert (whole["draws"] == 99).all()
+    shown = whole["p_removed"] <= 0.05
+    assert 0 < shown.sum() < 100
+    assert ((some["p_removed"] <= 0.05) == shown).all()
+    assert (some["p_removed"] >= 0.05 - 1e-9)[some["draws"] < 99].all()
+    assert some["draws"].sum() < whole["draws"].sum() / 3
+    assert few.n_run < all_of_them.n_run
+
+
+def test_heads_of_worth_are_shown() -> None:
+    worth = np.tile(np.arange(18) % 6, (20, 1)) * np.linspace(0.5, 1, 20)[:, None]
+    most, least = HEADS[9:12] + HEADS[15:], HEADS[6:9] + HEADS[12:15]
+    found, _ = removed(worth, {"most": most, "least": least, "all": HEADS[:6]}, 399)
+    assert (found["p_removed"][:2] <= 0.05).all()
+    assert found["removed_difference"][0] > 0 > found["removed_difference"][1]
+    assert (found["drawn_high"] < found["removed_loss"])[0]
+    assert (found["drawn_low"] > found["removed_loss"])[1]
+    assert found["draws"].tolist() == [399, 399, 0]
+    assert np.isnan(found["p_removed"][2])
+
+
+def test_says_how_many_draws_are_needed(
+    found: RoleImportance, classifier: Path, labelled: Path, roles: Path
+) -> None:
+    assert "3 draws give no p-value below 0.5: nothing can be shown" in flat(found)
+    n_roles = len(found)
+    more = compare_roles_in_task(
+        classifier, labelled, roles_from=str(roles), draws=40, permutations=99
+    )
+    assert f"one role alone among {n_roles}" in flat(more)
+    assert f"take {40 * n_roles - 1}" in flat(more)
+
+
+def test_saves_loads_and_shows(found: RoleImportance, tmp_path: Path) -> None:
+    found.save(tmp_path / "out")
+    assert RoleImportance.load(tmp_path / "out").frame.equals(found.frame)
+    assert "Heads with a role less others of their layers" in flat(found)
+
+
+def test_command(classifier: Path, labelled: Path, roles: Path, tmp_path: Path) -> None:
+    arguments = ["by-role", str(classifier), str(labelled), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "name the folder of roles" in result.stderr
+    few = ["--roles-from", str(roles), "--draws", "2", "--permutations", "99"]
+    result = CliRunner().invoke(app, [*arguments, *few])
+    assert result.exit_code == 0, result.output
+
+
+def test_without_any_role(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:
+    classify_heads(classifier, read_conllu(sample), threshold=500.0).save(tmp_path / "none")
+    with pytest.raises(UsageError, match="no head has a role"):
+        compare_roles_in_task(classifier, labelled, roles_from=str(tmp_path / "none"))

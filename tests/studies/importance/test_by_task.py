@@ -1,0 +1,204 @@
+"""What is lost in several tasks, against the same worked out task by task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pandas.testing import assert_frame_equal
+from scipy import stats
+from typer.testing import CliRunner
+
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.results.stored import load
+from headroles.storage import plain
+from headroles.studies.importance.ablation import Ablations, ablate_heads
+from headroles.studies.importance.by_task import TaskDrops, compare_tasks
+from headroles.studies.importance.drop_table import relative_drops
+from tests.conftest import changed
+from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
+
+NAMES = ("long", "short")
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tasks") / "short.tsv"
+    rows = [(" ".join(text.split()[:3]), str(label)) for text, label in SENTENCES]
+    return write_labelled(file, rows)
+
+
+@pytest.fixture(scope="module")
+def ablations(classifier: Path, labelled: Path, short: Path) -> list[Ablations]:
+    return [ablate_heads(classifier, one, sets="layers,thirds") for one in (labelled, short)]
+
+
+@pytest.fixture(scope="module")
+def found(ablations: list[Ablations]) -> TaskDrops:
+    return compare_tasks(ablations, NAMES, correction="none")
+
+
+def rows_of(found: TaskDrops, task: str, measure: str = "loss"):
+    rows = found.frame[(found.frame["task"] == task) & (found.frame["measure"] == measure)]
+    return rows.set_index("removed")
+
+
+def test_relative_drops(found: TaskDrops, ablations: list[Ablations]) -> None:
+    for name, one in zip(NAMES, ablations, strict=True):
+        whole = one.ablated.measured
+        own = rows_of(found, name)
+        for row in one.frame.itertuples():
+            assert own.loc[row.removed, "relative_drop"] == pytest.approx(
+                row.loss_change / whole["loss"]
+            )
+            assert own.loc[row.removed, "p_value"] == pytest.approx(row.p_value)
+            assert own.loc[row.removed, "note"] == row.note
+        accuracies = rows_of(found, name, "accuracy")["relative_drop"].to_numpy()
+        changes = one.frame["accuracy_change"].to_numpy()
+        assert accuracies == pytest.approx(-changes / whole["accuracy"])
+
+
+def test_errors_of_ratios_are_those_of_the_bootstrap() -> None:
+    rng = np.random.default_rng(6)
+    whole = rng.gamma(2, 1, 500)
+    losses = np.stack([whole, whole * 1.1 + rng.normal(0, 0.5, 500)], axis=1)
+    values = relative_drops(losses, losses.mean(0), "loss")
+    places = rng.integers(0, 500, (2000, 500))
+    means = losses[places].mean(1)
+    assert values.mean() == pytest.approx(losses[:, 1].mean() / losses[:, 0].mean() - 1)
+    assert stats.sem(values)[0] == pytest.approx((means[:, 1] / means[:, 0]).std(), rel=0.05)
+    better = relative_drops(losses, losses.mean(0), "accuracy")
+    assert better.mean() == pytest.approx(-values.mean())
+
+
+def test_deviations_are_welch_tests_of_profiles(
+    found: TaskDrops, ablations: list[Ablations]
+) -> None:
+    profiles = []
+    for one in ablations:
+        layers = [0, *(1 + one.frame.index[one.frame["set"] == "layers"])]
+        losses = one.outcomes.losses[:, layers]
+        drops = relative_drops(losses, losses.mean(0), "loss")
+        profiles.append(drops - drops.mean(1, keepdims=True))
+    tested = stats.ttest_ind(*profiles, equal_var=False)
+    own = rows_of(found, "long").loc[["layer 0", "layer 1", "layer 2"]]
+    assert own["deviation"].to_numpy() == pytest.approx(profiles[0].mean(0) - profiles[1].mean(0))
+    assert own["p_deviation"].to_numpy() == pytest.approx(tested.pvalue)
+    other = rows_of(found, "short").loc[["layer 0", "layer 1", "layer 2"]]
+    assert other["deviation"].to_numpy() == pytest.approx(-own["deviation"].to_numpy())
+
+
+def test_answers(found: TaskDrops) -> None:
+    for row in found.frame.itertuples():
+        shown = row.p_adjusted <= 0.05
+        assert row.answer == (
+            ("worse" if row.relative_drop > 0 else "better") if shown else "undecided"
+        )
+        deviates = row.p_deviation_adjusted <= 0.05
+        assert row.deviates == (
+            ("more" if row.deviation > 0 else "less") if deviates else "undecided"
+        )
+
+
+def test_all_that_there_was_is_lost(ablations: list[Ablations]) -> None:
+    """The share has no error then, and yet is shown to be lost."""
+    wrong = []
+    for one in ablations:
+        predictions = one.outcomes.predictions.copy()
+        predictions[:, 0] = one.targets
+        predictions[:2, 0] = 1 - one.targets[:2]
+        predictions[:, 1] = 1 - one.targets
+        ablated = {**plain(one.ablated), "measured": dict.fromkeys(one.ablated.measured, 0.5)}
+        outcomes = replace(one.outcomes, predictions=predictions)
+        wrong.append(changed(replace(one, outcomes=outcomes), ablated=ablated))
+    own = rows_of(compare_tasks(wrong, NAMES), "long", "accuracy").loc["layer 0"]
+    assert (own["whole"], own["without"], own["relative_drop"]) == (0.75, 0, 1)
+    assert np.isnan([own["ci_low"], own["ci_high"]]).all()
+    expected = stats.ttest_1samp([0, 0, 1, 1, 1, 1, 1, 1], 0).pvalue
+    assert own["p_value"] == pytest.approx(expected)
+    assert own["answer"] == "worse"
+
+
+def test_notes_say_that_nothing_varies(ablations: list[Ablations]) -> None:
+    """A removal that changes no loss has no p-value."""
+    still = []
+    for one in ablations:
+        losses = one.outcomes.losses.copy()
+        losses[:, 1] = losses[:, 0]
+        still.append(replace(one, outcomes=replace(one.outcomes, losses=losses)))
+    found = compare_tasks(still, NAMES, correction="none").frame
+    losses = found[found["measure"] == "loss"]
+    is_first = losses["removed"] == ablations[0].frame["removed"].iloc[0]
+    assert losses["p_value"].isna().equals(is_first)
+    assert losses["note"].str.startswith("degenerate").equals(is_first)
+
+
+def test_wide_keeps_every_removal(found: TaskDrops) -> None:
+    frame = found.frame.assign(deviation=np.nan)
+    keys = ["measure", "set", "removed"]
+    for value in ("answer", "relative_drop", "deviation"):
+        wide = replace(found, frame=frame).wide(value)
+        assert_frame_equal(wide[keys], frame[keys].drop_duplicates().reset_index(drop=True))
+    with pytest.raises(UsageError, match="the value is 'removed'; it must be one of n, n_removed"):
+        found.wide("removed")
+
+
+def test_saves_loads_and_shows(found: TaskDrops, tmp_path: Path) -> None:
+    found.save(tmp_path / "out")
+    loaded = TaskDrops.load(tmp_path / "out")
+    assert loaded.frame.equals(found.frame)
+    assert repr(loaded) == repr(found) == repr(load(tmp_path / "out"))
+    assert loaded.wide().columns.tolist() == ["measure", "set", "removed", *NAMES]
+    assert loaded.correlations("layers").shape == (2, 2)
+
+
+def test_models_of_other_sizes_are_compared_by_thirds(
+    ablations: list[Ablations], labelled: Path, tmp_path: Path
+) -> None:
+    small = save(make_task_model(num_attention_heads=2), tmp_path / "small")
+    other = ablate_heads(small, labelled, sets="layers,thirds")
+    found = compare_tasks([ablations[0], other], NAMES)
+    assert set(found.frame["set"]) == {"thirds"}
+    assert any("share their examples" in one for one in found.warnings)
+    layers = ablate_heads(small, labelled, sets="layers")
+    with pytest.raises(UsageError, match="only thirds of their layers can be compared"):
+        compare_tasks([ablations[0], layers], NAMES)
+
+
+def test_what_cannot_be_compared(
+    ablations: list[Ablations], classifier: Path, labelled: Path
+) -> None:
+    with pytest.raises(UsageError, match="1 task is given"):
+        compare_tasks(ablations[:1], NAMES[:1])
+    with pytest.raises(UsageError, match="are called a, a; give each a name of its own"):
+        compare_tasks(ablations, ["a", "a"])
+    uniform = ablate_heads(classifier, labelled, sets="layers", ablation="uniform")
+    with pytest.raises(UsageError, match="zero in long, uniform in short"):
+        compare_tasks([ablations[0], uniform], NAMES)
+    single = ablate_heads(classifier, labelled)
+    with pytest.raises(UsageError, match="no removal is in all of long, short"):
+        compare_tasks([ablations[0], single], NAMES)
+
+
+def test_a_metric_that_no_model_reaches_is_left_out(found: TaskDrops) -> None:
+    for name in ("f1", "matthews"):
+        reached = [one.whole[name] for one in found.compared.tasks]
+        assert (name in found.measures) == (min(reached) > 0)
+        if min(reached) <= 0:
+            assert any(warning.startswith(f"{name} is left out") for warning in found.warnings)
+
+
+def test_command(ablations: list[Ablations], tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in NAMES]
+    for one, folder in zip(ablations, folders, strict=True):
+        one.save(folder)
+    arguments = ["by-task", *map(str, folders), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "lost without" in result.stdout
+    again = [*arguments, "--overwrite", "--names", "one,other"]
+    assert CliRunner().invoke(app, again).exit_code == 0
+    assert set(TaskDrops.load(tmp_path / "out").frame["task"]) == {"one", "other"}

@@ -1,0 +1,54 @@
+"""Quantities of heads: means and intervals, and that they are no roles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from headroles import HeadScores, Quantities, Role, assign_roles, describe_heads
+from headroles.errors import UsageError
+from headroles.results.stored import load
+from tests.conftest import make_scores
+
+VALUES = np.random.default_rng(0).random((12, 1, 2, 2))
+
+
+def described() -> HeadScores:
+    scores = make_scores(VALUES, ["local", "entropy"])
+    return replace(scores, roles=(scores.roles[0], Role("entropy", is_described=True)))
+
+
+def test_means_and_intervals() -> None:
+    frame = describe_heads(described(), clusters="none").frame
+    assert frame["role"].tolist() == ["entropy"] * 2
+    own = VALUES[:, 0, 1, 1].astype(np.float32).astype(float)
+    low, high = t.interval(0.95, 11, own.mean(), own.std(ddof=1) / np.sqrt(12))
+    assert frame["mean"][1] == pytest.approx(own.mean())
+    assert (frame["ci_low"][1], frame["ci_high"][1]) == pytest.approx((low, high))
+
+
+def test_quantities_are_not_tested() -> None:
+    assert assign_roles(described()).roles == ("local",)
+    alone = make_scores(VALUES[..., 1:], ["x"])
+    alone = replace(alone, roles=(Role("entropy", is_described=True),))
+    with pytest.raises(UsageError, match="no role that could be tested"):
+        assign_roles(alone)
+    with pytest.raises(UsageError, match="nothing that describes heads; score again with roles="):
+        describe_heads(make_scores(VALUES, ["local", "syntactic"]))
+
+
+def test_are_stored_and_shown(tmp_path: Path) -> None:
+    scores = described()
+    scores.save(tmp_path / "scores")
+    assert HeadScores.load(tmp_path / "scores").roles[1].is_described
+    found = describe_heads(scores)
+    found.save(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    assert isinstance(loaded, Quantities)
+    assert loaded.frame.equals(found.frame)
+    assert "entropy" in repr(found)
+    assert found.facts()["heads"][0]["role"] == "entropy"

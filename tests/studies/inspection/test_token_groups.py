@@ -1,0 +1,331 @@
+"""What heads take from tokens of each kind, against vectors written out, and by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from scipy.stats import t as student
+from tokenizers import processors
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from headroles import TokenGroups, make_corpus, measure_token_groups, read_conllu
+from headroles.corpus import Sentence
+from headroles.encoding import SPECIAL, EncodedExample
+from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.models.attention import open_norms, open_reader
+from headroles.models.families import find_family
+from headroles.models.loading import LoadedEncoder
+from headroles.models.projections import find_projections
+from headroles.models.surgery import remove_heads
+from headroles.passes.examples import ExampleBatch, collate
+from headroles.report.pages import make_report
+from headroles.results.stored import load
+from headroles.roles import Batch
+from headroles.studies.inspection.token_reading import (
+    GROUPS,
+    QUANTITIES,
+    groups_of,
+    rank_correlations,
+    read_tokens,
+    values_of,
+)
+from tests.conftest import flat, make_bert, make_tokenizer
+from tests.models.families import HEADS, PROJECTED, make_model
+from tests.rounding import WEIGHTS, assert_same_sums, tolerance
+
+S = SPECIAL
+
+
+def encoder_of(model: PreTrainedModel) -> LoadedEncoder:
+    return LoadedEncoder(model, make_tokenizer(), 64, False, {})
+
+
+def example_of(ids: list[int]) -> EncodedExample:
+    n = len(ids)
+    one_each = np.arange(n - 2)
+    return EncodedExample(
+        id=f"e{n}",
+        document="d",
+        input_ids=np.array(ids),
+        token_type_ids=None,
+        segments=np.array([S, *[0] * (n - 2), S]),
+        words=np.array([-1, *one_each, -1]),
+        starts=one_each + 1,
+        sizes=np.ones(n - 2, dtype=np.int64),
+        governors=np.full(n - 2, -1),
+        relations=("root",) * (n - 2),
+    )
+
+
+def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
+    """(layers, 4, tokens): attention as transformers returns it, a vector for each pair."""
+    layers = find_projections(model.base_model, find_family(model), HEADS)
+    outputs: dict[int, list[Tensor]] = {}
+    handles = []
+    for linear in {id(one.value.linear): one.value.linear for one in layers}.values():
+
+        def keep(module: nn.Module, given: object, output: Tensor) -> None:
+            outputs.setdefault(id(module), []).append(output[0].clone())
+
+        handles.append(linear.register_forward_hook(keep))
+    ids = torch.from_numpy(example.input_ids)[None]
+    with torch.no_grad():
+        attentions = model(
+            ids, attention_mask=torch.ones_like(ids), output_attentions=True
+        ).attentions
+    for handle in handles:
+        handle.remove()
+    found = []
+    for layer, projections in zip(attentions, layers, strict=True):
+        value = outputs[id(projections.value.linear)].pop(0)[:, projections.value.rows]
+        if projections.value.bias_apart is not None:
+            value = value + projections.value.bias
+        value = value.repeat_interleave(HEADS // value.shape[1], dim=1)
+        vectors = torch.einsum("nhs,hds->hnd", value, projections.output_weight)
+        given = layer[0][..., None] * vectors[:, None]  # (heads, query, key, hidden)
+        of_heads, of_layer = given.norm(dim=-1), given.sum(0).norm(dim=-1)
+        shares = [
+            layer[0].mean((0, 1)),
+            (of_heads / of_heads.sum(-1, keepdim=True)).mean((0, 1)),
+            (of_layer / of_layer.sum(-1, keepdim=True)).mean(0),
+            vectors.norm(dim=-1).mean(0),
+        ]
+        found.append(torch.stack(shares))
+    return torch.stack(found).detach().numpy()
+
+
+@pytest.mark.numbers
+@pytest.mark.parametrize("kind", PROJECTED)
+def test_every_family_against_vectors_written_out(kind: str) -> None:
+    """Two examples of different lengths, read side by side."""
+    model = make_model(kind)
+    for parameter in model.parameters():
+        if parameter.dim() == 1:  # biases count
+            torch.nn.init.normal_(parameter, std=0.3)
+    examples = [example_of(list(range(8, 20))), example_of(list(range(25, 33)))]
+    with open_reader(model) as reader, open_norms(reader) as norms:
+        batch = ExampleBatch([0, 1], examples, collate(examples, 0))
+        found = read_tokens(encoder_of(model), reader, norms, batch)
+    for row, example in enumerate(examples):
+        expected = brute_force(model, example)
+        own = found[row, ..., : len(example)]
+        # heads may cancel each other out: what they add up has the size of the largest
+        assert_same_sums(own, expected, np.abs(expected).max(axis=-1, keepdims=True), WEIGHTS)
+        np.testing.assert_allclose(own[:, :3].sum(-1), 1, rtol=tolerance())
+        assert (found[row, :, :3, len(example) :] == 0).all()
+
+
+# [CLS] the cat , the ca ##t [SEP]: two words of one piece, a mark, one word of two pieces
+WORDS = ("cat", "the", ",", "purrs")
+BY_HAND = EncodedExample(
+    id="x",
+    document="d",
+    input_ids=np.arange(7),
+    token_type_ids=None,
+    segments=np.array([S, 0, 0, 0, 0, 0, S]),
+    words=np.array([-1, 0, 1, 2, 3, 3, -1]),
+    starts=np.array([1, 2, 3, 4]),
+    sizes=np.array([1, 1, 1, 2]),
+    governors=np.full(4, -1),
+    relations=("root",) * 4,
+    sentences=(Sentence("x", "d", 0, WORDS, (-1,) * 4, ("root",) * 4),),
+)
+COUNTS = {"cat": 3, "the": 9, ",": 5}
+SHARES = np.array([0.3, 0.1, 0.05, 0.15, 0.05, 0.15, 0.2])
+
+
+class TestByHand:
+    def found(self) -> dict[tuple[str, str], float]:
+        per_token = np.stack([SHARES, SHARES[::-1], np.full(7, 1 / 7), np.arange(7.0)])[None]
+        groups = groups_of(Batch([BY_HAND]))[:, 0]
+        values = values_of(BY_HAND, per_token, groups, COUNTS)
+        np.testing.assert_array_equal(values[0], values[1])  # one layer is all layers
+        return dict(zip(QUANTITIES, values[0].tolist(), strict=True))
+
+    def test_shares(self) -> None:
+        found = self.found()
+        assert found["classifier", "weights"] == pytest.approx(0.3)
+        assert found["classifier", "norms_less_weights"] == pytest.approx(-0.1)
+        assert found["punctuation", "weights"] == pytest.approx(0.15)
+        assert found["other", "weights"] == pytest.approx(0.35)
+        assert found["other", "tokens"] == pytest.approx(4 / 7)
+        assert found["other", "length"] == pytest.approx((1 + 2 + 4 + 5) / 4)
+        assert sum(found[group, "norms"] for group in GROUPS) == pytest.approx(1)
+
+    def test_correlations_are_of_words(self) -> None:
+        """A word counts by the mean over its pieces; what has no frequency is the rarest."""
+        found = self.found()
+        of_words = [0.1, 0.05, 0.15, (0.05 + 0.15) / 2]
+        expected = spearmanr(of_words, [3, 9, 5, 0]).statistic
+        assert found["words", "weights_by_frequency"] == pytest.approx(expected)
+        assert found["words", "length_by_frequency"] == pytest.approx(
+            spearmanr([1, 2, 3, 4.5], [3, 9, 5, 0]).statistic
+        )
+        expected = spearmanr(of_words[:2] + of_words[3:], [3, 9, 0]).statistic
+        assert found["other", "weights_by_frequency"] == pytest.approx(expected)
+        assert np.isnan(found["other", "layer_norms_by_frequency"])  # all words are alike
+
+    def test_groups_that_are_not_there_are_missing(self) -> None:
+        per_token = np.ones((2, 4, 7))
+        groups = np.zeros((4, 7), dtype=bool)
+        groups[3] = True
+        found = dict(zip(QUANTITIES, values_of(BY_HAND, per_token, groups, {})[0], strict=True))
+        assert np.isnan(found["classifier", "weights"])
+        assert found["other", "tokens"] == 1
+        assert np.isnan(found["words", "weights_by_frequency"])  # no frequency differs
+
+
+def test_rank_correlations_are_those_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    values, counts = rng.integers(0, 5, (3, 9)).astype(float), rng.integers(0, 4, 9)
+    expected = [spearmanr(row, counts).statistic for row in values]
+    np.testing.assert_allclose(rank_correlations(values, counts), expected)
+    assert np.isnan(rank_correlations(values[:, :2], counts[:2])).all()
+
+
+def test_means_and_intervals_over_documents(bert_folder: Path, treebank: Path) -> None:
+    """Of the mean over layers, shares add up to 1 and intervals are t's over documents."""
+    found = measure_token_groups(bert_folder, read_conllu(treebank), pairing="none")
+    summary = found.summary()
+    assert list(summary.index) == list(GROUPS)
+    np.testing.assert_allclose(summary["tokens"]["classifier"], summary["tokens"]["separators"])
+    assert found.record.token_groups.n_clusters == 2
+    assert found.record.model.read_through == "attention interface"
+    rows = found.frame.set_index(["layer", "group", "quantity"])
+    by_layer = [rows.loc[(str(layer), "other", "norms"), "mean"] for layer in range(3)]
+    assert rows.loc[("all", "other", "norms"), "mean"] == pytest.approx(np.mean(by_layer))
+    apart = measure_token_groups(
+        bert_folder, read_conllu(treebank), pairing="none", clusters="none"
+    )
+    row = apart.frame.iloc[0]
+    half = student.ppf(0.975, row["n"] - 1) * row["sd"] / np.sqrt(row["n"])
+    assert row["ci_high"] - row["mean"] == pytest.approx(half)
+
+
+def test_parts_of_speech_say_what_punctuation_is(bert_folder: Path) -> None:
+    def one(upos: str) -> TokenGroups:
+        sentence = Sentence(
+            "s",
+            "d",
+            0,
+            ("the", "cat", "-"),
+            (1, -1, 1),
+            ("det", "root", "punct"),
+            {"upos": ("DET", "NOUN", upos)},
+        )
+        return measure_token_groups(bert_folder, make_corpus([sentence]), pairing="none")
+
+    counts = [one(upos).summary()["tokens"]["punctuation"] for upos in ("PUNCT", "_")]
+    assert counts == [pytest.approx(1 / 7)] * 2  # "cat" is spelt out
+    found = one("SYM")
+    assert np.isnan(found.summary()["tokens"]["punctuation"])
+    assert "No example has tokens of the group punctuation" in flat(found)
+
+
+@pytest.mark.parametrize(
+    ("template", "missing"),
+    [("$A", ("classifier", "separators")), ("$A [SEP]", ("classifier",))],
+)
+def test_tokenizers_without_special_tokens(template: str, missing: tuple[str, ...]) -> None:
+    tokenizer = make_tokenizer()
+    known = [
+        (name, tokenizer.convert_tokens_to_ids(name)) for name in ("[SEP]",) if name in template
+    ]
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=template, special_tokens=known
+    )
+    found = measure_token_groups(
+        make_bert(),
+        make_corpus([(["a", "cat", "sat"], [1, 2, -1], ["det", "nsubj", "root"])]),
+        tokenizer=tokenizer,
+        pairing="none",
+    )
+    summary = found.summary()
+    gone = [group for group in GROUPS if np.isnan(summary["weights"][group])]
+    assert gone == [*missing, "punctuation"]
+    assert np.nansum(summary["weights"]) == pytest.approx(1)
+
+
+def test_the_summary_is_of_all_layers(treebank: Path) -> None:
+    found = measure_token_groups(make_bert(), read_conllu(treebank), tokenizer=make_tokenizer())
+    assert found.where(layer="all").summary().equals(found.summary())
+    with pytest.raises(UsageError, match="the layer 'all', which was left out"):
+        found.where(layer=0).summary()
+
+
+def test_removed_heads_have_no_part(treebank: Path) -> None:
+    """A layer without heads has no values, and no part in the mean over layers."""
+    model = make_bert()
+    before = measure_token_groups(model, read_conllu(treebank), tokenizer=make_tokenizer())
+    remove_heads(model, [(2, head) for head in range(4)])
+    after = measure_token_groups(model, read_conllu(treebank), tokenizer=make_tokenizer())
+    rows = [
+        found.frame.set_index(["layer", "group", "quantity"])["mean"] for found in (before, after)
+    ]
+    for layer in ("0", "1"):
+        np.testing.assert_allclose(rows[1].loc[layer], rows[0].loc[layer], rtol=WEIGHTS)
+    assert rows[1].loc["2"].isna().all()
+    expected = (rows[0]["0", "other", "norms"] + rows[0]["1", "other", "norms"]) / 2
+    assert rows[1]["all", "other", "norms"] == pytest.approx(expected)
+
+
+def test_are_stored_and_shown(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    found = measure_token_groups(bert_folder, read_conllu(treebank))
+    found.save(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    assert isinstance(loaded, TokenGroups)
+    assert loaded.frame.equals(found.frame)
+    assert "Rank correlations with word frequency" in flat(found)
+    assert found.facts()["rows"][0]["group"] == "classifier"
+    assert found.layers().columns.tolist() == ["group", "quantity", "0", "1", "2", "all"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"), [([0, 2], "tables by layer are among the details"), ("all", "most of the")]
+)
+def test_some_layers_are_stored_and_shown(
+    bert_folder: Path, treebank: Path, tmp_path: Path, layer: object, told: str
+) -> None:
+    some = measure_token_groups(bert_folder, read_conllu(treebank)).where(layer=layer)
+    some.save(tmp_path / "out")
+    loaded = load(tmp_path / "out")
+    assert loaded == some
+    assert told in flat(loaded)
+    assert loaded._repr_html_()
+    assert make_report(tmp_path / "out").to_html()
+
+
+class TestBadInput:
+    def test_frequencies(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+        file = tmp_path / "counts.tsv"
+        file.write_text("the 12\n", encoding="utf-8")
+        with pytest.raises(CorpusError, match=r"counts.tsv, line 1: 'the 12' is not a word, a tab"):
+            measure_token_groups(bert_folder, read_conllu(treebank), frequencies=file)
+
+    def test_no_example_fits(self, treebank: Path) -> None:
+        model = make_bert(max_position_embeddings=8)
+        with pytest.raises(CorpusError, match="no example could be read: 3 examples longer than"):
+            measure_token_groups(model, read_conllu(treebank), tokenizer=make_tokenizer())
+
+    def test_one_document(self, bert_folder: Path) -> None:
+        corpus = make_corpus([(["a"], [-1], ["root"])] * 2, documents=["d", "d"])
+        with pytest.raises(UsageError, match="all examples are of one document"):
+            measure_token_groups(bert_folder, corpus, clusters="document")
+
+    def test_attention_that_is_not_finite(self) -> None:
+        model = make_model("bert")
+        with torch.no_grad():
+            model.embeddings.word_embeddings.weight[30] = torch.nan
+        example = example_of([8, 9, 30, 10, 11])
+        batch = ExampleBatch([0], [example], collate([example], 0))
+        with (
+            open_reader(model) as reader,
+            open_norms(reader) as norms,
+            pytest.raises(ModelError, match="layer 0 is not finite for example 'e5'"),
+        ):
+            read_tokens(encoder_of(model), reader, norms, batch)

@@ -1,0 +1,362 @@
+"""Examples that a decision needs: against statsmodels, closed forms, and simulated corpora."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from msgspec.structs import asdict
+from numpy.typing import NDArray
+from statsmodels.stats.power import TTestPower
+
+from headroles import PowerPlan, assign_roles, plan_examples
+from headroles.errors import UsageError
+from headroles.inference import power_of
+from headroles.studies.planning.power_plan import COLUMNS
+from headroles.testing.notes import FEW
+from headroles.testing.options import TEST_CORRECTIONS
+from tests.conftest import flat, make_scores
+from tests.inference.conftest import required_examples
+
+FloatArray = NDArray[np.float64]
+EFFECTS = np.array([0.9, 0.5, 0.35, -0.4, -0.6])
+
+
+def pilot_with(effects: FloatArray, n: int = 40, threshold: float = 3.0) -> FloatArray:
+    """Scores (n, 1, heads, 1) of which each head has exactly this effect size."""
+    noise = np.random.default_rng(0).normal(size=(n, len(effects)))
+    noise = (noise - noise.mean(axis=0)) / noise.std(axis=0, ddof=1)
+    return (threshold + effects + noise)[:, None, :, None]
+
+
+def plan_for(values: Any, documents: list[str] | None = None, **options: Any) -> PowerPlan:
+    roles = [f"r{role}" for role in range(np.shape(values)[-1])]
+    return plan_examples(make_scores(values, roles, documents), **options)
+
+
+class TestOneTest:
+    @pytest.mark.parametrize("power", [0.3, 0.8, 0.99])
+    @pytest.mark.parametrize("alpha", [0.05, 0.001])
+    def test_is_that_of_statsmodels(self, alpha: float, power: float) -> None:
+        found = plan_for(pilot_with(EFFECTS), correction="none", alpha=alpha, power=power).frame
+        for effect, row in zip(EFFECTS, found.itertuples(), strict=True):
+            expected = TTestPower().solve_power(
+                effect_size=abs(effect), alpha=alpha, power=power, alternative="larger"
+            )
+            assert row.effect_size == pytest.approx(effect, rel=1e-5)
+            assert row.examples_with_score == max(2, np.ceil(expected))
+            assert row.corpus_examples == row.examples_with_score
+            assert row.direction == ("yes" if effect > 0 else "no")
+
+    @pytest.mark.parametrize("clustered", [False, True])
+    @pytest.mark.parametrize("correction", ["none", "bonferroni", "holm", "hochberg", "max_t"])
+    def test_is_that_of_required_examples(self, correction: str, clustered: bool) -> None:
+        rng = np.random.default_rng(1)
+        common = np.repeat(rng.normal(0, 0.7, (12, 1, 6, 2)), 5, axis=0)
+        values = (
+            rng.normal(3, 0.3, (1, 2, 6, 2)) + common + rng.normal(size=(60, 2, 6, 2))
+        ).astype(np.float32)
+        documents = [f"d{k // 5}" for k in range(60)] if clustered else None
+        found = plan_for(values, documents, correction=correction).frame
+        columns = np.moveaxis(values, -1, 1).reshape(60, -1)
+        alpha = 0.05 if correction == "none" else 0.05 / 24
+        above = required_examples(columns, 3, alpha, clusters=documents)
+        below = required_examples(-columns, -3, alpha, clusters=documents)
+        np.testing.assert_array_equal(found["examples_with_score"], np.minimum(above, below))
+        np.testing.assert_array_equal(found["alpha_per_test"], alpha)
+        assert set(found["direction"]) == {"yes", "no"}
+        assert (found["design_effect"] > 1).any() == clustered
+
+    def test_a_role_that_half_of_the_examples_have_takes_twice_the_corpus(self) -> None:
+        values = np.concatenate([pilot_with(EFFECTS)] * 2, axis=-1)
+        values = np.concatenate([values, values])
+        values[40:, ..., 1] = np.nan
+        plan = plan_for(values, correction="none")
+        half = plan.frame[plan.frame["role"] == "r1"]
+        expected = plan_for(pilot_with(EFFECTS), correction="none").frame["examples_with_score"]
+        assert half["examples_with_score"].tolist() == expected.tolist()
+        assert half["corpus_examples"].tolist() == (2 * expected).tolist()
+        assert plan.summary()["share"].to_dict() == {"r0": 1.0, "r1": 0.5}
+
+
+class TestFalseDiscoveryRate:
+    VALUES = np.random.default_rng(5).normal(
+        np.random.default_rng(6).normal(3, 0.4, (1, 4, 12, 2)), 1, (80, 4, 12, 2)
+    )
+
+    @pytest.mark.parametrize("family", ["all", "role"])
+    @pytest.mark.parametrize(
+        ("correction", "scale"), [("fdr_bh", 1), ("fdr_tsbh", 1), ("fdr_by", 0)]
+    )
+    def test_level_is_that_of_the_rejections_expected(
+        self, correction: str, scale: int, family: str
+    ) -> None:
+        found = plan_for(self.VALUES, correction=correction, family=family, power=0.7).frame
+        groups = ["direction"] if family == "all" else ["direction", "role"]
+        n_tests = 96 if family == "all" else 48
+        penalty = 1 if scale else (1 / np.arange(1, n_tests + 1)).sum()
+        for _, heads in found.groupby(groups):
+            needed = heads["corpus_examples"].to_numpy()
+            # At so many examples these heads have the power: so many rejections at the least.
+            decided = (needed[:, None] >= needed).sum(axis=1)
+            expected = 0.05 * np.maximum(1, 0.7 * decided) / n_tests / penalty
+            level = heads["alpha_per_test"].to_numpy()
+            np.testing.assert_allclose(level, expected)
+            enough = power_of(heads["examples_with_score"], heads["effect_size"].abs(), level)
+            assert (enough >= 0.7).all()
+
+    def test_stronger_heads_never_need_more(self) -> None:
+        found = plan_for(self.VALUES, correction="fdr_bh").frame
+        for _, heads in found.groupby("direction"):
+            ordered = heads.sort_values("effect_size", key=abs, ascending=False)
+            assert ordered["corpus_examples"].is_monotonic_increasing
+
+    def test_the_rejections_counted_on_are_there(self) -> None:
+        """With clusters, heads of a rare role and of a common one have no order in their effect."""
+        values = np.repeat(self.VALUES[::4], 4, axis=0) + self.VALUES[::-1] - 3
+        values[::4, ..., 1] = values[:30, ..., 1] = np.nan
+        found = plan_for(values, [f"d{k // 4}" for k in range(80)]).frame
+        for _, heads in found.groupby("direction"):
+            corpus = heads["corpus_examples"].to_numpy()[:, None]
+            level = heads["alpha_per_test"].to_numpy()[:, None]
+            power = power_of(
+                corpus * heads["n"].to_numpy() / 80,
+                heads["effect_size"].abs(),
+                level,
+                design_effect=heads["design_effect"],
+                cluster_size=heads["n"] / heads["n_clusters"],  # clusters of one size
+            )
+            decided = (power >= 0.8).sum(axis=1)
+            assert (level[:, 0] <= 0.05 * np.maximum(1, 0.8 * decided) / 96 + 1e-12).all()
+            assert (np.diag(power) >= 0.8).all()
+
+    def test_stricter_corrections_need_more(self) -> None:
+        needed = {
+            name: plan_for(self.VALUES, correction=name).frame["corpus_examples"]
+            for name in TEST_CORRECTIONS
+        }
+        order = ["none", "fdr_bh", "bonferroni"]
+        for weaker, stricter in pairwise(order):
+            assert (needed[weaker] <= needed[stricter]).all()
+            assert needed[weaker].sum() < needed[stricter].sum()
+        assert (needed["fdr_by"] >= needed["fdr_bh"]).all()
+
+
+class TestSimulation:
+    """Corpora of the planned size; every role is a corpus of its own, with its own family."""
+
+    N_CORPORA = 1000
+
+    def shares_decided(self, n: int, correction: str) -> FloatArray:
+        """Of the heads with `EFFECTS`, in how many corpora of n examples each is decided."""
+        rng = np.random.default_rng(n)
+        shape = (n, 1, len(EFFECTS), self.N_CORPORA)
+        values = 3 + EFFECTS[:, None] + rng.normal(size=shape)
+        roles = [f"c{k}" for k in range(self.N_CORPORA)]
+        table = assign_roles(make_scores(values, roles), correction=correction, family="role")
+        wanted = np.where(EFFECTS > 0, "yes", "no")
+        answers = table.frame["answer"].to_numpy().reshape(self.N_CORPORA, -1)
+        return np.asarray((answers == wanted).mean(axis=0))
+
+    @pytest.mark.parametrize("correction", ["none", "bonferroni", "hochberg", "fdr_bh"])
+    def test_power_is_that_of_the_plan(self, correction: str) -> None:
+        plan = plan_for(pilot_with(EFFECTS), correction=correction, power=0.8).frame
+        error = np.sqrt(0.8 * 0.2 / self.N_CORPORA)
+        for head, row in enumerate(plan.itertuples()):
+            n = int(row.examples_with_score)
+            share = self.shares_decided(n, correction)[head]
+            exact = power_of(n, abs(row.effect_size), row.alpha_per_test)
+            assert share > 0.8 - 3 * error
+            if correction in ("none", "bonferroni"):  # for the others the plan is an upper bound
+                assert share == pytest.approx(float(exact), abs=4 * error)
+
+    def test_clusters(self) -> None:
+        """Five examples a document, 0.3 of the variance between documents: 2.2 times as many."""
+
+        def corpora(n_documents: int, n_corpora: int) -> FloatArray:
+            rng = np.random.default_rng(n_documents)
+            shared = rng.normal(0, np.sqrt(0.3), (n_documents, 1, 1, n_corpora))
+            own = rng.normal(0, np.sqrt(0.7), (5 * n_documents, 1, 1, n_corpora))
+            return np.asarray(3.2 + np.repeat(shared, 5, axis=0) + own)
+
+        def documents(n: int) -> list[str]:
+            return [f"d{k // 5}" for k in range(5 * n)]
+
+        plan = plan_for(corpora(20_000, 1), documents(20_000), correction="none").frame
+        assert plan["design_effect"].iloc[0] == pytest.approx(2.2, rel=0.02)
+        n_documents = round(plan["corpus_examples"].iloc[0] / 5)
+        values = corpora(n_documents, self.N_CORPORA)
+        roles = [f"c{k}" for k in range(self.N_CORPORA)]
+        table = assign_roles(make_scores(values, roles, documents(n_documents)), correction="none")
+        error = np.sqrt(0.8 * 0.2 / self.N_CORPORA)
+        assert table.frame["assigned"].mean() == pytest.approx(0.8, abs=4 * error)
+
+    @pytest.mark.parametrize("correction", ["none", "bonferroni", "fdr_bh"])
+    def test_few_clusters_at_a_strict_level(self, correction: str) -> None:
+        """Four independent examples a document: the degrees of freedom are those of documents."""
+        options = {"correction": correction, "alpha": 0.001}
+        pilot = pilot_with(np.full(5, 0.8), n=40_000)
+        plan = plan_for(pilot, [f"d{k // 4}" for k in range(len(pilot))], **options).frame
+        n_documents = int(np.ceil(plan["corpus_examples"].max() / 4))
+        assert n_documents < FEW
+        shape = (4 * n_documents, 1, 5, self.N_CORPORA)
+        values = 3.8 + np.random.default_rng(1).normal(size=shape)
+        roles = [f"c{k}" for k in range(self.N_CORPORA)]
+        scores = make_scores(values, roles, [f"d{k // 4}" for k in range(len(values))])
+        share = assign_roles(scores, family="role", **options).frame["assigned"].mean()
+        exact = power_of(4 * n_documents, 0.8, plan["alpha_per_test"].max(), cluster_size=4)
+        assert 0.8 < exact < 0.88  # whole documents are a little more than the plan
+        assert share == pytest.approx(float(exact), abs=0.02)
+
+
+class TestWhatCannotBePlanned:
+    @pytest.fixture
+    def plan(self) -> PowerPlan:
+        values = np.full((4, 1, 5, 1), np.nan)
+        values[0, 0, 0] = 9  # one example
+        values[:, 0, 1] = 9  # no variance
+        values[:, 0, 2, 0] = [2, 4, 1, 5]  # at the threshold
+        values[:, 0, 3, 0] = [4, 5, 6, 7]
+        values[:, 0, 4, 0] = [1, 2, 1, 2]
+        return plan_for(values)
+
+    def test_is_told(self, plan: PowerPlan) -> None:
+        frame = plan.frame
+        assert frame["corpus_examples"].isna().tolist() == [True, True, False, False, False]
+        assert np.isinf(frame["corpus_examples"]).tolist() == [False, False, True, False, False]
+        assert frame["direction"].tolist() == ["", "", "", "yes", "no"]
+        assert frame["note"].str.split(":").str[0].tolist() == [
+            "untestable",
+            "degenerate",
+            "the pilot mean is at the threshold",
+            "",
+            "",
+        ]
+        # Three tests could be made: these are what is corrected for.
+        assert frame["alpha_per_test"].tolist()[3:] == pytest.approx([0.05 / 3] * 2)
+
+    def test_summary(self, plan: PowerPlan) -> None:
+        row = plan.summary().loc["r0"]
+        needed = sorted(plan.frame["corpus_examples"].dropna())
+        assert (row["above"], row["below"], row["unplanned"]) == (1, 1, 2)
+        assert (row["half"], row["nine_tenths"], row["all"]) == (needed[1], np.inf, np.inf)
+
+    def test_a_role_without_a_plan(self) -> None:
+        values = np.random.default_rng(0).normal(3, 1, (9, 1, 2, 2))
+        values[1:, ..., 1] = np.nan
+        row = plan_for(values).summary().loc["r1"]
+        assert row[["half", "nine_tenths", "all"]].isna().all()
+        assert row["unplanned"] == 2
+
+    @pytest.mark.parametrize("family", ["all", "role"])
+    @pytest.mark.parametrize("correction", TEST_CORRECTIONS)
+    def test_a_family_without_a_test(self, correction: str, family: str) -> None:
+        values = np.random.default_rng(0).normal(4, 1, (9, 1, 2, 2))
+        values[1:, ..., 1] = np.nan  # one example
+        frame = plan_for(values, correction=correction, family=family).frame
+        assert np.isfinite(frame["corpus_examples"]).tolist() == [True, True, False, False]
+        assert frame["alpha_per_test"].isna().tolist() == [False, False, True, True]
+        alone = plan_for(values[:1], correction=correction, family=family).frame
+        assert alone["corpus_examples"].isna().all()
+
+    def test_rounding_around_zero(self) -> None:
+        values = 1e-8 * np.random.default_rng(0).normal(size=(30, 1, 2, 1))
+        frame = plan_for(values, threshold=0.1).frame
+        assert frame["note"].str.startswith("degenerate").all()
+        assert frame["corpus_examples"].isna().all()
+
+    def test_json_has_no_infinity(self, plan: PowerPlan) -> None:
+        def refuse(constant: str) -> None:
+            raise AssertionError(constant)
+
+        rows = json.loads(plan.export("json"), parse_constant=refuse)["rows"]
+        assert [row["corpus_examples"] is None for row in rows] == [True] * 3 + [False] * 2
+
+    def test_a_head_that_hardly_varies(self) -> None:
+        """Its effect is beyond what the noncentral t distribution is computed for."""
+        values = 0.5 + 3e-5 * np.random.default_rng(0).normal(size=(30, 1, 2, 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            frame = plan_for(values, threshold=5, correction="none").frame
+        assert (frame["effect_size"] < -1e5).all()
+        assert (frame["corpus_examples"] == 2).all()
+
+
+def test_quantiles_of_a_role() -> None:
+    effects = np.linspace(0.2, 2.1, 20)
+    plan = plan_for(pilot_with(effects), correction="none")
+    needed = np.sort(plan.frame["corpus_examples"])
+    row = plan.summary().loc["r0"]
+    assert (row["half"], row["nine_tenths"], row["all"]) == (needed[9], needed[17], needed[19])
+    assert (row["above"], row["below"], row["unplanned"]) == (20, 0, 0)
+
+
+def test_thresholds_are_those_of_the_tests() -> None:
+    roles = ["local", "syntactic:beyond_offset"]
+    values = np.random.default_rng(0).normal(0.5, 1, (30, 1, 3, 2))
+    for options, expected in (({}, 3.0), ({"threshold": 0.1}, 0.1)):
+        frame = plan_examples(make_scores(values, roles), **options).frame  # type: ignore[arg-type]
+        assert frame["threshold"].tolist() == [expected] * 3 + [0.0] * 3
+
+
+def test_columns_record_and_display() -> None:
+    values = np.random.default_rng(0).normal(3, 1, (30, 2, 3, 2))
+    documents = [f"d{k // 3}" for k in range(30)]
+    plan = plan_for(values, documents, family="role")
+    assert tuple(plan.frame.columns) == COLUMNS
+    assert len(plan) == 12
+    assert asdict(plan.record.plan) == {
+        "power": 0.8,
+        "threshold": 3.0,
+        "offset_margin": 0.1,
+        "alpha": 0.05,
+        "correction": "fdr_bh",
+        "family": "role",
+        "clusters": "auto",
+        "clustered_by": "document",
+        "n_clusters": 10,
+        "effective_clusters": 10.0,
+        "examples": 30,
+    }
+    assert "with power 0.8 each (alpha 0.05, fdr_bh within each role)" in flat(plan)
+    assert "the pilot had 30 examples, 10 documents" in flat(plan)
+    assert "<table" in plan._repr_html_()
+    exported = plan.export("csv").decode().splitlines()
+    assert exported[0] == ",".join(COLUMNS)
+    assert len(exported) == 13
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"power": 0.0}, "the power is 0.0"),
+        ({"power": 1.0}, "the power is 1.0"),
+        ({"alpha": 0.7}, "alpha is 0.7"),
+        ({"correction": "sidak"}, "the correction is 'sidak'"),
+        ({"clusters": "document"}, "all examples are of one document"),
+    ],
+)
+def test_options_outside_their_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        plan_for(np.random.default_rng(0).normal(3, 1, (9, 1, 2, 1)), **options)
+
+
+def test_of_heads_that_are_all_on_one_side() -> None:
+    plan = plan_for(pilot_with(np.array([0.5, 1.0])))
+    assert plan.summary().loc["r0", ["above", "below"]].tolist() == [2, 0]
+    assert isinstance(plan.summary(), pd.DataFrame)
+
+
+def test_is_stored_like_any_result(tmp_path: Path) -> None:
+    plan = plan_for(pilot_with(EFFECTS))
+    loaded = PowerPlan.load(plan.save(tmp_path / "plan"))
+    pd.testing.assert_frame_equal(loaded.frame, plan.frame, check_dtype=False)
+    assert loaded.record == plan.record
+    assert repr(loaded) == repr(plan)
+    assert loaded.export("csv", "summary") == plan.export("csv", "summary")

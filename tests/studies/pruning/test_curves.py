@@ -1,0 +1,300 @@
+"""Pruning curves against models run without the same heads, and tests worked out another way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from typer.testing import CliRunner
+
+from headroles import classify_heads, read_conllu
+from headroles.cli import app
+from headroles.errors import UsageError
+from headroles.inference import adjust_p_values
+from headroles.results.stored import load
+from headroles.studies.importance.measures import measured, unit_values
+from headroles.studies.importance.removals import present_heads, without
+from headroles.studies.pruning.curve_options import CurveOptions
+from headroles.studies.pruning.curve_points import Point, Points
+from headroles.studies.pruning.curve_table import make_table
+from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
+from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.orders import choose_heads
+from headroles.tasks.metrics import METRICS
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.outcomes import Derivatives, Outcomes
+from headroles.tasks.running import TaskRun, open_run
+from tests.conftest import flat
+from tests.rounding import near
+from tests.tasks.conftest import SENTENCES, write_labelled
+
+ORDERS = "importance,importance:signed:l2,reestimated,ablation,middle,random_per_layer,random"
+
+
+@pytest.fixture(scope="module")
+def phrases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many examples as three draws of eight take."""
+    return write_labelled(tmp_path_factory.mktemp("task") / "phrases.tsv", SENTENCES * 3)
+
+
+@pytest.fixture(scope="module")
+def found(classifier: Path, labelled: Path, phrases: Path) -> PruningCurves:
+    return find_pruning_curves(
+        classifier, labelled, phrases, orders=ORDERS, shares="0.25,0.5", draws=3, correction="holm"
+    )
+
+
+def test_every_order_share_and_measure(found: PruningCurves) -> None:
+    assert len(found) == 7 * 3 * 4  # with the mean over shares
+    one = found.frame[found.frame["measure"] == "loss"]
+    assert one[one["share"] == 0.25]["n_removed"].tolist() == [3] * 7
+    assert (one["draws"] == 3).all()
+
+
+def test_one_draw_removes_the_heads_of_prune(classifier: Path, labelled: Path) -> None:
+    found = find_pruning_curves(
+        classifier, labelled, labelled, orders=ORDERS, shares="0.25", draws=1, seed=2
+    )
+    run = open_run(classifier, labelled, TaskOptions())
+    heads = present_heads(run)
+    removed = {one.order: [tuple(head) for head in one.removed] for one in found.points}
+    for order, asked in (
+        ("importance", {}),
+        ("importance:signed:l2", {"estimator": "signed", "normalisation": "l2"}),
+        ("ablation", {}),
+        ("random", {}),
+        ("middle", {}),
+    ):
+        options = PruneOptions(keep=1, seed=2, **asked)
+        expected = choose_heads(order.partition(":")[0], 3, heads, options, run)
+        assert removed[order] == expected
+    assert "found and measured in one file" in found.warnings[0]
+    assert any("answers hold for this draw only" in one for one in found.warnings)
+
+
+def test_every_draw_finds_orders_with_examples_of_its_own(
+    found: PruningCurves, classifier: Path, phrases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    derivatives = TaskRun.derivatives
+
+    def note(run: TaskRun, *args: object, **named: object) -> Derivatives:
+        seen.append(run.task)
+        return derivatives(run, *args, **named)
+
+    monkeypatch.setattr(TaskRun, "derivatives", note)
+    again = find_pruning_curves(
+        classifier,
+        phrases,
+        phrases,
+        orders="importance,random",
+        shares="0.25",
+        draws=3,
+        examples=7,
+        seed=1,
+    )
+    assert [len(task) for task in seen] == [7, 7, 7]
+    lines = [line for task in seen for line in task.lines]
+    assert len(set(lines)) == 21
+    assert all(set(task.labels) == {"good", "bad"} for task in seen)
+    assert again.curves.task.examples == 7
+    # Other examples find another order, or the orders of these draws would be one.
+    removed = {str(one.removed) for one in again.points if one.order == "importance"}
+    assert len(removed) > 1
+
+
+def test_fewer_examples_than_the_draws_need(
+    classifier: Path, labelled: Path, phrases: Path
+) -> None:
+    asked = {"orders": "importance,random", "shares": "0.25"}
+    few = find_pruning_curves(classifier, labelled, phrases, examples=9, draws=3, **asked)
+    assert any("8 examples for each of 3 draws, not 9" in one for one in few.warnings)
+    with pytest.raises(UsageError, match="has 8 examples for 5 draws, each of which needs 2"):
+        find_pruning_curves(classifier, labelled, labelled, draws=5, **asked)
+
+
+def test_one_order_is_one_sequence(found: PruningCurves) -> None:
+    for order in ("reestimated", "ablation", "random"):
+        small, large = (
+            next(one.removed for one in found.points if (one.order, one.share) == (order, at))
+            for at in (0.25, 0.5)
+        )
+        assert large[:3] == small
+
+
+def test_losses_are_those_without_the_heads(
+    found: PruningCurves, classifier: Path, labelled: Path
+) -> None:
+    run = open_run(classifier, labelled, TaskOptions())
+    for point in found.points[::5]:
+        gates = without([tuple(head) for head in point.removed], run.shape)
+        expected = run.outcomes(gates[None]).losses[:, 0]
+        assert found.outcomes.losses[:, point.setting] == near(expected)
+
+
+def settings(found: PruningCurves, order: str, share: float) -> list[int]:
+    return [one.setting for one in found.points if (one.order, one.share) == (order, share)]
+
+
+def test_differences_count_examples_and_draws(found: PruningCurves) -> None:
+    frame = found.frame[found.frame["measure"] == "loss"].set_index(["order", "share"])
+    row = frame.loc[("importance", 0.5)]
+    losses = found.outcomes.losses
+    draws = losses[:, settings(found, "random", 0.5)]
+    differences = losses[:, settings(found, "importance", 0.5)] - draws
+    by_example, by_draw = stats.sem(differences.mean(1)), stats.sem(differences.mean(0))
+    error = np.hypot(by_example, by_draw)
+    df = 2  # of three draws
+    assert row["difference"] == pytest.approx(differences.mean())
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(differences.mean()) / error, df))
+    reach = stats.t.ppf(0.975, df) * error
+    assert row["difference_high"] - row["difference"] == pytest.approx(reach)
+    assert frame.loc[("random", 0.5), "value"] == pytest.approx(draws.mean())
+    assert frame.loc[("random", 0.5), "sd_draws"] == pytest.approx(draws.mean(0).std(ddof=1))
+
+
+def test_the_mean_over_shares(found: PruningCurves) -> None:
+    rows = found.frame[
+        (found.frame["measure"] == "accuracy") & (found.frame["order"] == "ablation")
+    ]
+    mean = rows[rows["share"].isna()].iloc[0]
+    assert mean["value"] == pytest.approx(rows[rows["share"].notna()]["value"].mean())
+    assert mean["n_removed"] == -1
+    assert found.overall("accuracy")["share"].isna().all()
+
+
+def test_notes_say_that_nothing_varies() -> None:
+    """An order without which no loss differs from that of the other has no p-value."""
+    orders = ["middle", "random"]
+    points = Points(tuple(Point(one, 0.5, 0, ((0, 0),), 1) for one in orders), ((), ((0, 0),)))
+    losses = np.random.default_rng(0).random((30, 2))
+    options = CurveOptions(orders=orders, shares=[0.5], draws=1, against="random")
+    frame, _ = make_table(points, Outcomes(losses, losses), np.zeros(30), [], options)
+    assert frame["p_value"].isna().all()
+    assert frame["note"].str.startswith("degenerate").tolist() == [True, False]
+
+
+def test_corrected_over_orders_and_shares(found: PruningCurves) -> None:
+    for _, own in found.frame.groupby("measure"):
+        expected = adjust_p_values(own["p_value"].to_numpy(), "holm")
+        assert own["p_adjusted"].to_numpy() == pytest.approx(expected, nan_ok=True)
+        assert (own[own["order"] == "random"]["answer"] == "").all()
+
+
+def test_units_of_metrics() -> None:
+    rng = np.random.default_rng(5)
+    targets = rng.integers(0, 2, 400).astype(float)
+    flips = rng.random((400, 2)) < (0.1, 0.3)
+    predictions = np.where(flips, 1 - targets[:, None], targets[:, None])
+    outcomes = Outcomes(rng.random((400, 2)), predictions)
+    values = unit_values(outcomes, targets, ["accuracy", "f1", "matthews"])
+    whole = measured(outcomes, targets, ["accuracy", "f1", "matthews"])
+    for name, own in values.items():
+        assert own.mean(0) == pytest.approx(whole[name], abs=1 / 400)  # a jackknife's bias is 1 / n
+    # The error by the jackknife is that by the bootstrap.
+    places = rng.integers(0, 400, (2000, 400))
+    resampled = [METRICS["matthews"](predictions[one, 1], targets[one]) for one in places]
+    assert stats.sem(values["matthews"])[1] == pytest.approx(np.std(resampled), rel=0.2)
+
+
+def test_role_orders(classifier: Path, labelled: Path, sample: Path, tmp_path: Path) -> None:
+    made = classify_heads(classifier, read_conllu(sample), threshold=1.0)
+    made.save(tmp_path / "roles")
+    role = next(one for one in made.roles.roles if made.roles.heads_with(one))
+    having = made.roles.heads_with(role)
+    found = find_pruning_curves(
+        classifier,
+        labelled,
+        orders=f"with_role:{role},random",
+        roles_from=str(tmp_path / "roles"),
+        shares=(0.25,),
+        draws=2,
+    )
+    first = [one.removed for one in found.points if one.order != "random"]
+    assert len(first) == 2
+    for removed in first:
+        assert sum(tuple(head) in having for head in removed) == min(3, len(having))
+    assert any("with 2 draws intervals are wide" in one for one in found.warnings)
+
+
+def test_saves_and_loads(found: PruningCurves, tmp_path: Path) -> None:
+    found.save(tmp_path / "out")
+    loaded = PruningCurves.load(tmp_path / "out")
+    assert loaded.frame.equals(found.frame)
+    assert np.array_equal(loaded.outcomes.losses, found.outcomes.losses)
+    assert np.array_equal(loaded.targets, found.targets)
+    assert repr(loaded) == repr(found) == repr(load(tmp_path / "out"))
+    assert loaded.wide().columns.tolist() == ["order", 0.25, 0.5]
+
+
+@pytest.mark.parametrize("value", ["value", "sd_draws", "p_value", "answer"])
+def test_wide_keeps_every_order(found: PruningCurves, value: str) -> None:
+    rows = found.frame[(found.frame["measure"] == "accuracy") & found.frame["share"].notna()]
+    wide = found.wide(value).set_index("order")
+    assert wide.index.tolist() == list(found.curves.orders)
+    for row in rows.to_dict("records"):
+        shown = wide.loc[row["order"], row["share"]]
+        assert shown == row[value] or np.isnan(row[value])
+    with pytest.raises(UsageError, match="the value is 'measure'; it must be one of n_removed"):
+        found.wide("measure")
+
+
+def test_masked_language_models(masked_lm: Path, plain: Path) -> None:
+    found = find_pruning_curves(masked_lm, plain, orders="top,random", shares="0.5", draws=2)
+    assert found.measure == "loss"
+    assert set(found.frame["measure"]) == {"loss"}
+
+
+def test_one_order_of_one_draw_is_compared_with_nothing(masked_lm: Path, plain: Path) -> None:
+    found = find_pruning_curves(masked_lm, plain, orders="random", draws=1, shares="0.5")
+    assert "loss, less" not in flat(found)
+    assert "p-values over other examples; fdr_bh" in flat(found)
+
+
+def test_one_share_has_no_mean_and_is_tested_once(masked_lm: Path, plain: Path) -> None:
+    found = find_pruning_curves(masked_lm, plain, orders="top,bottom,random", shares="0.5", draws=2)
+    assert found.frame["share"].tolist() == [0.5] * 3
+    assert found.overall("loss").equals(found.frame)
+    p_values = found.frame["p_value"].to_numpy()
+    adjusted = found.frame["p_adjusted"].to_numpy()
+    assert adjusted == pytest.approx(adjust_p_values(p_values, "fdr_bh"), nan_ok=True)
+    assert "mean over the shares" not in flat(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"orders": "luck"}, "the order is 'luck'; it must be one of"),
+        ({"orders": "random:l2"}, "'l2' is not known"),
+        ({"orders": "random,random"}, "an order is named twice"),
+        ({"orders": "top"}, "compare with is 'random'; it must be one of the orders: top"),
+        ({"orders": "with_role:local,random"}, "needs role and roles_from, a folder"),
+        ({"shares": "0.5,1.2"}, "the share is 1.2; it must lie between 0 and 1"),
+        ({"shares": "0.01", "orders": "random"}, "0.01 is 0 of 12 heads"),
+        ({"correction": "max_t"}, "the correction is .max_t.; it must be one of"),
+        ({"orders": "random", "protect": "3-0"}, "3-0 is to be protected, .* no heads in that lay"),
+        ({"orders": "random", "protect": "1-4"}, "the model has the heads 0, 1, 2, 3 there"),
+        ({}, "the order importance needs a task"),
+    ],
+)
+def test_what_cannot_be_meant(
+    options: dict[str, str], message: str, classifier: Path, labelled: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        find_pruning_curves(classifier, labelled, **options)
+
+
+def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ["pruning-curves", str(classifier), str(labelled), "--test", str(labelled)]
+    few = ["--shares", "0.5", "--draws", "2", "--test-examples", "6", "--examples", "4"]
+    result = CliRunner().invoke(app, [*arguments, *few, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "on 6 examples of" in result.stdout
+    loaded = PruningCurves.load(out)
+    assert loaded.curves.task.examples == 4
+    assert loaded.curves.task.draws == 2
+    assert torch.tensor(loaded.outcomes.losses).shape[0] == 6

@@ -1,0 +1,242 @@
+"""Learnt gates: what the controller does, which heads stay, and the models that come of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import Result
+from typer.testing import CliRunner
+
+from headroles import load_model
+from headroles.cli import app
+from headroles.errors import ModelError, UsageError
+from headroles.models.hard_concrete import HardConcrete
+from headroles.models.surgery import removed_from
+from headroles.studies.importance.removals import present_heads
+from headroles.studies.pruning.gate_options import GateOptions
+from headroles.studies.pruning.gates import expected_open, learn_gates, place, without
+from headroles.studies.pruning.gating import Gated
+from headroles.studies.pruning.gating import gate as learn
+from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.pruning import prune
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import open_run
+from tests.rounding import near
+from tests.tasks.conftest import make_task_model, save
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_descent() -> None:
+    found = expected_open(HardConcrete(), 12, GateOptions(keep=3, updates=30))
+    assert len(found) == 30
+    assert found[19:] == [3.0] * 11
+    assert np.diff(found[:20]) == pytest.approx([(3 - 12 * 0.977932) / 20] * 19, abs=0.001)
+
+
+def test_places() -> None:
+    values = torch.tensor([0.25, 0.5], requires_grad=True)
+    found = place(values, [(1, 2), (0, 1)], (2, 3))
+    assert found.tolist() == [[1, 0.5, 1], [1, 1, 0.25]]
+    found.sum().backward()
+    assert values.grad is not None
+    assert values.grad.tolist() == [1, 1]
+    assert without([(0, 0)], (1, 2)).tolist() == [[0, 1]]
+    assert without([], (1, 2)).tolist() == [[1, 1]]
+
+
+def make_matters_of(heads: list[tuple[int, int]], folder: Path) -> Path:
+    """A classifier to whose answers only these heads of 3 x 4 contribute."""
+    made = make_task_model()
+    with torch.no_grad():
+        for number, layer in enumerate(made.bert.encoder.layer):
+            for head in range(4):
+                if (number, head) not in heads:
+                    layer.attention.output.dense.weight[:, head * 8 : head * 8 + 8] = 0
+    return save(made, folder)
+
+
+def test_heads_that_matter_stay(tmp_path: Path, labelled: Path) -> None:
+    own = {(0, 1), (1, 3), (2, 0)}
+    model = make_matters_of(sorted(own), tmp_path / "model")
+    # Labels are what the model says, so that every head that changes it is a loss.
+    opened = open_run(model, labelled, TaskOptions())
+    said = opened.outcomes(torch.ones(1, 3, 4)).predictions[:, 0]
+    assert len(np.unique(said)) == 2
+    texts = labelled.read_text("utf-8").splitlines()[1:]
+    rows = [
+        f"{line.partition(chr(9))[0]}\t{int(label)}"
+        for line, label in zip(texts, said, strict=True)
+    ]
+    task = tmp_path / "task.tsv"
+    task.write_text("\n".join(["sentence\tlabel", *rows]) + "\n", "utf-8")
+    opened = open_run(model, task, TaskOptions())
+    options = GateOptions(keep=3, updates=60)
+    found = learn_gates(opened, present_heads(opened), options, 0)
+    assert set(found.kept) == own
+    whole = opened.outcomes(torch.ones(1, 3, 4)).losses.mean()
+    assert found.loss == near(whole)
+    again = learn_gates(opened, present_heads(opened), options, 0)
+    assert again == found
+
+
+def test_the_number_of_open_gates_is_reached(classifier: Path, labelled: Path) -> None:
+    opened = open_run(classifier, labelled, TaskOptions())
+    heads = present_heads(opened)
+    for keep in (1, 5, 11):
+        options = GateOptions(keep=keep, updates=20)
+        found = learn_gates(opened, heads, options, 0)
+        expected = HardConcrete().p_nonzero(torch.tensor(found.log_alpha)).sum().item()
+        assert expected == near(keep)
+        assert len(found.kept) == keep
+        lowest = min(dict(zip(heads, found.log_alpha, strict=True))[head] for head in found.kept)
+        assert sum(value >= lowest for value in found.log_alpha) == keep
+
+
+def test_weights_stay_unless_they_are_trained(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    before = load_model(classifier).state_dict()
+    changed = {}
+    for weights in ("frozen", "trained"):
+        rate = 0.01 if weights == "trained" else GateOptions.weight_rate
+        options = GateOptions(keep=6, seeds=2, updates=5, weights=weights, weight_rate=rate)
+        result = learn(classifier, labelled, tmp_path / weights, options)
+        after = load_model(tmp_path / weights).state_dict()
+        name = "bert.encoder.layer.0.output.dense.weight"
+        changed[weights] = not torch.equal(before[name], after[name])
+        # What was written has the loss that the seed that was chosen reached.
+        written = open_run(tmp_path / weights, labelled, TaskOptions())
+        loss = written.outcomes(torch.ones(1, 3, 4)).losses.mean()
+        assert loss == near(result.runs[result.chosen].loss)
+        assert result.runs[result.chosen].loss == min(one.loss for one in result.runs)
+    assert changed == {"frozen": False, "trained": True}
+
+
+def test_every_seed_starts_from_the_same_weights(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    options = {"keep": 6, "updates": 4, "weights": "trained", "weight_rate": 0.01}
+    both = learn(classifier, labelled, tmp_path / "both", GateOptions(seeds=2, **options))
+    second = learn(classifier, labelled, tmp_path / "one", GateOptions(seeds=1, seed=1, **options))
+    assert both.runs[1].log_alpha == near(second.runs[0].log_alpha)
+    assert both.runs[1].loss == near(second.runs[0].loss)
+
+
+@pytest.mark.parametrize(("model", "task"), [("masked_lm", "plain"), ("regressor", "numbered")])
+def test_other_objectives(
+    model: str, task: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    file = request.getfixturevalue(task)
+    options = GateOptions(keep=4, seeds=1, updates=4)
+    found = learn(request.getfixturevalue(model), file, tmp_path / "out", options, test=file)
+    assert found.pruned.after["loss"] == near(found.runs[0].loss)
+    assert found.pruned.after["loss"] != found.pruned.before["loss"]
+
+
+class TestCommand:
+    def test_a_folder_that_is_a_model(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "small"
+        arguments = ("--keep", 5, "--seeds", 3, "--updates", 6, "--test", labelled, "--json")
+        result = run("gate", classifier, labelled, *arguments, "--out", out)
+        assert result.exit_code == 0, result.output
+        facts = json.loads(result.stdout)
+        assert [list(head) for head in removed_from(load_model(out))] == facts["removed"]
+        best = next(one for one in facts["seeds"] if one["seed"] == facts["chosen_seed"])
+        assert facts["kept"] == best["kept"]
+        assert len(facts["kept"]) == 5
+        assert facts["after"]["loss"] == near(best["loss"])
+        assert sum(n for _, _, n in facts["kept_by"]) == 15
+        assert facts["overlap_by_chance"] == pytest.approx(5 / 12)
+        notes = json.loads((out / "run.json").read_text("utf-8"))
+        assert notes["seeds"] == facts["seeds"]
+        # Gates can be learnt of what is left.
+        again = tmp_path / "smaller"
+        options = GateOptions(keep=2, seeds=1, updates=4)
+        found = learn(out, labelled, again, options)
+        assert set(found.pruned.kept) < {tuple(head) for head in facts["kept"]}
+        assert len(removed_from(load_model(again))) == 10
+
+    def test_what_is_shown(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
+        arguments = ("--keep", 4, "--seeds", 2, "--updates", 4, "--out", tmp_path / "out")
+        result = run("gate", classifier, labelled, *arguments)
+        assert result.exit_code == 0, result.output
+        assert "8 of 12 heads removed (order: gates)" in result.stdout
+        assert "of the heads that they keep, 33% by chance" in result.stdout
+        arguments = ("--keep", 4, "--seeds", 1, "--updates", 4, "--out", tmp_path / "one")
+        result = run("gate", classifier, labelled, *arguments)
+        assert "One seed does not tell" in result.stdout
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ([], "tell how many heads stay: --keep N"),
+            (["--keep", 12], "12 heads are to be kept, and the model has 12; keep fewer"),
+            (["--keep", 0], "keep is 0; it must be 1 or more"),
+            (["--keep", 3, "--weights", "light"], "is 'light'; it must be one of"),
+        ],
+    )
+    def test_what_cannot_be_meant(
+        self,
+        arguments: list[object],
+        message: str,
+        classifier: Path,
+        labelled: Path,
+        tmp_path: Path,
+    ) -> None:
+        result = run("gate", classifier, labelled, *arguments, "--out", tmp_path / "out")
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.split())
+        assert not (tmp_path / "out").exists()
+
+
+def test_losses_that_are_not_finite(tmp_path: Path, labelled: Path) -> None:
+    model = make_task_model()
+    with torch.no_grad():
+        model.classifier.bias.fill_(torch.nan)
+    opened = open_run(save(model, tmp_path / "model"), labelled, TaskOptions())
+    with pytest.raises(ModelError, match="not finite while gates are learnt; lower"):
+        learn_gates(opened, present_heads(opened), GateOptions(keep=2), 0)
+
+
+def test_layers_that_share_a_module(tmp_path: Path, labelled: Path) -> None:
+    from transformers import AlbertConfig, AlbertForSequenceClassification
+
+    torch.manual_seed(0)
+    config = AlbertConfig(
+        vocab_size=128,
+        embedding_size=16,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=32,
+        id2label={0: "bad", 1: "good"},
+        label2id={"bad": 0, "good": 1},
+    )
+    model = save(AlbertForSequenceClassification(config), tmp_path / "albert")
+    with pytest.raises(UsageError, match="layers of this model share one attention module"):
+        learn(model, labelled, tmp_path / "out", GateOptions(keep=3))
+
+
+def test_how_much_seeds_agree(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    opened = open_run(classifier, labelled, TaskOptions())
+    heads = present_heads(opened)
+    one = learn_gates(opened, heads, GateOptions(keep=2, updates=3), 0)
+    pruned = prune(classifier, tmp_path / "out", PruneOptions(keep=2, order="top"))
+    kept = (((0, 0), (0, 1)), ((0, 0), (1, 1)), ((2, 2), (1, 1)))
+    runs = tuple(type(one)(**{**vars(one), "kept": own}) for own in kept)
+    found = Gated(pruned, runs, 0)
+    assert found.overlap == pytest.approx((1 + 0 + 1) / 2 / 3)
+    assert found.overlap_by_chance == pytest.approx(2 / 12)
+    assert found.kept_by == {(0, 0): 2, (0, 1): 1, (1, 1): 2, (2, 2): 1}
+    assert any(
+        "This set of heads is sufficient" in getattr(part, "text", "") for part in found.shown()
+    )

@@ -1,0 +1,374 @@
+"""Orders by hand, and models that were pruned by the command."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from click.testing import Result
+from transformers import AlbertForSequenceClassification
+from typer.testing import CliRunner
+
+from headroles import (
+    RoleTable,
+    ablate_heads,
+    classify_heads,
+    find_pruning_curves,
+    gate_heads,
+    load_model,
+    prune_heads,
+    read_conllu,
+    sample_treebank,
+)
+from headroles.cli import app
+from headroles.errors import StorageError, UsageError
+from headroles.models.surgery import remove_heads, removed_from
+from headroles.storage import check_result_folder, result_folder
+from headroles.studies.importance.removals import rises_of
+from headroles.studies.pruning.options import PruneOptions
+from headroles.studies.pruning.orders import choose_heads, choose_layers
+from headroles.tasks.batches import Batch
+from headroles.tasks.options import TaskOptions
+from headroles.tasks.running import TaskRun, open_run
+from tests.rounding import assert_same_outputs, near
+from tests.tasks.conftest import make_task_model, save
+
+HEADS = [(layer, head) for layer in range(6) for head in range(4)]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def chosen(order: str, n_removed: int, **options: object) -> list[tuple[int, int]]:
+    return choose_heads(order, n_removed, HEADS, PruneOptions(keep=1, **options))
+
+
+@pytest.mark.parametrize(
+    ("order", "n_chosen", "layers"),
+    [
+        ("bottom", 4, {0, 1, 2, 3}),
+        ("top", 4, {8, 9, 10, 11}),
+        ("middle", 4, {4, 5, 6, 7}),
+        ("middle", 2, {5, 6}),
+        ("middle", 6, {3, 4, 5, 6, 7, 8}),
+        ("both_ends", 4, {0, 1, 10, 11}),
+        ("both_ends", 2, {0, 11}),
+        ("both_ends", 6, {0, 1, 2, 9, 10, 11}),
+        ("alternate", 4, {1, 3, 5, 7}),
+    ],
+)
+def test_layers(order: str, n_chosen: int, layers: set[int]) -> None:
+    assert set(choose_layers(order, 12, n_chosen)) == layers
+
+
+def test_layers_that_would_be_adjacent() -> None:
+    with pytest.raises(UsageError, match="7 of 12 layers cannot be chosen"):
+        choose_layers("alternate", 12, 7)
+
+
+@pytest.mark.parametrize("order", ["bottom", "top", "middle", "both_ends"])
+def test_the_last_layer_of_a_group_goes_in_part(order: str) -> None:
+    counts = Counter(layer for layer, _ in chosen(order, 10))
+    assert sorted(counts.values()) == [2, 4, 4]
+    assert counts[{"bottom": 2, "top": 3, "middle": 1, "both_ends": 1}[order]] == 2
+
+
+def test_at_random() -> None:
+    assert chosen("random", 9) == chosen("random", 9) != chosen("random", 9, seed=1)
+    assert chosen("random", 5) == chosen("random", 9)[:5]
+    per_layer = Counter(layer for layer, _ in chosen("random_per_layer", 13))
+    assert sorted(per_layer.values()) == [2, 2, 2, 2, 2, 3]
+
+
+def test_what_stays() -> None:
+    left = set(HEADS) - set(chosen("random", 18, at_least=1))
+    assert {layer for layer, _ in left} == set(range(6))
+    assert (0, 1) not in chosen("bottom", 22, protect="0-1, 3-2")
+    with pytest.raises(UsageError, match=r"23 heads cannot be removed: .* 22 of 24 may go"):
+        chosen("random", 23, protect="0-1,3-2")
+
+
+def test_what_cannot_be_removed_is_refused_before_any_pass(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    refused = run(
+        "prune", classifier, labelled, "--keep", 3, "--at-least", 4, "--out", tmp_path / "a"
+    )
+    assert refused.exit_code == 2
+    assert "0 of 12 may go; keep at least 12" in refused.stderr
+    assert not (tmp_path / "a").exists()
+    again = run("prune", classifier, labelled, "--keep", 3, "--out", tmp_path / "a")
+    assert again.exit_code == 0
+
+
+def test_more_steps_than_heads_are_one_head_a_step(classifier: Path, labelled: Path) -> None:
+    opened = open_run(classifier, labelled, TaskOptions())
+    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    by_one = PruneOptions(keep=1, order="reestimated", steps=5)
+    expected = choose_heads("reestimated", 5, heads, by_one, opened)
+    assert choose_heads("reestimated", 5, heads, replace(by_one, steps=10**9), opened) == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"role": "local"},
+        {"roles_from": "x"},
+        {"steps": 3},
+        {"order": "random", "estimator": "signed"},
+    ],
+)
+def test_options_that_an_order_does_not_use(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="does nothing with the order"):
+        PruneOptions(keep=3, **given)
+
+
+def test_importance_goes_from_the_least(classifier: Path, labelled: Path) -> None:
+    opened = open_run(classifier, labelled, TaskOptions())
+    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    options = PruneOptions(keep=1, order="reestimated", steps=3)
+    means = np.abs(opened.derivatives().by_gate).mean(0)
+    expected = sorted(heads, key=lambda head: means[head])[:6]
+    assert choose_heads("importance", 6, heads, options, opened) == expected
+    again = choose_heads("reestimated", 6, heads, options, opened)
+    assert again[:2] == expected[:2]
+    gates = torch.ones(3, 4)
+    for head in expected[:2]:
+        gates[head] = 0
+    means = np.abs(opened.derivatives(gates=gates).by_gate).mean(0)
+    left = [head for head in heads if head not in expected[:2]]
+    assert again[2:4] == sorted(left, key=lambda head: means[head])[:2]
+    rises = rises_of(opened)
+    assert choose_heads("ablation", 1, heads, options, opened) == [
+        tuple(np.unravel_index(rises.argmin(), rises.shape))
+    ]
+
+
+def test_by_role(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    classify_heads(bert_folder, read_conllu(sample), threshold=1.0).save(tmp_path / "roles")
+    table = RoleTable.load(tmp_path / "roles")
+    role = max(table.roles, key=lambda one: len(table.heads_with(one)))
+    having = set(table.heads_with(role))
+    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    assert 0 < len(having) < 12
+    options = PruneOptions(keep=1, order="with_role", role=role, roles_from=tmp_path / "roles")
+    assert set(choose_heads("with_role", len(having), heads, options)) == having
+    others = choose_heads("without_role", 12 - len(having), heads, options)
+    assert not having & set(others)
+    options = PruneOptions(keep=1, order="with_role", role="x", roles_from=tmp_path / "roles")
+    with pytest.raises(UsageError, match="there is no role 'x'"):
+        choose_heads("with_role", 2, heads, options)
+
+
+class TestCommand:
+    def test_what_is_left_does_what_the_masked_model_does(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        out, again = tmp_path / "small", tmp_path / "smaller"
+        result = run(
+            "prune", classifier, labelled, "--keep", 7, "--test", labelled, "--out", out, "--json"
+        )
+        assert result.exit_code == 0, result.output
+        facts = json.loads(result.stdout)
+        assert len(facts["removed"]) == 5
+        assert [list(head) for head in removed_from(load_model(out))] == facts["removed"]
+        full = open_run(classifier, labelled, TaskOptions())
+        gates = torch.ones(1, 3, 4)
+        for layer, head in facts["removed"]:
+            gates[0, layer, head] = 0
+        small = open_run(out, labelled, TaskOptions())
+        masked = full.outcomes(gates).losses
+        assert small.outcomes(torch.ones(1, 3, 4)).losses == near(masked)
+        assert facts["after"]["loss"] == near(masked.mean())
+        # It is a model like any other: it can be pruned again, by the old numbers.
+        result = run("prune", out, "--order", "bottom", "--keep", 4, "--out", again)
+        assert result.exit_code == 0, result.output
+        assert "3 of 7 heads removed (order: bottom)" in result.stdout
+        assert len(removed_from(load_model(again))) == 8
+
+    def test_zeroed(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
+        from transformers import AutoModelForSequenceClassification
+
+        for form in ("pruned", "zeroed"):
+            order = ("--order", "random", "--share", 0.5, "--as", form)
+            result = run("prune", classifier, *order, "--out", tmp_path / form)
+            assert result.exit_code == 0, result.output
+        inputs = {"input_ids": torch.arange(8, 20)[None]}
+        with torch.no_grad():
+            zeroed = AutoModelForSequenceClassification.from_pretrained(tmp_path / "zeroed")
+            expected = load_model(tmp_path / "pruned")(**inputs).logits
+            assert_same_outputs(zeroed(**inputs).logits, expected)
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--keep", 3], "the order importance needs a task"),
+            ([], "tell how many heads stay"),
+            (["--keep", 3, "--share", 0.5], "tell how many heads stay"),
+            (["--keep", 13, "--order", "random"], "13 heads are to be kept, but the model has 12"),
+            (["--keep", 3, "--order", "with_role"], "needs --role and --roles-from"),
+            (["--keep", 3, "--protect", "3.1"], "the head is '3.1'; it must be layer-head"),
+            (["--keep", 3, "--order", "luck"], "the order is 'luck'; it must be one of"),
+        ],
+    )
+    def test_what_cannot_be_meant(
+        self, arguments: list[object], message: str, classifier: Path, tmp_path: Path
+    ) -> None:
+        result = run("prune", classifier, *arguments, "--out", tmp_path / "out")
+        assert result.exit_code == 2
+        assert message in " ".join(result.stderr.split())
+        assert not (tmp_path / "out").exists()
+
+    def test_a_folder_with_files(self, classifier: Path, tmp_path: Path) -> None:
+        (tmp_path / "notes.txt").touch()
+        result = run("prune", classifier, "--order", "top", "--keep", 3, "--out", tmp_path)
+        assert result.exit_code == 1
+        assert "is not empty" in result.stderr
+
+    def test_a_folder_that_another_run_writes_into(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        """Said before the work: the folder is claimed for all of it."""
+        for command in (
+            ["prune", classifier, labelled, "--keep", 3],
+            ["gate", classifier, labelled, "--keep", 3],
+        ):
+            with (
+                result_folder(tmp_path / "out"),
+                mock.patch.object(TaskRun, "losses_of", side_effect=AssertionError),
+            ):
+                result = run(*command, "--out", tmp_path / "out")
+            assert result.exit_code == 1
+            assert "another run is writing into" in " ".join(result.stderr.split())
+
+    def test_the_folder_is_claimed_while_heads_are_chosen(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        forward, refused = TaskRun.losses_of, []
+
+        def losses_of(self: TaskRun, batch: Batch) -> object:
+            with pytest.raises(StorageError, match="another run is writing"):
+                check_result_folder(tmp_path / "out")
+            refused.append(batch)
+            return forward(self, batch)
+
+        with mock.patch.object(TaskRun, "losses_of", losses_of):
+            result = run("prune", classifier, labelled, "--keep", 3, "--out", tmp_path / "out")
+        assert result.exit_code == 0, result.output
+        assert refused
+
+    def test_the_test_has_examples_of_its_own(
+        self, classifier: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        """--examples is about TASK, --test-examples about the test."""
+        sizes = []
+        for given in ([], ["--test-examples", 5]):
+            command = ["prune", classifier, labelled, "--test", labelled, "--keep", 3]
+            with mock.patch.object(TaskRun, "measure", autospec=True) as measure:
+                measure.side_effect = lambda found, outcomes: (
+                    sizes.append(len(outcomes.losses)) or {"loss": 0.0}
+                )
+                result = run(*command, "--examples", 3, *given, "--out", tmp_path / f"{given}")
+            assert result.exit_code == 0, result.output
+        assert sizes == [8, 8, 5, 5]
+
+
+def test_from_python(classifier: Path, labelled: Path, tmp_path: Path) -> None:
+    found = prune_heads(classifier, tmp_path / "out", task=labelled, test=labelled, keep=5, seed=1)
+    assert found.folder == tmp_path / "out"
+    assert (len(found.kept), len(found.removed)) == (5, 7)
+    gated = gate_heads(classifier, labelled, tmp_path / "gated", keep=5, updates=3, seeds=1)
+    assert gated.pruned.folder == tmp_path / "gated"
+
+
+@pytest.mark.parametrize("command", ["importance", "ablate", "by-role", "gate", "pruning-curves"])
+def test_a_model_without_any_head(command: str, labelled: Path, tmp_path: Path) -> None:
+    model = make_task_model()
+    remove_heads(model, [(layer, head) for layer in range(3) for head in range(4)])
+    folder = save(model, tmp_path / "none")
+    more: list[object] = {
+        "gate": ["--keep", 1],
+        "pruning-curves": ["--test", labelled, "--draws", 2],
+    }.get(command, [])
+    if command == "by-role":
+        made = classify_heads(make_task_model().bert, sample_treebank(), tokenizer=str(folder))
+        made.save(tmp_path / "roles")
+        more = ["--roles-from", tmp_path / "roles"]
+    result = run(command, folder, labelled, *more, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "all heads of" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_layers_without_any_head(labelled: Path, tmp_path: Path) -> None:
+    model = make_task_model()
+    remove_heads(model, [(2, head) for head in range(4)])
+    folder = save(model, tmp_path / "two")
+    found = ablate_heads(folder, labelled, sets="single,others,layers,thirds")
+    assert found.frame["set"].value_counts().to_dict() == {
+        "single": 8,
+        "others": 8,
+        "layers": 2,
+        "thirds": 2,
+    }
+    assert "upper third" not in found.frame["removed"].tolist()
+    curves = find_pruning_curves(folder, labelled, orders="top,random", shares="0.5", draws=2)
+    assert {tuple(head) for head in curves.points[0].removed} == {(1, head) for head in range(4)}
+
+
+@pytest.fixture(scope="module")
+def albert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model = make_task_model(AlbertForSequenceClassification, embedding_size=16)
+    return save(model, tmp_path_factory.mktemp("albert") / "model")
+
+
+class TestLayersThatShareAModule:
+    @pytest.mark.parametrize(
+        "order", ["importance", "reestimated", "ablation", "random", "random_per_layer", "top"]
+    )
+    def test_a_head_is_removed_from_all_of_them(
+        self, order: str, albert: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        pruned = prune_heads(
+            albert, tmp_path / "out", task=labelled, order=order, keep=6, protect="2-1"
+        )
+        assert Counter(layer for layer, _ in pruned.removed) == {0: 2, 1: 2, 2: 2}
+        heads = {number for _, number in pruned.removed}
+        assert len(heads) == 2
+        assert 1 not in heads
+        assert tuple(removed_from(load_model(tmp_path / "out"))) == pruned.removed
+
+    def test_the_least_of_an_ablation_is_that_of_all_layers(
+        self, albert: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        task_run = open_run(albert, labelled, TaskOptions())
+        gates = torch.ones(4, 3, 4)
+        for head in range(4):
+            gates[head, :, head] = 0
+        least = int(task_run.outcomes(gates).losses.mean(0).argmin())
+        pruned = prune_heads(albert, tmp_path / "out", task=labelled, order="ablation", keep=9)
+        assert {number for _, number in pruned.removed} == {least}
+
+    def test_the_least_important_is_by_the_derivative_of_one_gate_for_all_layers(
+        self, albert: Path, labelled: Path, tmp_path: Path
+    ) -> None:
+        found = open_run(albert, labelled, TaskOptions()).derivatives().by_gate.sum(1)
+        least = int(np.abs(found).mean(0).argmin())
+        pruned = prune_heads(albert, tmp_path / "out", task=labelled, order="importance", keep=9)
+        assert {number for _, number in pruned.removed} == {least}
+
+    def test_a_share_is_one_of_these_heads(self, albert: Path, tmp_path: Path) -> None:
+        pruned = prune_heads(albert, tmp_path / "out", order="random", share=0.3)
+        assert len(pruned.removed) == 3
+
+    def test_a_number_that_is_no_multiple(self, albert: Path, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match=r"from 3 layers at once; 5 of 12 .* Keep 6 or 9"):
+            prune_heads(albert, tmp_path / "out", order="random", keep=7)

@@ -1,0 +1,312 @@
+"""Commands that were interrupted go on where they stood, and come to the same."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from headroles import gate_heads, prune_heads
+from headroles.cli import app
+from headroles.interrupts import Terminated
+from headroles.storage import HIDDEN, parts_in
+from headroles.tasks.running import TaskRun
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def commands(classifier: Path, labelled: Path, roles: Path) -> dict[str, list[object]]:
+    """Every command that can be gone on with, and the ways of it that differ in what they keep."""
+    subjects = [classifier, labelled, "--batch-tokens", 36]
+    prune = ["prune", *subjects, "--test", labelled, "--keep", 5]
+    gate = ["gate", *subjects, "--test", labelled, "--keep", 5, "--seeds", 2, "--updates", 6]
+    gate += ["--batch-tokens", 64, "--update-examples", 2]
+    return {
+        "importance": ["importance", *subjects],
+        "ablate": ["ablate", *subjects, "--sets", "layers,thirds"],
+        "by-role": [
+            *("by-role", *subjects, "--roles-from", roles),
+            *("--draws", 2, "--permutations", 99),
+        ],
+        "pruning-curves": [
+            *("pruning-curves", *subjects, "--test", labelled, "--draws", 2),
+            *("--shares", "0.5", "--orders", "reestimated,ablation,random", "--steps", 2),
+        ],
+        "prune, reestimated": [*prune, "--order", "reestimated", "--steps", 3],
+        "prune, ablation": [*prune, "--order", "ablation", "--as", "zeroed"],
+        "prune, random": [*prune, "--order", "random"],
+        "gate": gate,
+        "gate, trained": [*gate, "--weights", "trained", "--weight-rate", 0.01],
+    }
+
+
+NAMES = (
+    *("importance", "ablate", "by-role", "pruning-curves"),
+    *("prune, reestimated", "prune, ablation", "prune, random", "gate", "gate, trained"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _every_update_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headroles.studies.pruning.gates.SECONDS_BETWEEN", 0)
+
+
+@contextmanager
+def counted(most: float = inf, end: type[BaseException] = KeyboardInterrupt) -> Iterator[list[Any]]:
+    """A list that grows with every forward pass; the one after ``most`` is interrupted."""
+    forward, passes = TaskRun.losses_of, []
+
+    def losses_of(self: TaskRun, batch: object) -> object:
+        if len(passes) == most:
+            raise end
+        passes.append(batch)
+        return forward(self, batch)
+
+    with mock.patch.object(TaskRun, "losses_of", losses_of):
+        yield passes
+
+
+def written(folder: Path) -> dict[str, object]:
+    """All that a folder holds, without the circumstances that no two runs share."""
+    found: dict[str, object] = {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+    if "run.json" in found:
+        run = json.loads((folder / "run.json").read_text("utf-8"))
+        found["run.json"] = {
+            key: run[key] for key in run if key not in ("created", "command", "digest")
+        }
+    return found
+
+
+def said(result: Result) -> str:
+    return " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_goes_on(name: str, commands: dict[str, list[object]], tmp_path: Path) -> None:
+    command, out = commands[name], tmp_path / "out"
+    with counted() as whole:
+        assert run(*command, "--out", tmp_path / "whole").exit_code == 0
+    quarter, third = len(whole) // 4, len(whole) // 3
+    for most, resume, end, code in (
+        (quarter, [], KeyboardInterrupt, 130),
+        (third, ["--resume"], Terminated, 143),
+    ):
+        with counted(most, end):
+            stopped = run(*command, "--out", out, *resume)
+        assert stopped.exit_code == code
+        assert "run the same command with --resume" in said(stopped)
+        assert parts_in(out).count
+        assert list(written(out)) == [file for file in written(out) if file.startswith(HIDDEN)]
+    asked = run(*command, "--out", out)
+    assert asked.exit_code == 1
+    assert "of an unfinished run; to continue" in said(asked)
+    with counted() as rest:
+        result = run(*command, "--out", out, "--resume")
+    assert result.exit_code == 0, result.output
+    assert len(rest) < len(whole) - quarter
+    assert written(out) == written(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["prune, reestimated", "gate", "by-role"])
+def test_older_results_stay_until_then(
+    name: str, commands: dict[str, list[object]], tmp_path: Path
+) -> None:
+    command, out = [*commands[name], "--out", tmp_path / "out"], tmp_path / "out"
+    assert run(*command, "--examples", 6).exit_code == 0
+    older = written(out)
+    with counted(9):
+        stopped = run(*command, "--overwrite")
+    assert "to continue, run the same command with --resume" in said(stopped)
+    kept = written(out)
+    assert older == {file: kept[file] for file in kept if not file.startswith(HIDDEN)}
+    assert run(*command, "--overwrite", "--resume").exit_code == 0
+    assert run(*commands[name], "--out", tmp_path / "whole").exit_code == 0
+    assert written(out) == written(tmp_path / "whole")
+
+
+def test_fine_tuning_starts_anew(
+    commands: dict[str, list[object]], labelled: Path, tmp_path: Path
+) -> None:
+    """What is kept is of the weights as they were: nothing of it is taken for the others."""
+    pytest.importorskip("accelerate")
+    asked = ["--fine-tune-on", labelled, "--epochs", 1, "--learning-rate", 0.01, "--compensation"]
+    command = [*commands["prune, reestimated"], *asked]
+    expected = prune_heads(
+        *(command[1], tmp_path / "whole"),
+        task=labelled,
+        test=labelled,
+        keep=5,
+        batch_tokens=36,
+        order="reestimated",
+        steps=3,
+        fine_tune_on=str(labelled),
+        epochs=1.0,
+        learning_rate=0.01,
+        compensation=True,
+    )
+    with mock.patch(
+        "headroles.studies.removal.tuning.train_weights", side_effect=KeyboardInterrupt
+    ):
+        stopped = run(*command, "--out", tmp_path / "out")
+    assert stopped.exit_code == 130
+    assert "run the same command with --resume" in said(stopped)
+    result = run(*command, "--out", tmp_path / "out", "--resume", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    del found["out"]
+    wanted = json.loads(json.dumps(expected.facts()))
+    for facts in (found, wanted):
+        assert all(second > 0 for second in facts.pop("seconds"))  # a measured time
+    assert found == wanted
+    assert written(tmp_path / "out") == written(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("weights", ["frozen", "trained"])
+def test_gates_are_those_of_a_run_that_keeps_nothing(
+    weights: str, classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    """Of two heads three seeds keep one: two of them the same, with other weights if trained."""
+    two = prune_heads(classifier, tmp_path / "two", keep=2, order="random").folder
+    asked: dict[str, Any] = {"keep": 1, "seeds": 3, "updates": 6, "update_examples": 2}
+    asked |= {"weights": weights, "test": labelled}
+    asked |= {"weight_rate": 0.01} if weights == "trained" else {}
+    gate_heads(two, labelled, tmp_path / "whole", **asked)
+    gate_heads(two, labelled, tmp_path / "out", **asked, parts=tmp_path / "parts")
+    assert written(tmp_path / "out") == written(tmp_path / "whole")
+
+
+def test_another_study_is_refused(commands: dict[str, list[object]], tmp_path: Path) -> None:
+    command, out = commands, tmp_path / "out"
+    with counted(7):
+        assert run(*command["ablate"], "--out", out).exit_code == 130
+    n_kept = parts_in(out).count
+    for other, said in (
+        (
+            [*command["ablate"], "--ablation", "uniform"],
+            'options ablation was "zero" and is "uniform"',
+        ),
+        ([*command["ablate"], "--examples", 6], "options examples was null and is 6"),
+    ):
+        result = run(*other, "--out", out, "--resume")
+        assert result.exit_code == 1
+        assert said in " ".join(result.stderr.split())
+        assert parts_in(out).count == n_kept
+    assert run(*command["importance"], "--out", out, "--resume").exit_code == 1
+    assert run(*command["importance"], "--out", out, "--no-resume").exit_code == 0
+    assert not parts_in(out).count
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    {
+        "by-role": {"--draws 3": "draws was 2 and is 3", "--seed 1": "seed was 0 and is 1"},
+        "prune, reestimated": {
+            "--steps 4": "steps was 3 and is 4",
+            "--estimator signed": 'estimator was "absolute" and is "signed"',
+            "--keep 6": "keep was 5 and is 6",
+        },
+        "gate": {
+            "--updates 7": "updates was 6 and is 7",
+            "--weights trained": 'weights was "frozen" and is "trained"',
+            "--batch-tokens 50": "batch_tokens was 64 and is 50",
+        },
+    }.items(),
+)
+def test_another_plan_is_refused(
+    name: str, changes: dict[str, str], commands: dict[str, list[object]], tmp_path: Path
+) -> None:
+    command = [*commands[name], "--out", tmp_path / "out"]
+    with counted(7):
+        assert run(*command).exit_code == 130
+    kept = written(tmp_path / "out")
+    for change, differs in changes.items():
+        result = run(*command, *change.split(), "--resume")
+        assert result.exit_code == 1
+        assert f"has another plan: options {differs}" in said(result)
+        assert written(tmp_path / "out") == kept
+    assert run(*command, "--no-resume").exit_code == 0
+    assert not parts_in(tmp_path / "out").count
+
+
+@pytest.mark.parametrize(
+    ("changes", "differs"),
+    [
+        ({"label2id": {"good": 0, "bad": 1}}, "task 1 targets was "),
+        ({"hidden_act": "relu"}, "model config_sha256 was "),
+        ({"layer_norm_eps": 0.5}, "model config_sha256 was "),
+        ("do_lower_case", "tokenizer digest was "),
+    ],
+)
+def test_another_use_of_the_same_weights_is_refused(
+    changes: dict[str, Any] | str, differs: str, classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    model = Path(shutil.copytree(classifier, tmp_path / "model"))
+    command = ["ablate", model, labelled, "--batch-tokens", 36, "--out", tmp_path / "out"]
+    with counted(20):  # two batches under each of as many gates, one head being closed
+        assert run(*command).exit_code == 130
+    if isinstance(changes, str):
+        file = model / "tokenizer.json"
+        settings = json.loads(file.read_text("utf-8"))
+        settings["normalizer"]["lowercase"] = False
+    else:
+        file = model / "config.json"
+        settings = {**json.loads(file.read_text("utf-8")), **changes}
+    file.write_text(json.dumps(settings), "utf-8")
+    result = run(*command, "--resume")
+    assert result.exit_code == 1
+    assert f"has another plan: {differs}" in said(result)
+
+
+def test_progress_is_that_of_the_whole_study(
+    commands: dict[str, list[object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
+    batches = 4
+    totals = {
+        "importance": 2 * batches,  # forward and back
+        "ablate": (1 + 1 + 2 / 3 + 1 / 3) * batches,  # of three layers each third is one
+        "by-role": None,
+        "pruning-curves": None,
+    }
+    for name, expected in totals.items():
+        result = run(*commands[name], "--out", tmp_path / name)
+        lines = re.findall(r"(\d+) of (\d+) passes", result.stderr)
+        done, total = zip(*(map(int, line) for line in lines), strict=True)
+        assert "sentences" not in result.stderr
+        assert len(done) >= batches
+        assert list(done) == sorted(done)
+        assert done[-1] <= total[-1] <= 1.25 * done[-1]
+        assert total[-1] / 2 <= total[0] <= 2 * total[-1]
+        if expected is not None:
+            assert set(total) == {expected}
+
+
+def test_progress_goes_on_where_it_stood(
+    commands: dict[str, list[object]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
+    command = [*commands["gate"], "--out", tmp_path / "out"]
+    with counted(2 + 3):  # 2 batches of the test, 3 updates
+        stopped = run(*command)
+    assert "3 of 12 steps" in stopped.stderr
+    assert "4 of 12 steps" not in stopped.stderr
+    result = run(*command, "--resume")
+    assert "3 of 12 steps" not in result.stderr
+    assert "4 of 12 steps" in result.stderr

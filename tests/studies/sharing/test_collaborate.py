@@ -1,0 +1,262 @@
+"""Models of shared queries and keys, from a model and a sample, and back through every command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from headroles import (
+    Collaboration,
+    CollaborativeModel,
+    collaborate_heads,
+    compare_roles,
+    read_conllu,
+    score_heads,
+)
+from headroles.errors import CorpusError, ModelSupportError, TokenizerError, UsageError
+from headroles.models.surgery import remove_heads
+from headroles.passes.examples import ExampleBatch
+from headroles.passes.loop import Budget, Passes
+from headroles.results.stored import load, save_together
+from headroles.studies.sharing.measures import divergences, multiplications
+from headroles.studies.sharing.result import COLUMNS
+from tests.conftest import make_bert, make_tokenizer
+from tests.models.families import make_model
+from tests.models.test_attention import make_inputs
+from tests.models.test_low_rank import low_rank, weights_of, with_vocabulary
+from tests.rounding import WEIGHTS, assert_same_sums, tolerance
+
+
+@pytest.fixture(scope="module")
+def made(sample: Path, bert_folder: Path) -> tuple[CollaborativeModel, Collaboration]:
+    return collaborate_heads(bert_folder, read_conllu(sample), rank=16)
+
+
+@pytest.fixture(scope="module")
+def folder(
+    made: tuple[CollaborativeModel, Collaboration], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    return save_together(tmp_path_factory.mktemp("collaborative") / "model", made)
+
+
+class TestTable:
+    def test_has_a_row_per_layer(self, made: tuple[CollaborativeModel, Collaboration]) -> None:
+        frame = made[1].frame
+        assert tuple(frame.columns) == COLUMNS
+        assert frame["layer"].tolist() == [0, 1, 2]
+        assert set(frame["rank"]) == {16}
+        assert set(frame["full_rank"]) == {32}
+        assert frame["score_error"].between(0.01, 0.9).all()
+        assert (frame["divergence_held_out"] > 0).all()
+
+    def test_full_rank_changes_nothing(self, sample: Path, bert_folder: Path) -> None:
+        for method in ("shared", "per-head"):
+            _, table = collaborate_heads(bert_folder, None, rank=32, method=method)
+            errors = table.frame[["tensor_error", "score_error", "score_error_held_out"]]
+            assert errors.to_numpy().max() < tolerance()
+            assert (
+                table.frame[["divergence", "divergence_held_out"]].abs().to_numpy().max()
+                < tolerance()
+            )
+
+    def test_parameters_are_those_of_the_modules(
+        self, made: tuple[CollaborativeModel, Collaboration], bert_folder: Path
+    ) -> None:
+        for model, table in (
+            made,
+            collaborate_heads(bert_folder, None, rank=16, method="per-head"),
+        ):
+            for layer, row in zip(model.model.encoder.layer, table.frame.itertuples(), strict=True):
+                own = sum(values.numel() for values in layer.attention.self.scores.parameters())
+                assert row.parameters == own
+                assert row.parameters_before == 2 * (32 * 32 + 32)
+            whole = sum(values.numel() for values in model.model.parameters())
+            assert table.whole.parameters_after == whole
+            assert table.whole.parameters_before - whole == sum(
+                table.frame["parameters_before"] - table.frame["parameters"]
+            )
+
+    def test_weighting_by_inputs_lowers_the_error_of_scores(self, bert_folder: Path) -> None:
+        tables = {
+            weighting: collaborate_heads(bert_folder, None, rank=16, weighting=weighting)[1].frame
+            for weighting in ("inputs", "none")
+        }
+        assert (tables["inputs"]["score_error"] < tables["none"]["score_error"]).all()
+        assert (tables["inputs"]["tensor_error"] > tables["none"]["tensor_error"]).all()
+
+    @pytest.mark.parametrize(("method", "step"), [("shared", 1), ("per-head", 4)])
+    def test_an_error_gives_each_layer_the_least_rank_that_meets_it(
+        self, bert_folder: Path, treebank: Path, method: str, step: int
+    ) -> None:
+        sample = read_conllu(treebank)
+        _, table = collaborate_heads(bert_folder, sample, error=0.2, method=method)
+        assert (table.frame["score_error"] <= 0.2).all()
+        rank = int(table.frame["rank"][0])
+        _, below = collaborate_heads(bert_folder, sample, rank=rank - step, method=method)
+        assert below.frame["score_error"][0] > 0.2
+
+    def test_the_same_seed_gives_the_same_model(
+        self, made: tuple[CollaborativeModel, Collaboration], sample: Path, bert_folder: Path
+    ) -> None:
+        again, table = collaborate_heads(bert_folder, read_conllu(sample), rank=16)
+        state = again.model.state_dict()
+        assert all(
+            torch.equal(values, state[name]) for name, values in made[0].model.state_dict().items()
+        )
+        timed = ["seconds"]
+        assert table.frame.drop(columns=timed).equals(made[1].frame.drop(columns=timed))
+
+    def test_a_loaded_model_stays_as_it_is(
+        self, bert: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+    ) -> None:
+        before = {name: values.clone() for name, values in bert.state_dict().items()}
+        collaborate_heads(bert, None, rank=16, tokenizer=tokenizer)
+        after = bert.state_dict()
+        assert before.keys() == after.keys()
+        assert all(torch.equal(values, after[name]) for name, values in before.items())
+
+    def test_layers_that_share_a_module_share_a_fit(
+        self, tokenizer: PreTrainedTokenizerFast
+    ) -> None:
+        albert = with_vocabulary(make_model("albert"))
+        _, table = collaborate_heads(albert, None, rank=16, tokenizer=tokenizer)
+        assert table.frame["score_error"].nunique() == 1
+        assert table.frame["divergence"].nunique() == 3
+
+    def test_what_it_shows_says_that_it_is_not_faster(
+        self, made: tuple[CollaborativeModel, Collaboration]
+    ) -> None:
+        text = repr(made[1])
+        assert "For speed prune heads" in text
+        assert "the bundled treebank" not in text
+        assert "tokens for inputs of 32" not in text
+
+
+class TestMeasures:
+    @pytest.mark.parametrize(("tokens", "expected"), [(32, 0.73), (128, 1.29), (512, 2.70)])
+    def test_multiplications_at_half_the_rank(self, tokens: int, expected: float) -> None:
+        """Of 12 heads of 32 dimensions, written out."""
+        before = 2 * tokens * 384 * 384 + 12 * tokens**2 * 32
+        after = 2 * tokens * 384 * 192 + 12 * tokens * 192 + 12 * tokens**2 * 192
+        assert multiplications(384, 384, tokens) == before
+        assert multiplications(384, 192, tokens, sharing=12) == after
+        assert after / before == pytest.approx(expected, abs=0.005)
+
+    @pytest.mark.parametrize("removed", [[], [(0, 1), (1, 2), (2, 0)]])
+    def test_divergence_is_that_of_all_real_rows(self, removed: list[tuple[int, int]]) -> None:
+        model = make_model("bert")
+        remove_heads(model, removed)
+        other = low_rank(model, "shared", 12)
+        batch = make_inputs()
+        expected = np.zeros(3)
+        for row in range(2):
+            n = int(batch["attention_mask"][row].sum())
+            one = {name: values[row : row + 1, :n] for name, values in batch.items()}
+            with torch.no_grad():
+                first, second = (
+                    torch.stack(those(**one, output_attentions=True).attentions)[:, 0].double()
+                    for those in (eager(model), eager(other))
+                )
+            expected += (first * (first / second).log()).sum(-1).mean(1).sum(-1).numpy()
+        n_rows = int(batch["attention_mask"].sum())
+        found = divergences(model, other, passes_of(batch))
+        assert_same_sums(found, expected / n_rows, of=WEIGHTS)
+        assert weights_of(model)[0].shape[1] == 7
+
+
+def passes_of(batch: dict[str, torch.Tensor]) -> Passes[ExampleBatch]:
+    """What runs a model over the examples of a batch, one after the other."""
+    lengths = batch["attention_mask"].sum(1).tolist()
+
+    def make(rows: list[int]) -> ExampleBatch:
+        return ExampleBatch(rows, [], {name: values[rows] for name, values in batch.items()})
+
+    return Passes(lengths, make, str, Budget(1))
+
+
+def eager(model: PreTrainedModel) -> PreTrainedModel:
+    model.set_attn_implementation("eager")
+    return model
+
+
+class TestFolder:
+    def test_table_and_model_are_read_back(
+        self, folder: Path, made: tuple[CollaborativeModel, Collaboration]
+    ) -> None:
+        table = load(folder)
+        assert isinstance(table, Collaboration)
+        assert table.frame.equals(made[1].frame)
+        loaded = CollaborativeModel.load(folder)
+        state = loaded.model.state_dict()
+        assert all(
+            torch.equal(values, state[name]) for name, values in made[0].model.state_dict().items()
+        )
+        assert repr(table) == repr(made[1])
+
+    def test_it_is_scored_and_compared_with_the_original(
+        self, folder: Path, bert_folder: Path, treebank: Path
+    ) -> None:
+        corpus = read_conllu(treebank)
+        before, after = (
+            score_heads(those, corpus, beyond_offset=False) for those in (bert_folder, folder)
+        )
+        assert before.values.shape == after.values.shape
+        assert not np.allclose(before.values, after.values, equal_nan=True)
+        shifts = compare_roles(before, after)
+        assert len(shifts) > 0
+        assert after.record.model.model == str(folder)
+
+    def test_it_is_refused_as_a_model_to_factorise(self, folder: Path) -> None:
+        with pytest.raises(ModelSupportError, match="of low rank already"):
+            collaborate_heads(folder, None, rank=16)
+
+
+class TestBadInput:
+    def test_neither_rank_nor_error(self, bert_folder: Path) -> None:
+        for given in ({}, {"rank": 8, "error": 0.1}):
+            with pytest.raises(UsageError, match=r"exactly one of a rank and"):
+                collaborate_heads(bert_folder, None, **given)
+
+    def test_a_rank_above_the_full_one(self, bert_folder: Path) -> None:
+        with pytest.raises(UsageError, match=r"rank is 33; a layer has 4 heads of 8.* 32 or less"):
+            collaborate_heads(bert_folder, None, rank=33)
+
+    def test_a_rank_per_head_that_the_heads_cannot_share_out(self, bert_folder: Path) -> None:
+        with pytest.raises(UsageError, match=r"rank is 10.*multiple of the 4 heads"):
+            collaborate_heads(bert_folder, None, rank=10, method="per-head")
+
+    @pytest.mark.parametrize(
+        "given", [{"rank": 0}, {"error": 1.0}, {"rank": 8, "method": "tucker"}]
+    )
+    def test_values_that_cannot_be_meant(self, bert_folder: Path, given: dict[str, object]) -> None:
+        with pytest.raises(UsageError, match="it must"):
+            collaborate_heads(bert_folder, None, **given)  # type: ignore[arg-type]
+
+    def test_position_terms(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        with pytest.raises(ModelSupportError, match="MPNet have a bias of relative positions"):
+            collaborate_heads(
+                with_vocabulary(make_model("mpnet")), None, rank=16, tokenizer=tokenizer
+            )
+
+    def test_a_sample_of_one_example(self, bert_folder: Path, treebank: Path) -> None:
+        file = treebank.with_name("one.conllu")
+        file.write_text(treebank.read_text().split("\n\n")[0] + "\n\n")
+        with pytest.raises(CorpusError, match=r"has 1 examples.*2 or more"):
+            collaborate_heads(bert_folder, read_conllu(file), rank=16)
+
+    def test_a_sample_of_unknown_pieces(self, bert_folder: Path, tmp_path: Path) -> None:
+        corpus = tmp_path / "ko.conllu"
+        rows = "".join(f"{k}\t\ud55c\uae00\t_\tNOUN\t_\t_\t{k - 1}\tdep\t_\t_\n" for k in (1, 2, 3))
+        corpus.write_text("\n".join([rows] * 4) + "\n", encoding="utf-8")
+        with pytest.raises(TokenizerError, match="100% of the word pieces of the sample"):
+            collaborate_heads(bert_folder, read_conllu(corpus), rank=16)
+
+    def test_a_small_sample_is_told(self, treebank: Path) -> None:
+        _, table = collaborate_heads(
+            make_bert(), read_conllu(treebank), rank=16, tokenizer=make_tokenizer()
+        )
+        assert any("tokens for inputs of 32 dimensions" in one for one in table.warnings)
