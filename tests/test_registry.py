@@ -72,10 +72,11 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package in which the recipe was followed by the letter."""
     folder = tmp_path_factory.mktemp("recipe")
     shutil.copytree(PACKAGE, folder / "headroles", ignore=shutil.ignore_patterns("__pycache__"))
-    options, study, declaration, names = blocks()
-    for module in (options, study):
+    *modules, declaration, names = blocks()
+    for module in modules:
         place = folder / module.splitlines()[0].removeprefix("# ")
         assert not place.exists()
+        place.parent.mkdir(exist_ok=True)
         place.write_text(module)
     registry = folder / "headroles" / "registry.py"
     registry.write_text(registry.read_text() + declaration)

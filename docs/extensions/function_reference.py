@@ -24,7 +24,7 @@ GROUPS = {
     "Corpora and models": ("headroles.corpus", "headroles.models", "headroles.sample"),
     "Removing heads": ("headroles.studies.importance", "headroles.studies.pruning"),
     "Shared projections": ("headroles.studies.sharing",),
-    "Figures and reports": ("headroles.report", "headroles.drawing"),
+    "Figures and reports": ("headroles.report",),
     "Errors": ("headroles.errors",),
 }
 """What stands together: names by the longest of these that their module begins with."""
@@ -62,7 +62,8 @@ def _grouped_names() -> dict[str, list[str]]:
         for name in _names(module):
             one = getattr(module, name)
             if one not in seen and one.__module__.startswith("headroles"):
-                names[_group(one.__module__)].append(f"{module_name}.{name}")
+                home = one.__module__ if module_name == "headroles" else module_name
+                names[_group(home)].append(f"{module_name}.{name}")
             seen.add(one)
     return names
 
