@@ -162,7 +162,7 @@ def test_fine_tuning_starts_anew(
         compensation=True,
     )
     with mock.patch(
-        "headroles.studies.removal.tuning.train_weights", side_effect=KeyboardInterrupt
+        "headroles.studies.pruning.tuning.train_weights", side_effect=KeyboardInterrupt
     ):
         stopped = run(*command, "--out", tmp_path / "out")
     assert stopped.exit_code == 130
