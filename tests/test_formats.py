@@ -20,7 +20,6 @@ from headroles.errors import UsageError
 from headroles.formats import FORMATS
 from headroles.role_names import in_words
 from headroles.storage import plain
-from headroles.studies.classification.role_table import COLUMNS
 from tests.conftest import make_scores
 
 ROLES = ("local", "50%_a&b", "<script>alert(1)</script>", "conj|and")
@@ -51,7 +50,8 @@ def assert_same(read: pd.DataFrame, frame: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "value"), [("long", None), ("wide", None), *(("wide", v) for v in COLUMNS[3:])]
+    ("view", "value"),
+    [("long", None), ("wide", None), *(("wide", v) for v in RoleTable.columns[3:])],
 )
 class TestRoundTrip:
     def test_csv(self, table: RoleTable, view: str, value: str | None) -> None:

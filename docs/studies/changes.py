@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from docs.studies.calibration_tables import markdown
 from docs.studies.gains import taken
-from headroles import HeadScores, compare_roles
+from headroles import HeadScores, RoleShifts, compare_roles
 from headroles.inference import adjust_p_values
-from headroles.studies.comparison.shifts import COLUMNS
 
 ALPHA = 0.05
 SIZES = (20, 50, 150)
@@ -69,7 +68,7 @@ def errors(
     """Tables with a wrong change, %, and wrong changes in all rows, %."""
     for size in SIZES:
         found: dict[str, list[float]] = {}
-        for method in ("t", "betting") if "certified" in COLUMNS else ("t",):
+        for method in ("t", "betting") if "certified" in RoleShifts.columns else ("t",):
             weights = 1.0 if method == "t" else weights_of_bets(before)
             still = unchanged(before, after, weights)
             for rows in draws(before.documents, size, n_tables, rng):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from headroles.drawing.citing import how_to_report
@@ -11,7 +11,7 @@ from headroles.drawing.head_map import HeadMap
 from headroles.drawing.page import Page, Picture, Section, Table
 from headroles.record import Record
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown
+from headroles.results.shown import SEE_FULL, Grid, Shown
 from headroles.storage import plain
 from headroles.wording import printable
 
@@ -21,30 +21,42 @@ def plain_page(
     title: str = "",
     pictures: tuple[Picture, ...] = (),
     head_map: HeadMap | None = None,
+    own_tables: tuple[Table, ...] = (),
+    more: Sequence[Section] = (),
 ) -> Page:
-    """Make a page of a summary and its details, with a map and pictures between if given."""
-    answer, tables = told(result.shown())
-    texts, details = told(result.details())
+    """Make a page of a summary and its details, with a map and pictures between if given.
+
+    ``own_tables`` replace those of the details; sections of ``more`` follow the details.
+    """
+    answer, tables = split_shown(result.shown())
+    texts, details = split_shown(result.details())
     sections = []
+    if tables:
+        sections.append(Section("Summary", tables=tables))
     if pictures:
         sections.append(Section("All heads", head_map=head_map, pictures=pictures))
-    sections.append(Section("Tables", texts=texts, tables=(*tables, *details)))
+    if texts or details:
+        sections.append(Section("Details", texts=texts, tables=own_tables or details))
+    sections += more
     if cautions := result.warnings:
         sections.append(Section("What to be careful about", cautions=cautions))
     return Page(
         title or result.kind,
         answer,
-        (*sections, how_to_report(result), made_how(result.record)),
+        (*sections, how_to_report(result), _how_made(result.record)),
     )
 
 
-def told(shown: Iterable[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:
-    """Part sentences from tables; a title that stands before a table becomes its caption."""
+def split_shown(shown: Iterable[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:
+    """Split sentences from tables; a title that stands before a table becomes its caption.
+
+    Sentences that point to the full text are omitted: the page has all of it.
+    """
     sentences: list[str] = []
     tables: list[Table] = []
     before: Shown = ""
     for one in shown:
-        if isinstance(one, str):
+        if isinstance(one, str) and not one.endswith(SEE_FULL):
             sentences.append(one.strip())
         elif isinstance(one, Grid):
             line = before.strip() if isinstance(before, str) else ""
@@ -54,8 +66,7 @@ def told(shown: Iterable[Shown]) -> tuple[tuple[str, ...], tuple[Table, ...]]:
     return tuple(sentences), tuple(tables)
 
 
-def made_how(record: Record) -> Section:
-    """The last section of a page."""
+def _how_made(record: Record) -> Section:
     command = record.command
     return Section(
         "How it was made",
@@ -65,28 +76,25 @@ def made_how(record: Record) -> Section:
 
 
 def _facts(record: Record) -> Iterator[tuple[str, str]]:
-    said = {
+    pieces = {
         **plain(record.models),
-        "corpus": plain(getattr(record, "corpus", None)),
-        **{
-            name: plain(getattr(record, name)) for name in _TOLD if name in record.__struct_fields__
-        },
+        **{name: plain(getattr(record, name, None)) for name in _PIECES},
     }
-    for name, one in said.items():
-        if one and (told := _written(one)):
-            yield name, told
+    for name, piece in pieces.items():
+        if piece and (text := _written(piece)):
+            yield name, text
 
 
 def _written(value: Any) -> str:
-    """A record as text: names and values, without what is told elsewhere or not given."""
+    """Write a record as text: names and values that are given, and not said elsewhere."""
     if isinstance(value, dict):
-        kept = {k: v for k, v in value.items() if k not in _ELSEWHERE and v not in _EMPTY}
-        return "; ".join(f"{name}: {_written(one)}" for name, one in kept.items())
+        given = {k: v for k, v in value.items() if k not in _ELSEWHERE and v not in _EMPTY}
+        return "; ".join(f"{name}: {_written(one)}" for name, one in given.items())
     if isinstance(value, list):
         return ", ".join(map(_written, value))
     return printable(value)
 
 
-_TOLD = ("examples", "skipped", "options", "tests", "plan", "versions", "created")
+_PIECES = ("corpus", "examples", "skipped", "options", "tests", "plan", "versions", "created")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _ELSEWHERE = ("warnings", "left_out", "why_left_out")

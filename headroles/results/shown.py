@@ -23,6 +23,8 @@ _LINE = 100
 _SUMMARY = 17
 """Lines of a summary: with next steps and the folder it fills a screen of 20."""
 _MOST_WARNINGS, _FEWEST_ROWS = 3, 3
+SEE_FULL = "see .in_full() (--full)."
+"""The end of a sentence that says how much a summary leaves out."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _shorten(told: list[Shown], n_lines: int) -> list[Shown]:
         n_kept = max(len(grid.rows) - n_lines - 1, _FEWEST_ROWS)
         left = len(grid.rows) - n_kept
         if n_lines > 0 and left > 1:
-            more = f"  {left} more rows: see .in_full() (--full)."
+            more = f"  {left} more rows: {SEE_FULL}"
             shortened[place] = (replace(grid, rows=grid.rows[:n_kept]), more)
             n_lines -= left - 1
     return [*chain.from_iterable(shortened.values())]
@@ -132,7 +134,7 @@ def _clip(told: list[Shown], n_lines: int) -> list[Shown]:
         was_grid = isinstance(kept.pop(), Grid)
         if was_grid and len(kept) > 1 and not isinstance(kept[-1], Grid):
             kept.pop()
-    return kept if len(kept) == len(told) else [*kept, "More: see .in_full() (--full)."]
+    return kept if len(kept) == len(told) else [*kept, f"More: {SEE_FULL}"]
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:

@@ -125,4 +125,5 @@ def test_without_the_model_arcs_have_no_weights(
     ((one,),), why_not = quote(Sources(folder, model=str(tmp_path / "gone")), asked)
     assert why_not[0].startswith("Weights are not shown: ")
     assert all(" ← " in text and not text[-1].isdigit() for _, text in one.told)
-    assert make_report(folder, model=str(tmp_path / "gone")).sections[0].texts == why_not
+    page = make_report(folder, model=str(tmp_path / "gone"))
+    assert any(why_not[0] in section.texts for section in page.sections)

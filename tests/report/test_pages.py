@@ -15,6 +15,7 @@ from headroles import HeadScores, Role, RoleShifts, RoleTable, assign_roles, pla
 from headroles.cli import app
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report, write_report
+from headroles.results.shown import Grid
 from headroles.results.stored import save_together
 from headroles.roles import in_words
 from headroles.studies.classification.figures import draw_heads
@@ -59,12 +60,12 @@ def folder(scores: HeadScores, table: RoleTable, tmp_path: Path) -> Path:
 
 def test_a_role_table_comes_in_the_order_of_a_reader(folder: Path) -> None:
     found = Outline(make_report(folder).to_html())
-    order = ["All heads", "Roles", "Strongest heads", "What to be careful about"]
+    order = ["Summary", "All heads", "Details", "Strongest heads", "What to be careful about"]
     headings = [one for one in found.headings if one in (*order, "How to report this")]
     assert headings == [*order, "How to report this"]
     assert found.headings[-1] == "How it was made"
     assert found.tags.count("svg") == 1 + 3
-    assert [one for one in found.refers if one.startswith("#s")] == [f"#s{k}" for k in range(1, 7)]
+    assert [one for one in found.refers if one.startswith("#s")] == [f"#s{k}" for k in range(1, 8)]
 
 
 def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) -> None:
@@ -73,12 +74,12 @@ def test_heads_that_are_gone_do_not_count(scores: HeadScores, tmp_path: Path) ->
     values[:, 0, 1] = np.nan
     made = assign_roles(changed(replace(scores, values=values), removed_heads=[[0, 1]]))
     page = make_report(made.save(tmp_path / "out"))
-    assert " of the 5 heads have " in page.answer[0]
-    cautions = [one for section in page.sections for one in section.cautions]
-    untestable = [one for one in cautions if "untestable" in one]
+    assert page.sections[0].tables[0].columns[0] == "What the 5 heads attend to"
+    texts = [one for section in page.sections for one in section.texts]
+    untestable = [one for one in texts if "untestable" in one]
     assert untestable == [
-        "5 pairs of head and role are untestable: fewer than two examples.",
-        "3 pairs of head and role are untestable: the head was removed from the model.",
+        "8 pairs of head and role are untestable: fewer than two examples (5); "
+        "the head was removed from the model (3)."
     ]
 
 
@@ -87,22 +88,26 @@ def test_contrasts_alone_are_no_roles(tmp_path: Path) -> None:
     made = make_scores(values, ["local", "syntactic:nsubj:to_governor:beyond_offset"])
     bounds = np.broadcast_to(np.array([0, 15], dtype=np.float32), (30, 2, 2))
     page = make_report(assign_roles(replace(made, bounds=bounds)).save(tmp_path / "out"))
-    assert page.answer[0] == "0 of the 1 heads have at least one of the 1 roles tested."
+    assert "No head attends to: neighbouring words." in page.answer
+    assert page.sections[0].tables[0].rows == ()
 
 
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:
-    first, second = make_report(folder).answer
-    having = len(table.assigned[["layer", "head"]].drop_duplicates())
-    assert first.startswith(f"{having} of the 6 heads have at least one of the 3 roles")
-    top = table.assigned.iloc[0]
-    told = f"head {top['layer']}-{top['head']} for {in_words(top['role'])}: {top['mean']:.3g}"
-    assert told in second
+    page = make_report(folder)
+    assert list(page.answer) == [one for one in table.shown() if isinstance(one, str)]
+    (summary,) = (one for one in table.shown() if isinstance(one, Grid))
+    assert page.sections[0].tables[0].rows == summary.rows
+    own = table.assigned[table.assigned["role"] == "local"]
+    first = own.iloc[0]
+    row = next(row for row in summary.rows if row[0] == in_words("local"))
+    assert row[1] == str(len(own))
+    assert row[3:] == (f"{first['layer']}-{first['head']}", f"{first['mean']:.1f}")
 
 
 def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
     table = assign_roles(scores, threshold=100)
     folder = save_together(tmp_path / "none", [scores, table])
-    assert make_report(folder).answer[0].startswith("None of the 6 heads")
+    assert any(one.startswith("No head attends to: ") for one in make_report(folder).answer)
     found = Outline(make_report(folder).to_html())
     assert "svg" in found.tags
     assert "Strongest heads" not in found.headings
@@ -197,12 +202,18 @@ def test_what_goes_beyond_position_is_told_by_how_far(tmp_path: Path) -> None:
     values = rng.normal(means[None], 0.3, size=(60, *means.shape)).astype(np.float32)
     table = assign_roles(make_scores(values, (role, beyond)))
     page = make_report(table.save(tmp_path / "out"))
-    assert page.answer[1].startswith("2 of the 4 heads give syntactic partners more than distance")
-    assert "Farthest goes head 0-1, word -> its governor: " in page.answer[1]
-    assert page.answer[2].startswith("Not counted: head 0-0 (word -> its governor, mean 9")
-    (section,) = (one for one in page.sections if one.title.startswith("Heads that follow syntax"))
-    told = [row[:2] for row in section.tables[0].rows]
-    assert told == [("0-1", in_words(role)), ("0-2", in_words(role))]
+    assert page.answer[1].startswith("Not counted: 0-0 (word -> its governor 9.0), which may")
+    heads, best = page.sections[0].tables
+    assert heads.rows[-1][:4] == ("syntactic partners", "2", "0-1 0-2", "0-1")
+    assert best.rows[0][:2] == ("word -> its governor", "0-1")
+    (own,) = (
+        one
+        for section in page.sections
+        for one in section.tables
+        if one.caption.startswith("Heads that follow syntax")
+    )
+    named = [row[:2] for row in own.rows]
+    assert named == [("0-1", in_words(role)), ("0-2", in_words(role))]
     counts = np.asarray(draw_heads(table).collections[0].get_array())
     assert counts.tolist() == [[1, 1, 1, 0]]
 

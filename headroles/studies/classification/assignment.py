@@ -14,7 +14,7 @@ from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
 from headroles.studies.cautions import warn_of_documents, why_absent
 from headroles.studies.classification.options import AssignOptions
-from headroles.studies.classification.role_table import COLUMNS, RolesRecord, RoleTable, RoleTests
+from headroles.studies.classification.role_table import RolesRecord, RoleTable, RoleTests
 from headroles.studies.heads import (
     FloatArray,
     HeadColumns,
@@ -214,7 +214,7 @@ def _frame(
         }
     )
     note_removed(frame, scores.record)
-    return frame[list(COLUMNS)]
+    return frame[list(RoleTable.columns)]
 
 
 def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:

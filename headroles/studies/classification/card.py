@@ -10,13 +10,13 @@ import pandas as pd
 
 from headroles.formats import as_markdown
 from headroles.roles import BIAS, EXCESS, HIT, contrast_of, in_words, is_contrast
-from headroles.studies.classification.summary import about_level
+from headroles.studies.classification.summary import about_level, describe_units
 from headroles.testing.catalogue import TESTS
 from headroles.testing.options import describe_correction
 from headroles.wording import head_name, listed
 
 if TYPE_CHECKING:
-    from headroles.studies.classification.role_table import RoleTable, RoleTests
+    from headroles.studies.classification.role_table import RoleTable
 
 _VERSIONS = ("headroles", "torch", "transformers")
 _SCORES = {
@@ -88,26 +88,16 @@ def _roles(table: RoleTable) -> Iterator[tuple[str, str, str, str]]:
 
 def method_of(table: RoleTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return sentences on score and tests, and the key of the work that the score is from."""
-    told, work = _SCORES[table.record.score]
-    return (told, *_about_roles(table.tests)), (work,)
-
-
-def _about_roles(tests: RoleTests) -> Iterator[str]:
-    yield f"A head has a role if its mean score is above {tests.threshold:g} ({_tested(tests)})."
-    yield (
-        "Of roles of arcs we report heads that also score higher on arcs than on other words at "
-        "the same distance."
-    )
-
-
-def _tested(tests: RoleTests) -> str:
-    units = (
-        f"examples clustered by {tests.n_clusters} documents"
-        if tests.clustered_by != "none"
-        else "independent examples"
-    )
+    sentence, work = _SCORES[table.record.score]
+    tests = table.tests
     correction = describe_correction(tests.correction, tests.family)
-    return (
-        f"{TESTS[tests.test].words} over {units}, alpha {tests.alpha:g}, "
+    tested = (
+        f"{TESTS[tests.test].words} over {describe_units(tests)}, alpha {tests.alpha:g}, "
         f"{correction.replace('fdr_bh', 'Benjamini-Hochberg')}"
     )
+    return (
+        sentence,
+        f"A head has a role if its mean score is above {tests.threshold:g} ({tested}).",
+        "Of roles of arcs we report heads that also score higher on arcs than on other words at "
+        "the same distance.",
+    ), (work,)

@@ -28,31 +28,6 @@ from headroles.testing.catalogue import INTERVALS
 from headroles.testing.recorded import RecordedTests
 from headroles.wording import addressed
 
-COLUMNS = (
-    "layer",
-    "head",
-    "role",
-    "n",
-    "n_clusters",
-    "df",
-    "mean",
-    "sd",
-    "effect_size",
-    "ci_low",
-    "ci_high",
-    "threshold",
-    "statistic",
-    "p_value",
-    "p_adjusted",
-    "p_below",
-    "p_below_adjusted",
-    "answer",
-    "assigned",
-    "certified",
-    "certified_mean",
-    "evenness",
-    "note",
-)
 _OF_HEAD = ["layer", "head", "role"]
 _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "certified_mean"]
 
@@ -86,7 +61,7 @@ class RolesRecord(ScoresRecord, frozen=True, kw_only=True):
 class RoleTable(Result):
     """The tests of every head on every role, one row each, with what they were computed from.
 
-    ``frame`` has the columns of ``COLUMNS``, ordered by role, layer and head. Means, deviations
+    ``frame`` has the columns of ``columns``, ordered by role, layer and head. Means, deviations
     and intervals are in units of the score; what is not defined is NaN. ``certified`` is the answer
     of betting, which asks for independent examples or documents and nothing else, about
     ``certified_mean``: in it documents count the same each, and examples less whose score could lie
@@ -98,7 +73,13 @@ class RoleTable(Result):
     kind: ClassVar[str] = "role table"
     stem: ClassVar[str] = "roles"
     cure: ClassVar[str] = "test scores with: headroles assign {folder}"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "layer head role n n_clusters df mean sd effect_size ci_low ci_high threshold "
+            "statistic p_value p_adjusted p_below p_below_adjusted answer assigned certified "
+            "certified_mean evenness note"
+        ).split()
+    )
     own: ClassVar[Mapping[str, Column]] = {
         "answer": one_of(*ANSWERS),
         "certified": one_of(*ANSWERS, ""),

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.roles import BIAS, SCORES, in_words, is_contrast, is_own
 from headroles.scoring.run_notes import about_length, describe_run
 from headroles.studies.classification.answers import (
@@ -19,23 +19,17 @@ from headroles.studies.classification.answers import (
     is_arc,
 )
 from headroles.studies.options import CORPUS
-from headroles.testing.answers import NO, YES
+from headroles.testing.answers import NO, UNTESTABLE, YES
 from headroles.testing.catalogue import TESTS
 from headroles.testing.options import describe_correction, describe_interval
 from headroles.testing.recorded import RecordedLevel
 from headroles.wording import head_name, listed, named_heads
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from headroles.studies.classification.role_table import RoleTable
+    from headroles.studies.classification.role_table import RoleTable, RoleTests
 
 _STRONGEST = 3
 _MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which is to fit on a screen
-ABOUT_WHAT = (
-    "the certified test uses a mean that gives long examples, which could score farthest from the "
-    "threshold, less weight"
-)
 
 
 def summarized(table: RoleTable) -> Iterator[Shown]:
@@ -57,17 +51,20 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
 def detailed(table: RoleTable) -> Iterator[Shown]:
     """Say how was tested, the answers by role and layer, the strongest heads, what is missing."""
     yield describe_run(table.record)
-    yield _title(table)
+    yield _about_tests(table)
     yield _answers_grid(table)
     if _is_certified(table):
         yield _about_certified(table)
     yield _strongest_grid(table)
-    if told := about_length(table.record):
-        yield told
-    if untested := int((table.frame["answer"] == "untestable").sum()):
-        yield f"{untested} tests were not made; the notes of the table say why"
+    if caution := about_length(table.record):
+        yield caution
+    untested = table.frame["note"][table.frame["answer"] == UNTESTABLE]
+    causes = untested.str.removeprefix(f"{UNTESTABLE}: ").value_counts()
+    if len(causes):
+        named = "; ".join(f"{cause} ({n})" for cause, n in causes.items())
+        yield f"{len(untested)} pairs of head and role are untestable: {named}."
     if changing := [role for role, (one, other) in table.rivals.items() if one != other]:
-        yield f"the best offset differs between halves of the documents: {', '.join(changing)}"
+        yield f"The best offset differs between halves of the documents: {', '.join(changing)}."
 
 
 def next_steps(table: RoleTable, folder: Path) -> Iterator[str]:
@@ -110,7 +107,11 @@ def _about_gaps(table: RoleTable) -> Iterator[str]:
         )
     for reason, count in table.record.skipped.items():
         yield f"Skipped {reason}: {count}."
-    yield from _left_out(table)
+    by_reason: dict[str, list[str]] = {}
+    for role in table.tests.left_out:
+        by_reason.setdefault(table.tests.why_left_out.get(role, ""), []).append(in_words(role))
+    for reason, roles in by_reason.items():
+        yield f"No example has {listed(roles)}" + (f": {reason}." if reason else ".")
 
 
 def about_level(tests: RecordedLevel, score_name: str, has_rivals: bool) -> str:
@@ -166,7 +167,7 @@ def _about_others(answers: RoleAnswers) -> Iterator[str]:
         others = len(answers.not_found[_MOST_MISSING:])
         yield f"No head attends to: {named}" + (f"; and {others} more." if others else ".")
     if left:
-        yield f"Heads have {left} more roles: see .in_full() (--full)."
+        yield f"Heads have {left} more roles: {SEE_FULL}"
 
 
 def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
@@ -232,81 +233,57 @@ def in_units(mean: float, score: str) -> str:
     return f"{mean:.{_digits(score)}f}"
 
 
-def _left_out(table: RoleTable) -> Iterator[str]:
-    """The roles that no example has, together with those that are left out for one reason."""
-    by_reason: dict[str, list[str]] = {}
-    for role in table.tests.left_out:
-        reason = table.tests.why_left_out.get(role, "")
-        by_reason.setdefault(reason, []).append(role)
-    for reason, roles in by_reason.items():
-        why = f": {reason}" if reason else ""
-        yield f"No example has {listed([in_words(role) for role in roles])}{why}."
-
-
-def _is_uneven(table: RoleTable) -> bool:
-    """Whether documents differ so much in size that it matters."""
-    return bool(table.tests.effective_clusters < 0.9 * table.tests.n_clusters)
-
-
-def _title(table: RoleTable) -> str:
+def _about_tests(table: RoleTable) -> str:
     tests = table.tests
-    units = (
-        f"{tests.n_clusters} independent examples"
-        if tests.clustered_by == "none"
-        else f"examples clustered by {tests.n_clusters} documents"
-        + f" (effective number {tests.effective_clusters:.0f})" * _is_uneven(table)
-    )
+    is_uneven = tests.effective_clusters < 0.9 * tests.n_clusters
+    uneven = f" (effective number {tests.effective_clusters:.0f})" * bool(is_uneven)
     limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
+    score = table.record.score
+    rough = "\nintervals take the number of examples as fixed beforehand, and are rough"
     return (
-        f"heads per layer with mean {_called(table.record.score)} > {limit} "
+        f"heads per layer with mean {'' if score == BIAS.name else f'{score} '}score > {limit} "
         f"(alpha {tests.alpha:g}, "
         f"{describe_correction(tests.correction, tests.family)})\n"
-        f"{TESTS[tests.test].words} of {units}, each direction at alpha\n"
-        f"{describe_interval(tests.interval, tests.alpha)}" + _how_rough(table)
+        f"{TESTS[tests.test].words} of {describe_units(tests)}{uneven}, each direction at alpha\n"
+        f"{describe_interval(tests.interval, tests.alpha)}{rough * table.record.stopped_early}"
     )
+
+
+def describe_units(tests: RoleTests) -> str:
+    """Name the units of the tests of a role table, and count them."""
+    if tests.clustered_by == "none":
+        return f"{tests.n_clusters} independent examples"
+    return f"examples clustered by {tests.n_clusters} documents"
 
 
 def describe_limit(asked: RecordedLevel, has_contrasts: bool, has_rivals: bool) -> str:
-    """What means are compared with, for people; ``asked`` are the options.
-
-    ``has_rivals`` is whether roles of arcs are compared with fixed offsets.
-    """
+    """Name the thresholds of means; with rivals, roles of arcs are compared with fixed offsets."""
     contrasts = "; of contrasts > 0" * has_contrasts
     beyond = f"; of arcs > best fixed offset + {asked.offset_margin:g}" * has_rivals
     return f"{asked.threshold:g}{contrasts}{beyond}"
 
 
 def _is_certified(table: RoleTable) -> bool:
-    """Whether there are certified answers: the bounds of the scores were kept."""
+    """Tell whether there are certified answers: the scores have bounds."""
     return bool((table.frame["certified"] != "").any())
 
 
 def _about_certified(table: RoleTable) -> str:
-    """How many answers stand whatever the distribution of scores is."""
+    """Count the answers that hold for any distribution of scores, and name contradictions."""
     given, certified = table.frame["answer"], table.frame["certified"]
     counts = ", ".join(
         f"{int((certified == answer).sum())} {answer} "
         f"({int(((certified == answer) & (given == answer)).sum())} of them answered so above)"
         for answer in (YES, NO)
     )
-    against = len(contradicted(table))
+    against = table.frame[(given == YES) & (certified == NO) | (given == NO) & (certified == YES)]
+    named = listed([f"{row.layer}-{row.head} {row.role}" for row in against.itertuples()], 8)
     return (
         f"certified (by betting and e-BH, whatever the distribution of scores): {counts}"
-        + f"; {against} against the answer given" * bool(against)
-        + f"\n{ABOUT_WHAT} (certified_mean)\n"
+        + f"; {len(against)} against the answer given: {named}" * bool(len(against))
+        + "\nthe certified test uses a mean that gives long examples, which could score farthest "
+        "from the threshold, less weight (certified_mean)\n"
     )
-
-
-def contradicted(table: RoleTable) -> pd.DataFrame:
-    """The rows whose certified answer, of a weighted mean, is not the one that the mean has."""
-    given, certified = table.frame["answer"], table.frame["certified"]
-    return table.frame[(given == YES) & (certified == NO) | (given == NO) & (certified == YES)]
-
-
-def _how_rough(table: RoleTable) -> str:
-    """Say that intervals are rough where the number of examples was not fixed beforehand."""
-    rough = "\nintervals take the number of examples as fixed beforehand, and are rough"
-    return rough * table.record.stopped_early
 
 
 def _answers_grid(table: RoleTable) -> Grid:
@@ -353,10 +330,6 @@ def _strongest_grid(table: RoleTable) -> Grid:
         rows.append((role, "  ".join(heads)))
     title = "strongest heads: layer-head mean score"
     return Grid(("role", title), tuple(rows), left=frozenset([title]))
-
-
-def _called(score: str) -> str:
-    return "score" if score == BIAS.name else f"{score} score"
 
 
 def _digits(score: str) -> int:

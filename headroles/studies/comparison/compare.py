@@ -77,7 +77,10 @@ def compare_roles(
         *_same_weights({name: scores.record for name, scores in joined.sets.items()}),
         *_name_warnings({**of_tables, "differences": warnings}),
     ]
-    return RoleShifts(frame, _record(joined, tables[BEFORE].tests, options, margin, told))
+    return RoleShifts(
+        frame[list(RoleShifts.columns)],
+        _record(joined, tables[BEFORE].tests, options, margin, told),
+    )
 
 
 def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:

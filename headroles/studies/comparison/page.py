@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headroles.drawing.citing import how_to_report
 from headroles.drawing.grids import grid_of, text_grid_of
 from headroles.drawing.head_map import HeadMap, View
-from headroles.drawing.page import Page, Picture, Section
-from headroles.drawing.plain_page import made_how, told
+from headroles.drawing.page import Page, Picture
+from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of, score_label
 from headroles.roles import in_words, is_contrast
 from headroles.studies.classification.map import group_of
@@ -88,51 +88,30 @@ N_ROLES = 3
 
 
 def comparison_page(folder: Path) -> Page:
-    """The page of the comparison of two score sets or more in a folder.
-
-    Raises StorageError for results that cannot be read.
-    """
+    """Make the page of a comparison in a folder. Raises StorageError if it cannot be read."""
     shifts = RoleShifts.load(folder)
-    answer, tables = told(shifts.shown())
-    texts, details = told(shifts.details())
-    sections = [
-        _pictures(shifts),
-        Section("Roles, layers and heads", texts=texts, tables=(*tables, *details)),
-    ]
-    if warnings := shifts.warnings:
-        sections.append(Section("What to be careful about", cautions=warnings))
     names = [one.name for one in shifts.record.models.values()]
     between = f"from {names[0]} to {', '.join(names[1:])}" if len(names) > 1 else "in the heads"
-    return Page(
-        f"What changed in the attention heads {between}?",
-        answer,
-        (*sections, how_to_report(shifts), made_how(shifts.record)),
-    )
+    title = f"What changed in the attention heads {between}?"
+    return plain_page(shifts, title, tuple(_pictures(shifts)), comparison_map(shifts))
 
 
-def _pictures(shifts: RoleShifts) -> Section:
+def _pictures(shifts: RoleShifts) -> Iterator[Picture]:
     last = shifts.checkpoints[-1]
-    pictures = [
-        Picture(
-            (figure_of(draw_changed_heads(shifts)),),
-            f"In how many roles each head changed, from before to {last}.",
-        )
-    ]
+    yield Picture(
+        (figure_of(draw_changed_heads(shifts)),),
+        f"In how many roles each head changed, from before to {last}.",
+    )
     moved = shifts.frame[shifts.frame["difference"].notna()]
     changed = set(moved.loc[moved["change"] == "changed", "role"])
     for role in [one for one in changed_most(moved) if one in changed][:N_ROLES]:
-        pictures.append(
-            Picture(
-                (figure_of(draw_changes(shifts, role)),),
-                f"{in_words(role)}: from the mean score before to that of {last}, of the heads "
-                "that moved most; the dotted line is the threshold.",
-            )
+        yield Picture(
+            (figure_of(draw_changes(shifts, role)),),
+            f"{in_words(role)}: from the mean score before to that of {last}, of the heads "
+            "that moved most; the dotted line is the threshold.",
         )
         if len(shifts.checkpoints) > 1:
-            pictures.append(
-                Picture(
-                    (figure_of(draw_trajectory(shifts, role)),),
-                    f"{in_words(role)}: mean scores by checkpoint.",
-                )
+            yield Picture(
+                (figure_of(draw_trajectory(shifts, role)),),
+                f"{in_words(role)}: mean scores by checkpoint.",
             )
-    return Section("All heads", head_map=comparison_map(shifts), pictures=tuple(pictures))

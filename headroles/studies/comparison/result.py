@@ -32,7 +32,6 @@ from headroles.studies.comparison.answers import (
     summarise_layers,
 )
 from headroles.studies.comparison.role_changes import describe_dropped, summarized
-from headroles.studies.comparison.shifts import COLUMNS
 from headroles.studies.heads import roles_in
 from headroles.testing.answers import ANSWERS, UNTESTABLE
 from headroles.testing.catalogue import TESTS
@@ -86,7 +85,7 @@ class ShiftsRecord(SetsRecord, frozen=True, kw_only=True):
 class RoleShifts(Result):
     """What changed in which heads: a paired test for every checkpoint, role, layer and head.
 
-    ``frame`` has the columns of ``COLUMNS``, ordered by checkpoint, role, layer and head; every
+    ``frame`` has the columns of ``columns``, ordered by checkpoint, role, layer and head; every
     checkpoint is compared with the scores before. Means, differences, their deviations, errors and
     intervals, and the margin, are in units of the score; what is not defined is NaN.
 
@@ -102,7 +101,14 @@ class RoleShifts(Result):
     kind: ClassVar[str] = "comparison"
     stem: ClassVar[str] = "shifts"
     cure: ClassVar[str] = "compare scores with: headroles compare BEFORE AFTER --out DIR"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "checkpoint layer head role n n_clusters mean_before mean_after difference sd "
+            "standard_error effect_size ci_low ci_high statistic p_value p_adjusted changed "
+            "margin p_equivalent p_equivalent_adjusted equivalent change certified "
+            "certified_difference threshold answer_before answer_after status note"
+        ).split()
+    )
     own: ClassVar[Mapping[str, Column]] = {
         **dict.fromkeys(("answer_before", "answer_after"), one_of(*ANSWERS)),
         "status": one_of(*STATUSES),

@@ -21,40 +21,6 @@ from headroles.testing.intervals import find_intervals
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import TestOptions
 
-COLUMNS = (
-    "checkpoint",
-    "layer",
-    "head",
-    "role",
-    "n",
-    "n_clusters",
-    "mean_before",
-    "mean_after",
-    "difference",
-    "sd",
-    "standard_error",
-    "effect_size",
-    "ci_low",
-    "ci_high",
-    "statistic",
-    "p_value",
-    "p_adjusted",
-    "changed",
-    "margin",
-    "p_equivalent",
-    "p_equivalent_adjusted",
-    "equivalent",
-    "change",
-    "certified",
-    "certified_difference",
-    "threshold",
-    "answer_before",
-    "answer_after",
-    "status",
-    "note",
-)
-
-
 _CAP = 10
 """Examples whose difference could be more than so many usual margins count less in betting. What
 other caps certify is in docs/comparing.md."""
@@ -94,7 +60,7 @@ def shift_frame(
     options: TestOptions,
     margin: float,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """The table of all tests, with the columns of ``COLUMNS``, and what to know before using it.
+    """Make the table of all tests, and warnings about it.
 
     Args:
         sets: joined score sets; the first is the one before, all others are checkpoints after.
@@ -127,7 +93,7 @@ def shift_frame(
         note_removed(frame, scores.record, is_own)
     _add_answers(frame, answers, before)
     warnings = find_warnings(bounded, options, change, sides=2)
-    return frame[list(COLUMNS)], warnings + _warn_of_uncertified(frame, options)
+    return frame, warnings + _warn_of_uncertified(frame, options)
 
 
 def _hypotheses(

@@ -17,7 +17,7 @@ from headroles.record import TaskRecord
 from headroles.results.columns import WHOLE, Column, one_of
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.storage import plain
-from headroles.studies.importance.ablation_table import ANSWERS, COLUMNS, make_table
+from headroles.studies.importance.ablation_table import ANSWERS, make_table
 from headroles.studies.importance.example_values import OutcomesResult
 from headroles.studies.importance.measures import check_measured, describe_task
 from headroles.studies.importance.options import AblateOptions
@@ -61,7 +61,7 @@ class AblationsRecord(TaskRecord, frozen=True, kw_only=True):
 class Ablations(OutcomesResult):
     """What the loss of a task becomes without heads, each removal tested over the examples.
 
-    ``frame`` has the columns of ``COLUMNS``, a row for each removal. ``layer`` and ``head`` are -1
+    ``frame`` has the columns of ``columns``, a row for each removal. ``layer`` and ``head`` are -1
     where it is not of one layer or head. ``loss_change`` is the mean of the paired differences of
     losses (nats), with and without the heads; ``ci_low`` and ``ci_high`` are its interval,
     ``p_value`` that of no change (two-sided). ``answer`` is worse, better or undecided;
@@ -79,7 +79,13 @@ class Ablations(OutcomesResult):
     stem: ClassVar[str] = "ablations"
     examples_file: ClassVar[str] = "ablation-examples.parquet"
     cure: ClassVar[str] = "make them with: headroles ablate MODEL TASK --out DIR"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "set removed layer head n_removed n loss loss_change sd ci_low ci_high p_value "
+            "p_adjusted p_equivalence p_equivalence_adjusted answer equivalent "
+            "examples_needed accuracy_change p_accuracy p_accuracy_adjusted note"
+        ).split()
+    )
     own: ClassVar[Mapping[str, Column]] = {
         **dict.fromkeys(("layer", "head"), Column(WHOLE, -1)),
         "answer": one_of(*ANSWERS),
@@ -196,4 +202,4 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
         options.record(), measured=run.measure(outcomes), warnings=warnings
     )
     record = AblationsRecord.extending(run.record(options), ablated=ablated)
-    return Ablations(frame, record, outcomes, run.targets)
+    return Ablations(frame[list(Ablations.columns)], record, outcomes, run.targets)

@@ -23,30 +23,6 @@ from headroles.testing.intervals import find_intervals
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import MAX_T, CorrectionOptions
 
-COLUMNS = (
-    "set",
-    "removed",
-    "layer",
-    "head",
-    "n_removed",
-    "n",
-    "loss",
-    "loss_change",
-    "sd",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_adjusted",
-    "p_equivalence",
-    "p_equivalence_adjusted",
-    "answer",
-    "equivalent",
-    "examples_needed",
-    "accuracy_change",
-    "p_accuracy",
-    "p_accuracy_adjusted",
-    "note",
-)
 ANSWERS = (WORSE, BETTER, UNDECIDED)
 _POWER = 0.8
 
@@ -90,7 +66,7 @@ def make_table(
             "note": find_notes(hypotheses),
         }
     )
-    return frame[list(COLUMNS)], find_warnings(hypotheses, asked, two_sided, sides=2)
+    return frame, find_warnings(hypotheses, asked, two_sided, sides=2)
 
 
 def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float64]:

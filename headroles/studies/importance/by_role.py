@@ -46,27 +46,6 @@ from headroles.wording import listed
 
 FloatArray = NDArray[np.float64]
 _SHOWN = 8
-COLUMNS = (
-    "role",
-    "heads",
-    "shared_with",
-    "overlap",
-    "importance_difference",
-    "p_importance",
-    "p_importance_adjusted",
-    "loss_difference",
-    "p_loss",
-    "p_loss_adjusted",
-    "draws",
-    "removed_loss",
-    "drawn_loss",
-    "drawn_low",
-    "drawn_high",
-    "removed_difference",
-    "p_removed",
-    "p_removed_adjusted",
-    "answer",
-)
 
 
 class ComparedRoles(RecordedCorrection, frozen=True, kw_only=True):
@@ -86,7 +65,7 @@ class RoleImportanceRecord(TaskRecord, frozen=True, kw_only=True):
 class RoleImportance(Result):
     """Whether heads with a role matter more to a task than others of their layers.
 
-    ``frame`` has the columns of ``COLUMNS``, a row for each role that some heads have.
+    ``frame`` has the columns of ``columns``, a row for each role that some heads have.
     ``importance_difference`` and ``loss_difference`` are means over the heads with the role, of
     their importance and of the rise of the loss without each, less the means of their layers; both
     are tested by permuting heads within layers. ``removed_loss`` is the loss without all heads with
@@ -105,7 +84,14 @@ class RoleImportance(Result):
     kind: ClassVar[str] = "role importance"
     stem: ClassVar[str] = "role-importance"
     cure: ClassVar[str] = "make it with: headroles by-role MODEL TASK --out DIR"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "role heads shared_with overlap importance_difference p_importance "
+            "p_importance_adjusted loss_difference p_loss p_loss_adjusted draws removed_loss "
+            "drawn_loss drawn_low drawn_high removed_difference p_removed p_removed_adjusted "
+            "answer"
+        ).split()
+    )
     own: ClassVar[Mapping[str, Column]] = {"answer": one_of(MORE, LESS, UNDECIDED)}
 
     def shown(self) -> Iterator[Shown]:
@@ -227,7 +213,7 @@ def compare_roles_in_task(
     warnings = _warnings(having, heads, options)
     compared = ComparedRoles.from_options(options.record(), warnings=warnings)
     record = RoleImportanceRecord.extending(run.record(options), compared=compared)
-    return RoleImportance(frame[list(COLUMNS)], record)
+    return RoleImportance(frame[list(RoleImportance.columns)], record)
 
 
 def _warnings(

@@ -18,7 +18,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.wide import widened
 from headroles.studies.importance.ablation import Ablations
-from headroles.studies.importance.drop_table import COLUMNS, make_table, measures_of
+from headroles.studies.importance.drop_table import make_table, measures_of
 from headroles.studies.importance.measures import BETTER, LESS, LOSS, MORE, WORSE
 from headroles.studies.importance.options import TaskDropOptions
 from headroles.testing.answers import UNDECIDED
@@ -62,7 +62,7 @@ class DropsRecord(Record, frozen=True, kw_only=True):
 class TaskDrops(Result):
     """How much of several tasks (or languages, genres) is lost without layers or heads.
 
-    ``frame`` has the columns of ``COLUMNS``, a row for each measure that all tasks have, removal
+    ``frame`` has the columns of ``columns``, a row for each measure that all tasks have, removal
     and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
     metric (whole - without) / whole, of the loss (without - whole) / whole; positive is worse. Its
     interval (NaN where all is lost) and p-value are over examples, with and without the heads.
@@ -78,7 +78,13 @@ class TaskDrops(Result):
     kind: ClassVar[str] = "task drops"
     stem: ClassVar[str] = "task-drops"
     cure: ClassVar[str] = "make them with: headroles by-task DIR DIR --out DROPS"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "measure set removed task n n_removed whole without relative_drop ci_low ci_high "
+            "p_value p_adjusted answer deviation deviation_low deviation_high p_deviation "
+            "p_deviation_adjusted deviates note"
+        ).split()
+    )
     own: ClassVar[Mapping[str, Column]] = {
         "answer": one_of(WORSE, BETTER, UNDECIDED),
         "deviates": one_of(MORE, LESS, UNDECIDED),
@@ -239,7 +245,7 @@ def compare_tasks(
     tasks = [_describe(one, name) for one, name in zip(ablations, names, strict=True)]
     told = [*left_out, *warn_of_shared({one.name: one.sha256 for one in tasks}), *warnings]
     by_task = Drops(**options.record(), tasks=tasks, warnings=told)
-    return TaskDrops(frame, DropsRecord.now(by_task=by_task))
+    return TaskDrops(frame[list(TaskDrops.columns)], DropsRecord.now(by_task=by_task))
 
 
 def _describe(one: Ablations, name: str) -> TaskOfDrops:

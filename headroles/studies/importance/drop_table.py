@@ -31,30 +31,6 @@ from headroles.testing.intervals import find_intervals
 from headroles.testing.notes import find_notes, warn_of_differences
 from headroles.testing.options import TestOptions
 
-COLUMNS = (
-    "measure",
-    "set",
-    "removed",
-    "task",
-    "n",
-    "n_removed",
-    "whole",
-    "without",
-    "relative_drop",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_adjusted",
-    "answer",
-    "deviation",
-    "deviation_low",
-    "deviation_high",
-    "p_deviation",
-    "p_deviation_adjusted",
-    "deviates",
-    "note",
-)
-
 
 def make_table(
     ablations: Sequence[Ablations],
@@ -91,7 +67,7 @@ def make_table(
         )
         at = frame["removed"].map({name: k for k, name in enumerate(frame["removed"].unique())})
         frames.append(frame.iloc[np.argsort(at.to_numpy(), kind="stable")])
-    return pd.concat(frames, ignore_index=True)[list(COLUMNS)], list(dict.fromkeys(warnings))
+    return pd.concat(frames, ignore_index=True), list(dict.fromkeys(warnings))
 
 
 def measures_of(

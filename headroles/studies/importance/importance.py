@@ -44,18 +44,6 @@ from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
 from headroles.wording import head_name
 
-COLUMNS = (
-    "layer",
-    "head",
-    "estimator",
-    "n",
-    "importance",
-    "standard_error",
-    "ci_low",
-    "ci_high",
-    "normalised",
-    "rank",
-)
 EXAMPLES_FILE = "importance-examples.parquet"
 _STRONGEST = 5
 _RELIABLE = 0.8
@@ -118,7 +106,7 @@ class Importance(Result):
     before anything else and divides by the number of tokens, in the last layer by that of examples
     (what Michel et al. released; per-token values bound those per example from above).
 
-    ``frame`` has the columns of ``COLUMNS``, ordered by estimator, layer and head. ``importance``
+    ``frame`` has the columns of ``columns``, ordered by estimator, layer and head. ``importance``
     is in units of the loss (``taylor`` squared), with its standard error and 95 % interval: by t
     for ``signed``, by `skewed_interval` for the others, whose upper tails are long (of ``taylor``
     from 50 examples it holds the mean in 89 %);
@@ -134,7 +122,9 @@ class Importance(Result):
     kind: ClassVar[str] = "importance"
     stem: ClassVar[str] = "importance"
     cure: ClassVar[str] = "make it with: headroles importance MODEL TASK --out DIR"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        "layer head estimator n importance standard_error ci_low ci_high normalised rank".split()
+    )
     own: ClassVar[Mapping[str, Column]] = {
         "estimator": one_of(*ESTIMATORS),
         "rank": Column(NUMBER, 1, gaps=True),
@@ -367,4 +357,4 @@ def _frame(
             "normalised": normalised,
             "rank": pd.Series(-ranked).rank(method="first").to_numpy(),
         }
-    )[list(COLUMNS)]
+    )[list(Importance.columns)]

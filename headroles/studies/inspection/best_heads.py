@@ -17,7 +17,7 @@ from headroles.inference.wilson import difference_interval, wilson_interval
 from headroles.options import takes
 from headroles.record import ScoresRecord
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.roles import OFFSETS, in_words
 from headroles.scoring.scores import HeadScores
 from headroles.storage import plain
@@ -29,25 +29,6 @@ from headroles.testing.recorded import RecordedUnits
 from headroles.wording import head_name
 
 _SHOWN = 8
-COLUMNS = (
-    "role",
-    "half",
-    "layer",
-    "head",
-    "n",
-    "n_clusters",
-    "mean",
-    "ci_low",
-    "ci_high",
-    "arcs",
-    "share_of_arcs",
-    "offset",
-    "offset_mean",
-    "offset_share_of_arcs",
-    "gain",
-    "gain_ci_low",
-    "gain_ci_high",
-)
 
 
 class BestRecord(ScoresRecord, frozen=True, kw_only=True):
@@ -73,7 +54,12 @@ class BestHeads(Result):
     kind: ClassVar[str] = "best heads"
     stem: ClassVar[str] = "best"
     cure: ClassVar[str] = "find them with: headroles best DIR --out BEST"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "role half layer head n n_clusters mean ci_low ci_high arcs share_of_arcs offset "
+            "offset_mean offset_share_of_arcs gain gain_ci_low gain_ci_high"
+        ).split()
+    )
 
     def shown(self) -> Iterator[Shown]:
         """Name the best head of each role, and say how far it beats the best fixed offset."""
@@ -96,7 +82,7 @@ class BestHeads(Result):
         columns = ("Role", "head", "hits", "best offset", "more than offset")
         yield Grid(columns, tuple(rows), left=frozenset(["head", "more than offset"]))
         if len(order) > _SHOWN:
-            yield f"{len(order) - _SHOWN} more roles: see .in_full() (--full)."
+            yield f"{len(order) - _SHOWN} more roles: {SEE_FULL}"
         yield from map(Warned, warn_of_stopped(self.record))
 
     def details(self) -> Iterator[Shown]:
@@ -154,7 +140,7 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     ]
     if not rows:
         raise UsageError("no role of these scores is made of pairs of words; score some that are")
-    frame = pd.DataFrame([row for row in rows if row], columns=list(COLUMNS))
+    frame = pd.DataFrame([row for row in rows if row], columns=list(BestHeads.columns))
     best = RecordedUnits(**options.record())
     return BestHeads(frame, BestRecord.extending(scores.record, best=best))
 

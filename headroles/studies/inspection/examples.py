@@ -86,7 +86,6 @@ def in_text(seen: WordAttention, marked: MarkedExample) -> str:
     return f"{own}; elsewhere {others}" if own and others else own or others
 
 
-COLUMNS = ("example", "document", "score", "count", "text", "words", "gives")
 WORDS_FILE = "sentences-words.json"
 _KINDS = {
     LARGEST: "the largest {} scores",
@@ -132,7 +131,9 @@ class Examples(Result):
     kind: ClassVar[str] = "examples"
     stem: ClassVar[str] = "sentences"
     cure: ClassVar[str] = "find them with: headroles examples DIR --out EXAMPLES"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        "example document score count text words gives".split()
+    )
 
     def shown(self) -> Iterator[Shown]:
         """Each example with its score, and with what the head gives in it."""
@@ -246,6 +247,6 @@ def _table(
     ]
     given = options.part(ExampleOptions).record()
     examples_of = ExamplesOf(layer=head[0], head=head[1], role=role, **given)
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = pd.DataFrame(rows, columns=list(Examples.columns))
     record = ExamplesRecord.extending(scores.record, examples_of=examples_of)
     return Examples(frame, record, marked)

@@ -47,7 +47,6 @@ def estimates_of(
     }
 
 
-COLUMNS = ("layer", "head", "role", *ESTIMATES)
 _MOST = 3
 
 
@@ -70,7 +69,7 @@ class Quantities(Result):
     kind: ClassVar[str] = "quantities"
     stem: ClassVar[str] = "quantities"
     cure: ClassVar[str] = "describe scores with: headroles describe DIR --out QUANTITIES"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)
 
     def shown(self) -> Iterator[Shown]:
         """Means by layer, and the heads with the largest."""

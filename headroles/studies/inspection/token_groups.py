@@ -44,7 +44,6 @@ from headroles.studies.inspection.token_reading import (
 )
 from headroles.testing.recorded import Share
 
-COLUMNS = ("layer", "group", "quantity", *ESTIMATES)
 ALL_LAYERS = "all"
 
 
@@ -91,7 +90,7 @@ class TokenGroups(Result):
     kind: ClassVar[str] = "token groups"
     stem: ClassVar[str] = "token_groups"
     cure: ClassVar[str] = "make one with: headroles tokens MODEL CORPUS --out DIR"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = ("layer", "group", "quantity", *ESTIMATES)
     own: ClassVar[Mapping[str, Column]] = {"layer": Column(TEXT)}
     views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")
 
@@ -197,7 +196,7 @@ class TokenGroups(Result):
     @cached_property
     def _rows(self) -> dict[tuple[str, str, str], Any]:
         """Rows by layer, group and quantity."""
-        names = zip(*(self.frame[name] for name in COLUMNS[:3]), strict=True)
+        names = zip(*(self.frame[name] for name in self.columns[:3]), strict=True)
         return dict(zip(names, self.frame.itertuples(), strict=True))
 
     def facts(self) -> dict[str, Any]:

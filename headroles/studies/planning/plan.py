@@ -19,7 +19,7 @@ from headroles.studies.heads import (
     scores_of,
 )
 from headroles.studies.planning.options import PlanOptions
-from headroles.studies.planning.power_plan import COLUMNS, Planned, PlanRecord, PowerPlan
+from headroles.studies.planning.power_plan import Planned, PlanRecord, PowerPlan
 from headroles.studies.stopped import refuse_stopped
 from headroles.testing.answers import NO, UNDECIDED, YES, answers
 from headroles.testing.hypotheses import Hypotheses
@@ -103,7 +103,7 @@ def _frame(columns: HeadColumns, pilot: Hypotheses, options: PlanOptions) -> pd.
             if len(tests):
                 levels = _levels(options, int(ok[family].sum()), len(tests))
                 _plan(frame, tests, levels, options.power, pilot.sample.n_examples)
-    return frame[list(COLUMNS)]
+    return frame[list(PowerPlan.columns)]
 
 
 def _levels(options: PlanOptions, n_tests: int, n_heads: int) -> FloatArray:

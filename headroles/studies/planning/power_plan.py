@@ -14,29 +14,13 @@ from headroles.formats import to_records
 from headroles.record import ScoresRecord
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown
+from headroles.results.shown import SEE_FULL, Grid, Shown
 from headroles.roles import in_words
 from headroles.storage import Count, plain
 from headroles.testing.answers import NO, YES
 from headroles.testing.options import describe_correction
 from headroles.testing.recorded import RecordedLevel
 
-COLUMNS = (
-    "layer",
-    "head",
-    "role",
-    "n",
-    "n_clusters",
-    "mean",
-    "effect_size",
-    "threshold",
-    "direction",
-    "alpha_per_test",
-    "design_effect",
-    "examples_with_score",
-    "corpus_examples",
-    "note",
-)
 SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
 """The shares of a role's heads that a summary tells the examples for."""
 _SHOWN = 8
@@ -64,7 +48,7 @@ class PlanRecord(ScoresRecord, frozen=True, kw_only=True):
 class PowerPlan(Result):
     """How many examples it takes to decide every head and role, if all is as in the pilot.
 
-    ``frame`` has the columns of ``COLUMNS``, ordered by role, layer and head. ``n``, ``mean`` and
+    ``frame`` has the columns of ``columns``, ordered by role, layer and head. ``n``, ``mean`` and
     ``effect_size`` are those of the pilot. ``direction`` is ``"yes"`` for heads above the
     threshold and ``"no"`` for those below; to be shown, both need examples.
     ``examples_with_score`` is the number of examples with a score for the role at which the test
@@ -78,7 +62,12 @@ class PowerPlan(Result):
     kind: ClassVar[str] = "plan"
     stem: ClassVar[str] = "plan"
     cure: ClassVar[str] = "make one with: headroles power DIR --out PLAN"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "layer head role n n_clusters mean effect_size threshold direction alpha_per_test "
+            "design_effect examples_with_score corpus_examples note"
+        ).split()
+    )
     own: ClassVar[Mapping[str, Column]] = {"direction": one_of(YES, NO, "")}
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
@@ -133,7 +122,7 @@ class PowerPlan(Result):
         )
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
         if len(summary) > _SHOWN:
-            yield f"{len(summary) - _SHOWN} roles take fewer: see .in_full() (--full)."
+            yield f"{len(summary) - _SHOWN} roles take fewer: {SEE_FULL}"
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
 
     def details(self) -> Iterator[Shown]:

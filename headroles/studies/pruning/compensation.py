@@ -25,18 +25,9 @@ from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
 
 FloatArray = NDArray[np.float64]
-COLUMNS = (
-    "layer",
-    "head",
-    "weight_change",
-    "importance",
-    "importance_change",
-    "excess_change",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "p_adjusted",
-    "answer",
+_COLUMNS = (
+    *"layer head weight_change importance importance_change excess_change".split(),
+    *"ci_low ci_high p_value p_adjusted answer".split(),
 )
 
 
@@ -56,7 +47,7 @@ class HeadState:
 class Compensation:
     """How the heads that are left differ from those of the whole model fine-tuned alike.
 
-    ``frame`` has the columns of ``COLUMNS``, a row for each head that is left. ``weight_change`` is
+    ``frame`` has a row for each head that is left. ``weight_change`` is
     the Euclidean length of the difference of its weights, divided by that of its weights in the
     whole model. ``importance`` is that in the whole model, ``importance_change`` by how much it is
     larger in the other (`find_importance`, absolute); ``excess_change`` is that less the mean over
@@ -115,7 +106,7 @@ def find_compensation(whole: HeadState, masked: HeadState, removed: Sequence[Hea
             **_test(changes - changes.mean(1, keepdims=True), np.sqrt((before**2).mean())),
         }
     )
-    return Compensation(frame[list(COLUMNS)])
+    return Compensation(frame[list(_COLUMNS)])
 
 
 def _test(excess: FloatArray, size: float) -> dict[str, Any]:

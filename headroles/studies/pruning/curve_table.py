@@ -20,28 +20,7 @@ from headroles.testing.intervals import find_intervals
 from headroles.testing.notes import find_notes, warn_of_differences
 from headroles.testing.options import TestOptions
 
-COMPARED = (
-    "difference",
-    "difference_low",
-    "difference_high",
-    "p_value",
-    "p_adjusted",
-    "answer",
-    "note",
-)
-COLUMNS = (
-    "order",
-    "share",
-    "n_removed",
-    "draws",
-    "measure",
-    "n",
-    "value",
-    "sd_draws",
-    "ci_low",
-    "ci_high",
-    *COMPARED,
-)
+COMPARED = tuple("difference difference_low difference_high p_value p_adjusted answer note".split())
 NOT_COMPARED = ""
 
 
@@ -72,7 +51,7 @@ def make_table(
             frame[name] = NOT_COMPARED if name in ("answer", "note") else np.nan
             frame.loc[others, name] = column
         frames.append(frame)
-    return pd.concat(frames, ignore_index=True)[list(COLUMNS)], list(dict.fromkeys(warnings))
+    return pd.concat(frames, ignore_index=True), list(dict.fromkeys(warnings))
 
 
 def _estimated(order: str, points: Points, values: FloatArray, options: CurveOptions) -> Hypotheses:

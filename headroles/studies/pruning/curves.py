@@ -32,7 +32,7 @@ from headroles.studies.importance.removals import passes_to_choose, without_each
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.curve_points import Point, find_points
-from headroles.studies.pruning.curve_table import COLUMNS, NOT_COMPARED, make_table
+from headroles.studies.pruning.curve_table import COMPARED, NOT_COMPARED, make_table
 from headroles.studies.pruning.options import BY_TASK, refuse_idle
 from headroles.tasks.options import MASKED_LM
 from headroles.tasks.reading import read_task
@@ -80,7 +80,7 @@ class CurvesRecord(TaskRecord, frozen=True, kw_only=True):
 class PruningCurves(OutcomesResult):
     """What a task loses as more and more heads are removed, in several orders.
 
-    ``frame`` has the columns of ``COLUMNS``, a row for each order, share of the heads removed and
+    ``frame`` has the columns of ``columns``, a row for each order, share of the heads removed and
     measure (the loss and the metrics of the task); the share NaN is the mean over all
     shares, where there are several.
     ``value`` is the mean over ``draws``, ``sd_draws`` their standard deviation; ``ci_low`` and
@@ -102,7 +102,10 @@ class PruningCurves(OutcomesResult):
     stem: ClassVar[str] = "pruning-curves"
     examples_file: ClassVar[str] = "pruning-curves-examples.parquet"
     cure: ClassVar[str] = "make them with: headroles pruning-curves MODEL TASK --test FILE --out D"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = (
+        *"order share n_removed draws measure n value sd_draws ci_low ci_high".split(),
+        *COMPARED,
+    )
     own: ClassVar[Mapping[str, Column]] = {
         "answer": one_of(WORSE, BETTER, UNDECIDED, NOT_COMPARED),
         "n_removed": Column(WHOLE, -1),
@@ -261,7 +264,7 @@ def find_pruning_curves(
         warnings=[*_warnings(tested, runs, options), *warnings],
     )
     record = CurvesRecord.extending(tested.record(options), curves=curves)
-    return PruningCurves(frame, record, outcomes, tested.targets)
+    return PruningCurves(frame[list(PruningCurves.columns)], record, outcomes, tested.targets)
 
 
 def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> None:

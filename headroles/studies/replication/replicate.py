@@ -19,8 +19,6 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, general_threshold, hypotheses_of
 from headroles.studies.replication.options import CHECKPOINTS, CORPORA, SEEDS, ReplicateOptions
 from headroles.studies.replication.tables import (
-    COLUMNS,
-    LAYER_COLUMNS,
     LayerCounts,
     Replicated,
     Replication,
@@ -216,7 +214,7 @@ def _frame(
                 "replicated": found.shows(options.alpha),
             }
         )
-        parts.append(part[list(COLUMNS)])
+        parts.append(part[list(Replication.columns)])
     return pd.concat(parts, ignore_index=True)
 
 
@@ -225,7 +223,7 @@ def _layer_counts(
 ) -> pd.DataFrame:
     frame = pd.DataFrame({**columns.labels, "with_role": _shows(hypotheses, options)})
     counts = frame.groupby(["role", "layer"], sort=False)[["with_role"]].sum().reset_index()
-    return counts.assign(set=name, heads=columns.n_heads)[list(LAYER_COLUMNS)]
+    return counts.assign(set=name, heads=columns.n_heads)[list(LayerCounts.columns)]
 
 
 def _shows(hypotheses: Hypotheses, options: ReplicateOptions) -> NDArray[np.bool_]:

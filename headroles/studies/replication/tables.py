@@ -22,12 +22,6 @@ from headroles.testing.options import describe_correction
 from headroles.testing.recorded import RecordedLevel
 from headroles.wording import head_name, listed, named_heads
 
-COLUMNS = (
-    *("layer", "head", "role", "sets", "shown_in"),
-    *("at_least", "mean", "log_e", "p_adjusted", "replicated"),
-)
-LAYER_COLUMNS = ("set", "role", "layer", "heads", "with_role")
-
 
 class Replicated(RecordedLevel, frozen=True, kw_only=True):
     """What was asked of several score sets, and what is missing in some."""
@@ -84,7 +78,7 @@ class Replication(_Replicated):
     """In at least how many of k score sets each head has each role.
 
     ``frame`` has a row per layer, head, role and number ``at_least`` from 1 to k, and the columns
-    of ``COLUMNS``. ``sets`` is the number of those in which the role could be tested at all.
+    of ``columns``. ``sets`` is the number of those in which the role could be tested at all.
     ``shown_in`` has the names, with commas between them, of those that show the role each by
     itself, corrected over its own tests: they can be fewer than ``at_least``, which adds up the
     evidence of several sets, or more. ``mean`` is the smallest among the ``at_least`` sets with the
@@ -96,7 +90,9 @@ class Replication(_Replicated):
     kind: ClassVar[str] = "replication"
     stem: ClassVar[str] = "replication"
     cure: ClassVar[str] = "make one with: headroles replicate DIR DIR --out REPLICATION"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        "layer head role sets shown_in at_least mean log_e p_adjusted replicated".split()
+    )
     views: ClassVar[tuple[str, ...]] = ("long", "heads", "counts", "sets", "layers")
 
     def axes(self) -> Axes:
@@ -246,14 +242,14 @@ class Replication(_Replicated):
 class LayerCounts(_Replicated):
     """How many heads of each layer have each role in score sets whose heads are no counterparts.
 
-    ``frame`` has a row per set, role and layer and the columns of ``LAYER_COLUMNS``: how many heads
+    ``frame`` has a row per set, role and layer and the columns of ``columns``: how many heads
     there are, and how many were shown to have the role, each set corrected by itself.
     """
 
     kind: ClassVar[str] = "layer counts"
     stem: ClassVar[str] = "layer_counts"
     cure: ClassVar[str] = "make them with: headroles replicate DIR DIR --over seeds --out COUNTS"
-    columns: ClassVar[tuple[str, ...]] = LAYER_COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple("set role layer heads with_role".split())
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
     def summary(self) -> pd.DataFrame:

@@ -22,7 +22,6 @@ from headroles.studies.sharing.fitting import Fit, check_goal, check_rank, fit_s
 from headroles.studies.sharing.measures import count_parameters, divergences
 from headroles.studies.sharing.options import SHARED, CollaborateOptions
 from headroles.studies.sharing.result import (
-    COLUMNS,
     Collaboration,
     CollaborationRecord,
     CollaborativeModel,
@@ -137,7 +136,7 @@ def _frame(fits: list[Fit], measured: dict[str, Any]) -> pd.DataFrame:
             own = {name: float(values[layer]) for name, values in measured.items()}
             rows.append({"layer": layer, **common, **own})
     frame = pd.DataFrame(rows).sort_values("layer", ignore_index=True)
-    return frame[list(COLUMNS)]
+    return frame[list(Collaboration.columns)]
 
 
 def _passes(

@@ -27,7 +27,6 @@ from headroles.models.surgery import removed_from
 from headroles.options import takes
 from headroles.studies.sharing.options import RedundancyOptions
 from headroles.studies.sharing.redundancy_result import (
-    PAIR_COLUMNS,
     SHARES,
     Common,
     Redundancy,
@@ -158,7 +157,7 @@ def _pairs(
     frame[["query_p_value", "key_p_value"]] = found.single.reshape(observed.shape)
     frame[["query_p_adjusted", "key_p_adjusted"]] = found.adjusted.reshape(observed.shape)
     frame[["query_shared", "key_shared"]] = found.shows(options.alpha).reshape(observed.shape)
-    return frame[list(PAIR_COLUMNS)]
+    return frame[list(Redundancy.columns)]
 
 
 def _refuse_removed(model: PreTrainedModel) -> None:

@@ -17,19 +17,6 @@ from headroles.testing.recorded import Share
 from headroles.wording import listed
 
 SHARES = (0.9, 0.95, 0.99)
-PAIR_COLUMNS = (
-    "layer",
-    "head",
-    "other",
-    "query_overlap",
-    "query_p_value",
-    "query_p_adjusted",
-    "query_shared",
-    "key_overlap",
-    "key_p_value",
-    "key_p_adjusted",
-    "key_shared",
-)
 _STRONGEST = 5
 
 
@@ -66,7 +53,7 @@ class RedundancyRecord(ModelRecord, frozen=True, kw_only=True):
 class Redundancy(Result):
     """How much the query and key projections of a layer's heads have in common.
 
-    ``frame`` has a row for every two heads of a layer, with the columns of ``PAIR_COLUMNS``: the
+    ``frame`` has a row for every two heads of a layer, with the columns of ``columns``: the
     overlaps of their query spaces and of their key spaces, 0 to 1, and whether these were shown to
     be larger than by chance (``query_shared``, ``key_shared``). Where layers share a module,
     it is listed as the first of them. The other views are ``layers``, dimensions that hold 90, 95
@@ -78,7 +65,12 @@ class Redundancy(Result):
     kind: ClassVar[str] = "redundancy"
     stem: ClassVar[str] = "redundancy"
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --report --out DIR"
-    columns: ClassVar[tuple[str, ...]] = PAIR_COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "layer head other query_overlap query_p_value query_p_adjusted query_shared "
+            "key_overlap key_p_value key_p_adjusted key_shared"
+        ).split()
+    )
     may_be_empty: ClassVar[bool] = True
     views: ClassVar[tuple[str, ...]] = ("long", "layers", "roles")
 

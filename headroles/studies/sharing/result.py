@@ -14,24 +14,6 @@ from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import MODEL_KINDS
 from headroles.storage import plain
 
-COLUMNS = (
-    "layer",
-    "method",
-    "rank",
-    "full_rank",
-    "tensor_error",
-    "score_error",
-    "score_error_held_out",
-    "divergence",
-    "divergence_held_out",
-    "parameters_before",
-    "parameters",
-    "multiplications_before",
-    "multiplications",
-    "rounds",
-    "converged",
-    "seconds",
-)
 _FEW_TOKENS = 8
 """Tokens of a sample for each dimension of the inputs, below which it says little of them."""
 
@@ -119,7 +101,7 @@ class CollaborativeModel(StoredModel):
 class Collaboration(Result):
     """What queries and keys of low rank change, and what they save, layer by layer.
 
-    ``frame`` has the columns of ``COLUMNS``, a row per layer that has any heads. ``rank`` is the
+    ``frame`` has the columns of ``columns``, a row per layer that has any heads. ``rank`` is the
     number of query dimensions of all heads together, and ``full_rank`` that of the original. Errors
     are root mean squares as shares of the original's: ``tensor_error`` of the products of the
     weights, ``score_error`` of scores on the sample and on text held out, each layer reading what
@@ -134,7 +116,13 @@ class Collaboration(Result):
     kind: ClassVar[str] = "collaboration"
     stem: ClassVar[str] = "collaboration"
     cure: ClassVar[str] = "make one with: headroles collaborate MODEL --rank R --out DIR"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = tuple(
+        (
+            "layer method rank full_rank tensor_error score_error score_error_held_out "
+            "divergence divergence_held_out parameters_before parameters "
+            "multiplications_before multiplications rounds converged seconds"
+        ).split()
+    )
 
     @property
     def whole(self) -> Whole:

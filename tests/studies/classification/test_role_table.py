@@ -14,7 +14,6 @@ from headroles import HeadScores, RoleTable, assign_roles
 from headroles.errors import StorageError, UsageError
 from headroles.results.stored import put_into, save_together
 from headroles.roles import SCORES, is_contrast
-from headroles.studies.classification.role_table import COLUMNS
 from headroles.testing.answers import ANSWERS
 from headroles.wording import head_name
 from tests.conftest import in_full, make_scores, role_ids
@@ -44,7 +43,7 @@ def row(table: RoleTable, layer: int, head: int, role: str) -> pd.Series:
 
 def test_columns_and_rows(scores: HeadScores) -> None:
     table = assign_roles(scores)
-    assert tuple(table.frame.columns) == COLUMNS
+    assert tuple(table.frame.columns) == RoleTable.columns
     assert len(table) == 2 * 3 * 3
     assert table.roles == ROLES
 
@@ -224,7 +223,7 @@ def test_shows_itself(scores: HeadScores) -> None:
         "t-tests of 30 independent examples",
         "yes no undecided untestable",
         "strongest heads: layer-head mean score",
-        "6 tests were not made; the notes of the table say why",
+        "6 pairs of head and role are untestable: fewer than two examples (6).",
     ):
         assert part in shown
     assert "warning: the scores of 2 of 3 roles (block, syntactic) come from fewer" in repr(

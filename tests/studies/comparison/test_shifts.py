@@ -17,7 +17,6 @@ from headroles import HeadScores, RoleShifts, assign_roles, compare_roles
 from headroles.errors import UsageError
 from headroles.inference import Bounds, sign_flip_test, step_down_max_t
 from headroles.results.shown import Grid
-from headroles.studies.comparison.shifts import COLUMNS
 from tests.inference.conftest import betting_test
 from tests.studies.comparison.made import ROLES, make_scores, random_scores, shifted
 
@@ -52,7 +51,7 @@ def pair(
 
 def test_columns_and_rows(before: HeadScores, after: HeadScores) -> None:
     shifts = compare_roles(before, after)
-    assert tuple(shifts.frame.columns) == COLUMNS
+    assert tuple(shifts.frame.columns) == RoleShifts.columns
     assert len(shifts) == 2 * 3 * 3
     assert shifts.checkpoints == ("after",)
     assert shifts.roles == ROLES

@@ -18,7 +18,6 @@ from statsmodels.stats.power import TTestPower
 from headroles import PowerPlan, assign_roles, plan_examples
 from headroles.errors import UsageError
 from headroles.inference import power_of
-from headroles.studies.planning.power_plan import COLUMNS
 from headroles.testing.notes import FEW
 from headroles.testing.options import TEST_CORRECTIONS
 from tests.conftest import flat, make_scores
@@ -309,7 +308,7 @@ def test_columns_record_and_display() -> None:
     values = np.random.default_rng(0).normal(3, 1, (30, 2, 3, 2))
     documents = [f"d{k // 3}" for k in range(30)]
     plan = plan_for(values, documents, family="role")
-    assert tuple(plan.frame.columns) == COLUMNS
+    assert tuple(plan.frame.columns) == PowerPlan.columns
     assert len(plan) == 12
     assert asdict(plan.record.plan) == {
         "power": 0.8,
@@ -328,7 +327,7 @@ def test_columns_record_and_display() -> None:
     assert "the pilot had 30 examples, 10 documents" in flat(plan)
     assert "<table" in plan._repr_html_()
     exported = plan.export("csv").decode().splitlines()
-    assert exported[0] == ",".join(COLUMNS)
+    assert exported[0] == ",".join(PowerPlan.columns)
     assert len(exported) == 13
 
 

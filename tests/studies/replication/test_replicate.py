@@ -14,7 +14,6 @@ from headroles.errors import UsageError
 from headroles.inference import partial_conjunction
 from headroles.results.stored import load
 from headroles.studies.heads import HeadColumns, hypotheses_of
-from headroles.studies.replication.tables import COLUMNS, LAYER_COLUMNS
 from headroles.testing.options import TestOptions
 from tests.conftest import changed, flat, make_scores
 from tests.inference.conftest import betting_test
@@ -85,7 +84,7 @@ def test_heads_have_the_role_in_as_many_sets_as_they_were_made_with(
 ) -> None:
     table = replicate_roles(sets, NAMES)
     assert isinstance(table, Replication)
-    assert tuple(table.frame.columns) == COLUMNS
+    assert tuple(table.frame.columns) == Replication.columns
     assert len(table) == 4 * 3
     assert table.heads()["at_least"].tolist() == [3, 2, 1, 0]
     assert table.counts().loc["local"].tolist() == [3, 2, 1]
@@ -124,7 +123,7 @@ def test_heads_of_seeds_are_counted_by_layer(sets: list[HeadScores]) -> None:
     ]
     counts = replicate_roles(of_seeds, NAMES, over="seeds")
     assert isinstance(counts, LayerCounts)
-    assert tuple(counts.frame.columns) == LAYER_COLUMNS
+    assert tuple(counts.frame.columns) == LayerCounts.columns
     assert counts.frame["with_role"].tolist() == [2, 1, 2, 0, 1, 0]
     assert counts.frame["heads"].tolist() == [2] * 6
     assert counts.summary()[["min", "max"]].to_numpy().tolist() == [[1, 2], [0, 1]]

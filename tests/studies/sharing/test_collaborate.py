@@ -23,7 +23,6 @@ from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Budget, Passes
 from headroles.results.stored import load, save_together
 from headroles.studies.sharing.measures import divergences, multiplications
-from headroles.studies.sharing.result import COLUMNS
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import make_model
 from tests.models.test_attention import make_inputs
@@ -46,7 +45,7 @@ def folder(
 class TestTable:
     def test_has_a_row_per_layer(self, made: tuple[CollaborativeModel, Collaboration]) -> None:
         frame = made[1].frame
-        assert tuple(frame.columns) == COLUMNS
+        assert tuple(frame.columns) == Collaboration.columns
         assert frame["layer"].tolist() == [0, 1, 2]
         assert set(frame["rank"]) == {16}
         assert set(frame["full_rank"]) == {32}

@@ -9,10 +9,9 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from headroles import RoleTable, assign_roles, report_redundancy
+from headroles import Redundancy, RoleTable, assign_roles, report_redundancy
 from headroles.errors import ModelSupportError, UsageError
 from headroles.results.stored import load
-from headroles.studies.sharing.redundancy_result import PAIR_COLUMNS
 from tests.conftest import make_bert, make_scores
 from tests.models.families import make_model
 from tests.models.test_low_rank import with_vocabulary
@@ -39,7 +38,7 @@ def roles_for(*heads: tuple[int, int]) -> RoleTable:
 class TestPairs:
     def test_a_row_for_every_two_heads_of_a_layer(self, bert_folder: Path) -> None:
         frame = report_redundancy(bert_folder, None, draws=9).frame
-        assert tuple(frame.columns) == PAIR_COLUMNS
+        assert tuple(frame.columns) == Redundancy.columns
         assert len(frame) == 3 * 6
         assert (frame["head"] < frame["other"]).all()
 
