@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headroles.wording import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_PAGE_ROWS, _PAGE_WIDTH = 40, 100
-"""Rows of a table that fit a page, and characters of a line."""
-_SHORT = r"""% needs \usepackage{{{packages}}}
-\begin{{table}}[t]
-\centering
+PAGE_WIDTH, COLUMN_WIDTH = 330.0, 215.0
+"""Points that a table may take of a page in one column, and of a column of a page in two."""
+_PAGE_ROWS = 40
+_GAP = 12.0
+"""Points between two columns of a table."""
+_SIZES = {"normalsize": 10.0, "small": 9.0, "footnotesize": 8.0}
+_WRAPPED, _HEAD_CHARACTERS = (175.0, 120.0), 13
+"""Points beyond which text is broken into lines; characters of a line in heads of numbers."""
+_FLOAT = r"""\begin{{table{star}}}[t]
+\centering\{size}
 \caption{{{caption}}}
 \label{{{label}}}
-{begin}\begin{{tabular}}{{{columns}}}
+\begin{{tabular}}{{{columns}}}
 \toprule
 {head} \\
 \midrule
 {rows}\bottomrule
-\end{{tabular}}{end}
-\end{{table}}
+\end{{tabular}}
+\end{{table{star}}}
 """
-_LONG = r"""% needs \usepackage{{booktabs,longtable}}
+_OVER_PAGES = r"""\makeatletter\let\next=\relax
+\if@twocolumn\onecolumn\let\next=\twocolumn\fi\makeatother
+{{\{size}
 \begin{{longtable}}{{{columns}}}
 \caption{{{caption}}}\label{{{label}}} \\
 \toprule
@@ -38,21 +48,12 @@ _LONG = r"""% needs \usepackage{{booktabs,longtable}}
 \endhead
 \bottomrule
 \endlastfoot
-{rows}\end{{longtable}}
+{rows}\end{{longtable}}}}
+\next
 """
-_TOO_WIDE = "% wider than a page: choose columns (--columns), roles or layers (--role, --layer)\n"
-_NAMES = ("checkpoint", "role", "estimator", "removed", "order", "task", "measure", "group")
-_VALUES = (
-    "mean",
-    "difference",
-    "importance",
-    "loss_change",
-    "removed_difference",
-    "relative_drop",
-    "value",
-)
-_ANSWERS = ("answer", "change", "interval")
-_NUMBER = re.compile(r"([-+]?\d[\d,]*|[-+]?(?=\.\d))(\.\d+)?(e[-+]?\d+)?")
+_KEYS = ("layer", "head", "other")
+_NUMBER = re.compile(r"([-+]?)(\d[\d,]*|(?=\.\d))(\.\d+)?(?:e([-+]?\d+))?")
+_SMALL_P = "<.001"
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -66,78 +67,132 @@ _ESCAPES = {
 }
 
 
-def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
-    """Choose up to four columns of a long table: head, names, the value, the answer or interval.
+@dataclass(frozen=True)
+class _Column:
+    """A column of texts, numbers or not, as LaTeX sets it; widths in points at a size of 10."""
 
-    Of roles beyond position, the contrast stands in place of the interval.
+    name: str
+    cells: tuple[str, ...]
+    widest: float
 
-    A table without a known value keeps all of its columns.
-    """
-    value = next((name for name in _VALUES if name in frame), None)
-    if value is None:
-        return frame
-    chosen = frame.copy()
-    if {"layer", "head"} <= set(frame):
-        chosen["head"] = _heads(frame)
-    if {"ci_low", "ci_high"} <= set(frame):
-        ends = (frame[name].map(_short) for name in ("ci_low", "ci_high"))
-        chosen["interval"] = [f"{low} to {high}" for low, high in zip(*ends, strict=True)]
-    telling = [name for name in chosen if len(chosen[name].unique()) > 1]
-    answers = [name for name in ("beyond", *_ANSWERS) if name in telling]
-    names = [name for name in ("head", *_NAMES) if name in telling]
-    names = names or [name for name in ("head", *_NAMES) if name in chosen][:1]
-    return chosen[[*names[:2], value, *answers[:1]]]
+    @property
+    def is_number(self) -> bool:
+        texts = [text for text in self.cells if text not in ("", _SMALL_P, "inf")]
+        return bool(texts) and all(map(_NUMBER.fullmatch, texts))
 
+    @property
+    def is_wrapped(self) -> bool:
+        return not self.is_number and max(map(text_width, self.cells), default=0) > self.widest
 
-def _heads(frame: pd.DataFrame) -> list[str]:
-    pairs = zip(frame["layer"], frame["head"], strict=True)
-    return [f"{layer}-{head}" for layer, head in pairs]
+    @property
+    def head_lines(self) -> list[str]:
+        widest = max(_HEAD_CHARACTERS, *map(len, self.cells), 0)
+        return textwrap.wrap(self.name, widest, break_long_words=False) or [""]
 
+    @property
+    def width(self) -> float:
+        """Estimate the width, a little too wide rather than too narrow."""
+        head = max(map(text_width, self.head_lines))
+        if self.is_number:
+            before, after = self._digits()
+            return max(head, 5.0 * (before + after) + 8)
+        return max(head, min(self.widest, max(map(text_width, self.cells), default=0)))
 
-def _short(value: float) -> str:
-    return f"{value:.3g}"
+    def kind(self, size: float) -> str:
+        """Return the column as the argument of ``tabular`` has it."""
+        if self.is_number:
+            before, after = self._digits()
+            return f"D{{.}}{{.}}{{{before}.{after}}}"
+        if self.is_wrapped:
+            return f">{{\\raggedright\\arraybackslash}}p{{{self.widest * size / 10:.0f}pt}}"
+        return "l"
+
+    def head(self) -> str:
+        lines = r" \\ ".join(map(to_latex, self.head_lines))
+        if len(self.head_lines) > 1:
+            lines = f"\\shortstack{{{lines}}}"
+        return f"\\multicolumn{{1}}{{c}}{{{lines}}}" if self.is_number else lines
+
+    def shown(self) -> list[str]:
+        return [_number(cell) if self.is_number else to_latex(cell) for cell in self.cells]
+
+    def _digits(self) -> tuple[int, int]:
+        parts = [cell.partition(".") for cell in self.cells]
+        return max(len(one[0]) for one in parts), max(len(one[2]) for one in parts)
 
 
 def latex_table(readable: pd.DataFrame, caption: str = "", label: str = "tab:headroles") -> str:
     """A table of texts by booktabs, with numbers aligned at the decimal point.
 
-    More rows than fit a page go on over pages. A table that is too wide for a page is made smaller
-    if its rows fit, and begins with a comment that says what to do.
+    It fits a column, or else a page, in articles of one column and of two: by smaller letters where
+    it has to, and in several tables of some columns each where those are not enough. More rows than
+    fit a page go on over pages, in one column.
     """
-    numbers = [_is_number(readable.iloc[:, k]) for k in range(readable.shape[1])]
-    width = sum(_width(readable.iloc[:, k]) + 2 for k in range(readable.shape[1]))
-    is_wide = width > _PAGE_WIDTH
-    head = " & ".join(
-        f"\\multicolumn{{2}}{{c}}{{{to_latex(name)}}}" if is_number else to_latex(name)
-        for name, is_number in zip(map(str, readable.columns), numbers, strict=True)
+    texts = [
+        (str(name), tuple(map(str, readable.iloc[:, k]))) for k, name in enumerate(readable.columns)
+    ]
+    ways = ([_Column(*one, widest) for one in texts] for widest in _WRAPPED)
+    tables = min((list(_split(columns)) for columns in ways), key=len)
+    label = re.sub(r"[^\w:.-]", "-", label)
+    told = [(caption, label)]
+    if len(tables) > 1:
+        of = len(tables)
+        told = [(f"{caption} Part {k} of {of}.", f"{label}-{k}") for k in range(1, of + 1)]
+    is_long = len(readable) > _PAGE_ROWS
+    page = "\n".join(
+        _table(one, is_long, to_latex(caption), label)
+        for one, (caption, label) in zip(tables, told, strict=True)
     )
-    rows = "".join(
-        " & ".join(
-            _aligned(cell) if is_number else to_latex(cell)
-            for cell, is_number in zip(row, numbers, strict=True)
-        )
-        + " \\\\\n"
-        for row in readable.itertuples(index=False)
-    )
-    page = (_LONG if len(readable) > _PAGE_ROWS else _SHORT).format(
-        packages="booktabs" + ",graphicx" * is_wide,
-        begin="\\resizebox{\\textwidth}{!}{" * is_wide,
-        end="}" * is_wide,
-        columns="".join("r@{}l" if is_number else "l" for is_number in numbers),
-        caption=to_latex(caption),
-        label=re.sub(r"[^\w:.-]", "-", label),
-        head=head,
-        rows=rows,
-    )
-    return _TOO_WIDE * is_wide + page
+    packages = "array,booktabs,dcolumn" + ",longtable" * is_long
+    return f"% needs \\usepackage{{{packages}}}\n{page}"
 
 
-def _aligned(text: str) -> str:
-    """A number in two cells, of which the second begins at the point."""
+def _split(columns: Sequence[_Column]) -> Iterator[list[_Column]]:
+    """Split columns into tables that fit a page; those that name the rows begin each of them."""
+    values = (k for k, one in enumerate(columns) if one.is_number and one.name not in _KEYS)
+    names = list(columns[: next(values, 1) or 1])
+    while len(names) > 1 and _total(names) * 0.8 > PAGE_WIDTH / 2:
+        names.pop()
+    table = list(names)
+    for column in columns[len(names) :]:
+        if len(table) > len(names) and _total([*table, column]) * 0.8 > PAGE_WIDTH:
+            yield table
+            table = list(names)
+        table.append(column)
+    yield table
+
+
+def _table(columns: Sequence[_Column], is_long: bool, caption: str, label: str) -> str:
+    """One table, in the largest letters that a column takes, or else that a page takes."""
+    is_wide = is_long or _total(columns) * 0.9 > COLUMN_WIDTH
+    widest = PAGE_WIDTH if is_wide else COLUMN_WIDTH
+    fitting = (name for name, size in _SIZES.items() if _total(columns) * size / 10 <= widest)
+    size = next(fitting, "footnotesize")
+    rows = zip(*(one.shown() for one in columns), strict=True)
+    return (_OVER_PAGES if is_long else _FLOAT).format(
+        star="*" * is_wide,
+        size=size,
+        caption=caption,
+        label=label,
+        columns="".join(one.kind(_SIZES[size]) for one in columns),
+        head=" & ".join(one.head() for one in columns),
+        rows="".join(" & ".join(row) + " \\\\\n" for row in rows),
+    )
+
+
+def _total(columns: Sequence[_Column]) -> float:
+    """Add widths up; gaps do not shrink with letters, and count here as if they did."""
+    return sum(one.width + _GAP / 0.8 for one in columns)
+
+
+def _number(text: str) -> str:
+    """A number as a column that is aligned at the point takes it."""
     found = _NUMBER.fullmatch(text)
     if found is None:
-        return f"\\multicolumn{{2}}{{r}}{{{to_latex(text)}}}" if text else "&"
-    return f"{found[1]}&{found[2] or ''}{found[3] or ''}"
+        return text if text == _SMALL_P else "\\infty" if text == "inf" else to_latex(text)
+    sign, whole, part, power = found.groups()
+    raised = f"\\mathrm{{e}}{{{int(power)}}}" if power else ""
+    return f"{sign}{whole.replace(',', '{,}')}{part or ''}{raised}"
 
 
 def to_latex(text: str) -> str:
@@ -146,11 +201,17 @@ def to_latex(text: str) -> str:
     return escaped.replace(r"-\textgreater{}", r"$\rightarrow$")
 
 
-def _width(column: pd.Series[Any]) -> int:
-    longest = int(column.str.len().max()) if len(column) else 0
-    return max(longest, len(str(column.name)))
+_WIDE, _NARROW = frozenset("mwMW%@"), frozenset("iljtfrsI.,:;'|!()[]/- ")
 
 
-def _is_number(column: pd.Series[Any]) -> bool:
-    texts = [text for text in column.astype(str) if text not in ("", "<.001", "inf")]
-    return bool(texts) and all(map(_NUMBER.fullmatch, texts))
+def text_width(text: str) -> float:
+    """Estimate the width of a text in Computer Modern of 10 points."""
+    return sum(map(_points_of_one, text))
+
+
+def _points_of_one(one: str) -> float:
+    if one in _WIDE:
+        return 8.4
+    if one in _NARROW:
+        return 4.0
+    return 7.3 if one.isupper() else 5.4

@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.font_manager import findfont, get_font
 
 from headroles import RoleTable, assign_roles
 from headroles.formats import export_frame
-from headroles.latex import latex_table
+from headroles.latex import latex_table, text_width
 from headroles.roles import in_words
 from tests.conftest import make_scores, role_ids
 
@@ -25,46 +26,111 @@ def table() -> RoleTable:
     return assign_roles(make_scores(values, roles, [f"d{k}" for k in range(30)]))
 
 
-@pytest.mark.parametrize("view", ["counts", "wide", "answers", "colocation"])
-def test_compiles_and_fits_a_page(table: RoleTable, view: str, tmp_path: Path) -> None:
+VIEWS = ["long", "wide", "counts", "answers", "colocation", "beyond_position"]
+CLASSES = ["", "[twocolumn]", "[12pt]"]
+
+
+@pytest.fixture(scope="module")
+def tables(table: RoleTable) -> dict[str, str]:
+    """Tables in LaTeX by view, and one of sentences beside numbers."""
+    made = {view: table.export("latex", view).decode() for view in VIEWS}
+    sentence = "every head of the model attends to one word more than to all others"
+    frame = pd.DataFrame({"claim": [sentence] * 3, "effect": [0.1, -2.5, np.inf]})
+    frame["found_in"] = sentence
+    made["sentences"] = latex_table(_texts(frame), "Claims.", "tab:claims")
+    return made
+
+
+def _texts(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.map(lambda value: f"{value:.4g}" if isinstance(value, float) else str(value))
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_compiles_and_fits_a_page(tables: dict[str, str], kind: str, tmp_path: Path) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("needs pdflatex (Debian: texlive-latex-recommended, texlive-latex-extra)")
-    content = table.export("latex", view).decode()
-    packages = re.search(r"\\usepackage\{(.*?)\}", content)
-    assert packages is not None
+    packages = {re.search(r"\\usepackage\{(.*?)\}", one)[1] for one in tables.values()}  # type: ignore[index]
     (tmp_path / "page.tex").write_text(
-        "\\documentclass{article}\\usepackage[margin=2cm]{geometry}"
-        f"\\usepackage{{{packages[1]}}}\\begin{{document}}\n{content}\\end{{document}}\n"
+        f"\\documentclass{kind}{{article}}\\usepackage{{{','.join(packages)}}}"
+        "\\begin{document}\n" + "\\clearpage\n".join(tables.values()) + "\\end{document}\n"
     )
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
     made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout[-2000:]
-    assert "Overfull" not in made.stdout
+    assert "Overfull \\hbox" not in made.stdout
+
+
+def _measured(text: str) -> float:
+    """Points of a text in the font of articles, which matplotlib has, at a size of 10."""
+    font = get_font(findfont("cmr10"))
+    font.set_size(10, 72)
+    font.set_text(text)
+    return float(font.get_width_height()[0]) / 64
+
+
+def test_widths_are_estimated_from_above() -> None:
+    relations = ["nsubj", "obj", "amod", "advmod", "punct", "case", "nummod", "prep", "cc", "xcomp"]
+    roles = [
+        in_words(f"syntactic:{one}:to_{end}")
+        for one in relations
+        for end in ("governor", "dependent")
+    ]
+    for text in [*roles, in_words("block"), "[CLS]", "punctuation", "undecided", "0.0624 to 0.125"]:
+        assert 1 <= text_width(text) / _measured(text) < 1.25, text
 
 
 def test_what_is_needed_is_named(table: RoleTable) -> None:
-    first, second = table.export("latex", "wide").decode().splitlines()[:2]
-    assert first.startswith("% wider than a page: choose columns")
-    assert second == r"% needs \usepackage{booktabs,graphicx}"
+    short = table.export("latex", "counts").decode()
+    assert short.startswith("% needs \\usepackage{array,booktabs,dcolumn}\n")
     long = table.export("latex").decode()
-    assert long.startswith(r"% needs \usepackage{booktabs,longtable}")
+    assert long.startswith("% needs \\usepackage{array,booktabs,dcolumn,longtable}\n")
+
+
+def test_columns_beyond_a_page_go_into_further_tables() -> None:
+    frame = pd.DataFrame({f"column {k}": [1.5, 22.25] for k in range(30)}, ["0-0", "0-1"])
+    content = latex_table(_texts(frame.reset_index(names="head")), "Many.", "tab:many")
+    n_tables = content.count(r"\toprule")
+    assert n_tables > 1
+    assert [content.count(f"{{column {k}}}") for k in range(30)] == [1] * 30
+    assert content.count("\n0-0 & ") == n_tables
+    assert rf"\caption{{Many. Part 1 of {n_tables}.}}" in content
+    assert rf"\label{{tab:many-{n_tables}}}" in content
+
+
+def test_numbers_are_aligned_at_the_point() -> None:
+    frame = pd.DataFrame({"head": ["0-0"] * 3, "effect": ["-0.004", "12.5", "1.2e-05"]})
+    content = latex_table(frame)
+    assert r"\begin{tabular}{lD{.}{.}{2.5}}" in content
+    assert [line for line in content.splitlines() if line.startswith("0-0")] == [
+        r"0-0 & -0.004 \\",
+        r"0-0 & 12.5 \\",
+        r"0-0 & 1.2\mathrm{e}{-5} \\",
+    ]
 
 
 def test_a_long_table_has_four_columns_unless_asked(table: RoleTable) -> None:
     content = table.export("latex").decode()
-    assert r"\begin{longtable}{llr@{}ll}" in content
-    assert r"head & role & \multicolumn{2}{c}{mean} & answer \\" in content
+    assert re.search(r"\\begin\{longtable\}\{l(l|>.*pt\})D\{\.\}\{\.\}\{\d\.\d\}l\}", content)
+    for name in ("head", "role", r"\shortstack{mean (times \\ uniform)}", "answer"):
+        assert name in content.split(r"\midrule")[0]
     assert "rotatebox" not in content
     assert r"subject $\rightarrow$ its verb" in content
     row = table.frame.iloc[0]
     head = f"{row['layer']}-{row['head']}"
-    told = f"{row['mean']:.4g}".replace(".", "&.")
+    told = f"{row['mean']:.4g}"
     role = in_words(row["role"])
     assert f"{head} & {role} & {told} & {row['answer']}" in content
     yes = table.where(only_assigned=True).export("latex").decode()
     assert "& interval" in yes
     asked = table.export("latex", columns=["layer", "head", "role", "n", "sd"]).decode()
-    assert asked.count("multicolumn{2}{c}") == 2 * 4  # above the first page, and above others
+    heads = asked.split(r"\toprule")[1].split(r"\midrule")[0]
+    assert re.findall(r"[a-z]{2,}|n", heads.replace("multicolumn", "")) == [
+        "layer",
+        "head",
+        "role",
+        "n",
+        "sd",
+    ]
 
 
 def test_caption_and_label(table: RoleTable) -> None:
@@ -77,11 +143,12 @@ def test_caption_and_label(table: RoleTable) -> None:
 def test_small_p_values_are_told_as_such() -> None:
     frame = pd.DataFrame({"p_value": [0.0004, 0.04321, 1.0, np.nan], "mean": [0.0004] * 4})
     content = export_frame(frame, "latex", {}).decode()
-    assert [line.split(" \\\\")[0] for line in content.splitlines() if "0&.0004" in line] == [
-        r"\multicolumn{2}{r}{\textless{}.001} & 0&.0004",
-        "&.043 & 0&.0004",
-        "1&.000 & 0&.0004",
-        "& & 0&.0004",
+    rows = [line for line in content.splitlines() if "0.0004" in line]
+    assert [row.split(" \\")[0] for row in rows] == [
+        "<.001 & 0.0004",
+        ".043 & 0.0004",
+        "1.000 & 0.0004",
+        " & 0.0004",
     ]
     assert "0.0004,0.0004" in export_frame(frame, "csv", {}).decode()
 

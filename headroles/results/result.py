@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from headroles import storage
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.formats import export_frame
-from headroles.latex import for_paper
 from headroles.record import Record
 from headroles.results.columns import Axes, Column, check_rows, check_table
+from headroles.results.papers import for_paper, with_units
 from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.results.study import study_of
-from headroles.role_names import find_role, in_words
+from headroles.role_names import find_role
 from headroles.wording import addressed, not_among
 
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ class Result(Stored, Summary):
             table = table[[*columns]]
         elif fmt == "latex" and (view == "long" or "head" in table):
             table = for_paper(table)
-        if fmt == "latex" and "role" in table:
-            table = table.assign(role=table["role"].map(in_words))
+        if fmt == "latex":
+            table = with_units(table, getattr(self.record, "score", ""))
         named = caption or self._caption()
         label = label or f"tab:{self.kind.replace(' ', '-')}"
         return export_frame(table, fmt, self.record, named, label)

@@ -16,6 +16,7 @@ from headroles.options import takes
 from headroles.record import TaskRecord
 from headroles.results.columns import WHOLE, Column, one_of
 from headroles.results.shown import Grid, Shown, Warned
+from headroles.role_names import in_words
 from headroles.storage import plain
 from headroles.studies.importance.ablation_table import ANSWERS, make_table
 from headroles.studies.importance.example_values import OutcomesResult
@@ -122,11 +123,12 @@ class Ablations(OutcomesResult):
         asked = self.ablated
         yield describe_task(self.record, asked.measured)
         for kind, part in self.frame.groupby("set", sort=False):
-            counts = [f"{answer} in {int((part['answer'] == answer).sum())}" for answer in ANSWERS]
+            worse, better, open_ = (part["answer"] == answer for answer in ANSWERS)
+            small = open_ & part["equivalent"]
             yield (
-                f"Without {_SETS[str(kind)]} ({len(part)} removals): the loss is "
-                f"{', '.join(counts)};\nshown to change by less than {asked.margin:g} nats in "
-                f"{int(part['equivalent'].sum())}."
+                f"Without {_SETS[str(kind)]} ({len(part)} removals): the loss is worse in "
+                f"{worse.sum()}, better in {better.sum()},\nshown to change by less than "
+                f"{asked.margin:g} nats in {small.sum()}, undecided in {(open_ & ~small).sum()}."
             )
         yield self._largest()
         yield from map(Warned, asked.warnings)
@@ -160,14 +162,15 @@ class Ablations(OutcomesResult):
             numbers = [
                 f"{row['loss_change']:+.4f}",
                 f"{row['ci_low']:+.4f} to {row['ci_high']:+.4f}",
-                f"{row['p_adjusted']:.2g}",
                 *([f"{row['accuracy_change']:+.3f}"] if has_accuracy else []),
             ]
-            rows.append((str(row["removed"]), *numbers, str(row["answer"])))
+            name = str(row["removed"])
+            name = f"all: {in_words(name)}" if row["set"] == "roles" else name
+            rows.append((name, *numbers, str(row["answer"])))
         interval = f"{1 - self.ablated.alpha:.0%} interval"
         accuracy = ["accuracy"] if has_accuracy else []
-        names = ("change of loss", interval, "p adjusted", *accuracy, "answer")
-        return Grid(("Largest losses without", *names), tuple(rows))
+        names = ("nats", interval, *accuracy, "answer")
+        return Grid(("Loss rises most without", *names), tuple(rows))
 
     def facts(self) -> dict[str, Any]:
         """The same for scripts."""
