@@ -8,7 +8,8 @@ the same of a fine-tuned copy, claims about fine-tuning are simulated; with --ta
 model with its task, claims about tasks; else all others. Null hypotheses are made from real tables,
 and documents or examples drawn anew from them: layers in random order; roles dealt to other heads
 of the layer; shares moved, within what shares can be, until the best head is exactly at the
-threshold; losses moved until their mean is at the margin. Printed for each claim: the share of runs
+threshold; probabilities of right answers moved until their mean change is at
+the margin. Printed for each claim: the share of runs
 in which it is shown and contradicted at 5 %, without correction, and the share in which it is shown
 where the effect is the one in the last column.
 """
@@ -21,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -30,12 +32,14 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.claims import CLAIMS, ClaimOptions, Finding, Halves, Measured
 from headroles.studies.claims.answers import HeadAnswers
 from headroles.studies.claims.dimensions import shared_dimensions
-from headroles.studies.claims.kinds import mean_of_known, trend
+from headroles.studies.claims.means import mean_of_known
+from headroles.studies.claims.orders import trend
 from headroles.studies.claims.published.last_layers_move import movements
+from headroles.studies.claims.published.middle_layers_matter import thirds
 from headroles.studies.claims.published.separators_spread import ROLE
 from headroles.studies.claims.published.several_roles_middle import by_layer, nearness
 from headroles.studies.claims.published.undecided_few import FEW
-from headroles.studies.claims.task_losses import TaskLosses
+from headroles.studies.claims.task_probabilities import TaskProbabilities
 from headroles.studies.inspection.token_reading import (
     CLASSIFIER,
     DIFFERENCE,
@@ -63,22 +67,23 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--only", type=lambda text: text.split(","), default=None)
     given = parser.parse_args()
-    print("| claim | shown | contradicted | power | at the effect |")
-    print("| --- | ---: | ---: | ---: | --- |")
-    for claim, effect, make in simulations(given):
-        if given.only is None or claim in given.only:
-            print(f"| `{claim}` | {rates(make, given.runs)} | {effect} |", flush=True)
+    print("| claim | runs | shown | contradicted | power | at the effect |")
+    print("| --- | ---: | ---: | ---: | ---: | --- |")
+    with patch("headroles.studies.claims.means._betting_interval", return_value=(np.nan, np.nan)):
+        for claim, effect, make in simulations(given):
+            if given.only is None or claim in given.only:
+                print(f"| `{claim}` | {rates(make, given.runs)} | {effect} |", flush=True)
 
 
 def rates(make: Make, runs: int) -> str:
     """Share of runs with a p-value of at most 5 %: shown, contradicted, shown at the effect."""
-    cells = []
+    cells = [str(runs)]
     for truth, side in ((NULL, "shown"), (OPPOSITE, "contradicted"), (EFFECT, "shown")):
         rng = np.random.default_rng(0)
         try:
             found = [getattr(make(rng, truth), side) for _ in range(runs)]
         except HeadRolesError as error:
-            return f"| | {error}"
+            return f"{runs} | | | | {error}"
         p = [np.nan_to_num(one.single[0], nan=one.by_bound[0]) for one in found]
         cells.append(f"{np.mean(np.array(p) <= ALPHA):.3f}")
     return " | ".join(cells)
@@ -93,7 +98,7 @@ def simulations(given: argparse.Namespace) -> Iterator[tuple[str, str, Make]]:
         yield from of_changes(before, after)
         return
     if given.task:
-        yield from of_task(TaskLosses.open(*given.task, ClaimOptions()))
+        yield from of_task(TaskProbabilities.open(*given.task, ClaimOptions()))
         return
     yield from of_roles(measured)
     yield from of_hits(measured)
@@ -359,48 +364,79 @@ def of_changes(before: HeadScores, after: HeadScores) -> Iterator[tuple[str, str
     yield "separators-spread", "in 80 % of the documents", run
 
 
-def of_task(task: TaskLosses) -> Iterator[tuple[str, str, Make]]:
-    """Claims about losses; those of the examples are drawn anew."""
+def of_task(task: TaskProbabilities) -> Iterator[tuple[str, str, Make]]:
+    """Claims about removed heads; the examples of the task are drawn anew."""
+    n = len(task.first)
     yield "specialised-last", "rank 0.2 higher", ranks(task)
-    yield "many-can-go", "no head costs anything", of_one_by_one(task)
+    yield "many-can-go", f"no head costs anything, {n} examples", of_one_by_one(task)
     alone = next(iter(task.alone.values()))
-    yield "one-head-a-layer", "a rise of 0 (one layer)", of_alone(task, alone)
-    pruned = task.rises([task.least_important(0.4)])[:, 0]
-    yield "prunable-share", "a rise of 0", of_losses("prunable-share", pruned, MARGIN, 0.0)
-    n = task.shape[0]
-    ends = [[head for head in task.heads if head[0] == layer] for layer in (0, n // 2, n - 1)]
-    bottom, middle, top = task.rises(ends).T
-    more = middle - (bottom + top) / 2
-    yield "middle-layers-matter", "0.2 nats more", of_losses("middle-layers-matter", more, 0, 0.2)
-    yield "bottom-as-top", "no difference", of_losses("bottom-as-top", bottom - top, MARGIN, 0.0)
+    said = f"a fall of 0 in {(n + 1) // 2} examples"
+    yield "one-head-a-layer", f"{said} (one layer)", of_alone(task, alone)
+    yield "prunable-share", said, of_pruned(task.falls([task.least_important(0.4)]))
+    parts = task.without(thirds(task))
+    yield "middle-layers-matter", "10 points more", of_middle(parts)
+    yield "bottom-as-top", f"no difference, {n} examples", of_ends(parts)
     yield "tasks-agree", "correlation of 0.56", agreement(task)
 
 
-def of_losses(claim: str, values: Array, at: float, effect: float) -> Make:
-    """Losses whose mean is at the margin, or at the effect."""
-    centred = values - values.mean()
+CHANGES = (-1, 1)
+
+
+def of_pruned(falls: Array) -> Make:
+    """Probabilities fall by the margin, or not at all."""
+    made = {truth: moved(falls, falls.mean(), at, CHANGES) for truth, at in FALLS.items()}
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
-        rows = rng.integers(0, len(centred), len(centred))
-        own = centred[rows] + (effect if truth == EFFECT else at)
-        sides = {"prunable-share": [own], "bottom-as-top": [own, own * 0]}
-        sets = sides.get(claim, [own * 0, own, own * 0])
+        own = rng.choice(made[truth], len(falls) // 2)
         task = SimpleNamespace(
-            shape=(3, 4),
-            heads=[],
             first=np.zeros(len(own), dtype=bool),
             least_important=lambda share: [],
-            rises=lambda removed: np.stack(sets, axis=1),
+            falls=lambda removed: own,
         )
-        return tested(claim, rng, tasks=[task])
+        return tested("prunable-share", rng, tasks=[task])
 
     return run
 
 
-def of_one_by_one(task: TaskLosses) -> Make:
+FALLS = {NULL: MARGIN, OPPOSITE: MARGIN, EFFECT: 0.0}
+
+
+def of_middle(parts: Array) -> Make:
+    """Probabilities without the middle are moved to those without the ends, or 10 points lower."""
+    bottom, middle, top = parts.T
+    target = (bottom.mean() + top.mean()) / 2
+    lower = {NULL: target, OPPOSITE: target, EFFECT: target - 0.1}
+    made = {truth: moved(middle, middle.mean(), at, (0, 1)) for truth, at in lower.items()}
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        rows = rng.integers(0, len(middle), len(middle))
+        own = np.stack([bottom, made[truth], top], axis=1)[rows]
+        return tested("middle-layers-matter", rng, tasks=[without_layers(own)])
+
+    return run
+
+
+def of_ends(parts: Array) -> Make:
+    """Without the top layers probabilities are higher by the margin, or as without the bottom."""
+    more = parts[:, 2] - parts[:, 0]
+    made = {truth: moved(more, more.mean(), at, CHANGES) for truth, at in FALLS.items()}
+
+    def run(rng: np.random.Generator, truth: str) -> Finding:
+        own = rng.choice(made[truth], len(more))
+        return tested("bottom-as-top", rng, tasks=[without_layers(np.outer(own, [0, 1]))])
+
+    return run
+
+
+def without_layers(values: Array) -> Any:
+    """A task with these probabilities (examples, sets of layers)."""
+    return SimpleNamespace(shape=(3, 4), heads=[], without=lambda sets: values)
+
+
+def of_one_by_one(task: TaskProbabilities) -> Make:
     """One head more than may cost the margin costs it exactly, or one fewer costs more."""
-    centred = task.one_by_one - task.one_by_one.mean(axis=0)
-    n = centred.shape[1]
+    falls = task.one_by_one
+    n = falls.shape[1]
     allowed = n - int(np.ceil(0.9 * n))
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
@@ -410,31 +446,31 @@ def of_one_by_one(task: TaskLosses) -> Make:
             means[chosen[: allowed + 1]] = MARGIN
         elif truth == OPPOSITE:
             means[chosen[:allowed]], means[chosen[allowed]] = 10 * MARGIN, MARGIN
-        rows = rng.integers(0, len(centred), len(centred))
-        made = SimpleNamespace(one_by_one=centred[rows] + means)
-        return tested("many-can-go", rng, tasks=[made])
+        each = zip(falls.T, falls.mean(axis=0), means, strict=True)
+        own = np.transpose([moved(*one, CHANGES) for one in each])
+        rows = rng.integers(0, len(own), len(own))
+        return tested("many-can-go", rng, tasks=[SimpleNamespace(one_by_one=own[rows])])
 
     return run
 
 
-def of_alone(task: TaskLosses, alone: Array) -> Make:
+def of_alone(task: TaskProbabilities, alone: Array) -> Make:
     """In one layer the best head alone costs the margin, or nothing."""
-    shifted = alone - alone.mean(axis=0).min()
+    least = alone.mean(axis=0).min()
+    made = {truth: moved(alone, least, at, CHANGES) for truth, at in FALLS.items()}
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
-        rows = rng.integers(0, len(shifted), len(shifted))
-        own = shifted[rows] + MARGIN * (truth != EFFECT)
-        first = np.arange(len(own)) % 2 == 0
-        made = SimpleNamespace(shape=(1, own.shape[1]), first=first, alone={0: own})
-        return tested("one-head-a-layer", rng, tasks=[made])
+        own = rng.choice(made[truth], len(alone))
+        task = SimpleNamespace(
+            shape=(1, own.shape[1]), first=np.arange(len(own)) % 2 == 0, alone={0: own}
+        )
+        return tested("one-head-a-layer", rng, tasks=[task])
 
     return run
 
 
-def ranks(task: TaskLosses) -> Make:
+def ranks(task: TaskProbabilities) -> Make:
     """A fifth of the heads have a function; importance has nothing to do with it, or ranks them."""
-    from unittest.mock import patch
-
     importance = task.importances.mean(axis=0).reshape(task.shape)
 
     def run(rng: np.random.Generator, truth: str) -> Finding:
@@ -449,7 +485,7 @@ def ranks(task: TaskLosses) -> Make:
     return run
 
 
-def agreement(task: TaskLosses) -> Make:
+def agreement(task: TaskProbabilities) -> Make:
     """Losses of a second task are those of the first dealt to other heads of the layer."""
     means = task.one_by_one.mean(axis=0).reshape(task.shape)
     means -= means.mean(axis=1, keepdims=True)
@@ -469,7 +505,7 @@ def agreement(task: TaskLosses) -> Make:
 
 def tested(claim: str, rng: np.random.Generator, **parts: Any) -> Finding:
     """The finding of a claim that is given these ``parts`` as what was measured."""
-    options = SimpleNamespace(seed=int(rng.integers(1e9)), alpha=ALPHA, loss_margin=MARGIN)
+    options = SimpleNamespace(seed=int(rng.integers(1e9)), alpha=ALPHA, probability_margin=MARGIN)
     given = SimpleNamespace(
         alpha=ALPHA, options=options, interval=lambda *_: (np.nan, np.nan), **parts
     )

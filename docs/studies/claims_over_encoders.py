@@ -1,22 +1,22 @@
 """What papers say of attention heads, tested on many encoders and treebanks.
 
 python -m docs.studies.claims_over_encoders --models FOLDER --treebanks FOLDER --kept FOLDER
-    --out docs/data/claims [--resume] [--only ENCODER,...] [--sentences 600] [--whole ENCODER,...]
-    [--quick] [--seconds 500]
+    --out docs/data/claims [--resume] [--only ENCODER,...] [--quick] [--seconds 500]
+    [--task MODEL FILE]
 
-Scores and other measurements are kept in the folder --kept, one folder for each encoder and
-treebank: --resume goes on from there. Tables are made anew when the code of claims has changed.
+The script saves scores and other measurements in the folder --kept, one sub-folder for each encoder
+and treebank; --resume goes on from there. It makes tables anew when the code of claims has changed.
 --seconds starts no further encoder after so many seconds. --treebanks is a folder of the UD_...
-folders; --models has a folder for each encoder. --sentences shortens treebanks to about so many:
-the first sentences of each document, since documents are what tests count. The first treebank of
-the encoders in --whole is read whole. --quick takes the first treebank of each language alone, as
-pairs.
+folders; --models has a folder for each encoder. The first treebank of each language comes first, as
+pairs of sentences; --quick takes no other. --task, which may come several times, names a model with
+its task and labelled examples: then the claims about removed heads are tested, and nothing else.
 
 Written to --out, with a codebook in CODEBOOK.txt there:
 
 claims.csv      a row for each encoder, treebank and claim
 syntactic.csv   of the heads that a threshold calls syntactic, how many are left after each control
 encoders.csv    in at least how many encoders a claim is shown, by partial conjunction
+tasks.csv       a row for each model with a task and claim about removed heads
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +32,6 @@ import numpy as np
 import pandas as pd
 
 from headroles import HeadScores, read_conllu
-from headroles.corpus import Corpus, Sentence, make_corpus
 from headroles.errors import HeadRolesError
 from headroles.inference import partial_conjunction_of_p
 from headroles.inference.sample import Sample
@@ -41,6 +39,7 @@ from headroles.roles import contrast_of
 from headroles.studies import claims
 from headroles.studies.claims import CLAIMS, ClaimOptions, Measured, claims_of
 from headroles.studies.claims.claim import TASK, TWO_TASKS
+from headroles.studies.claims.table import P_VALUES
 from headroles.studies.heads import HeadColumns, clusters_of
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of_scores
@@ -63,7 +62,6 @@ LANGUAGES = {
     "opus-mt-zh-en": ("Chinese",),
 }
 """Languages of encoders that are not for English alone."""
-WHOLE = ("minilm-l6", "gte-small", "mpnet-base")
 AFTER = {
     "minilm-l6-resume": "minilm-l6",
     "minilm-l6-sre": "minilm-l6",
@@ -72,6 +70,7 @@ AFTER = {
     "distilbert-quire-0.3.2": "distilbert-quire-0.2.0",
 }
 """Fine-tuned encoders, and what they were before."""
+OF_TASKS = tuple(one.id for one in CLAIMS.values() if one.needs in (TASK, TWO_TASKS))
 OF_TWO = ("last-layers-move", "separators-spread")
 
 
@@ -84,11 +83,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--only", type=lambda text: text.split(","), default=None)
-    parser.add_argument("--sentences", type=int, default=600)
-    parser.add_argument("--whole", type=lambda text: text.split(","), default=WHOLE)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--task", nargs=2, type=Path, action="append", metavar=("MODEL", "FILE"))
     given = parser.parse_args()
+    if given.task:
+        write_tasks(given)
+        return
     if given.kept.exists() and not given.resume:
         parser.error(f"{given.kept} exists; pass --resume to go on from it, or another folder")
     given.kept.mkdir(parents=True, exist_ok=True)
@@ -117,14 +118,12 @@ class Run:
     treebank: Path
     pairing: str
     kept: Path
-    sentences: int | None
     base: Path | None = None
 
     @property
     def name(self) -> str:
         """What its files are called."""
-        extent = "all" if self.sentences is None else str(self.sentences)
-        return f"{self.encoder}--{self.treebank.stem}--{self.pairing}--{extent}"
+        return f"{self.encoder}--{self.treebank.stem}--{self.pairing}"
 
     @property
     def is_done(self) -> bool:
@@ -140,60 +139,47 @@ class Run:
         options = ClaimOptions(pairing=self.pairing, claims=OF_TWO if self.base else None)
         place = self.kept / self.name
         if self.base is None:
-            measured = Measured(str(self.model), self.corpus(), options, kept=place)
+            measured = Measured(str(self.model), read_conllu(self.treebank), options, kept=place)
         else:
             names = (self.base.name, self.model.name)
             before, after = (self.kept / replace(self, encoder=name).name for name in names)
-            models = str(self.base), self.corpus(), options, str(self.model)
+            models = str(self.base), read_conllu(self.treebank), options, str(self.model)
             measured = Measured(*models, kept=before, after_kept=after)
         try:
             table = claims_of(measured).frame
         except HeadRolesError as error:
             return f"not measured: {error}"
         said = {"encoder": self.encoder, "treebank": self.treebank.stem, "pairing": self.pairing}
-        said["sentences"] = str(self.sentences or "all")
         if self.base is None:
             counts = pd.DataFrame([survivors(measured.scored.scores)])
             counts.assign(**said).to_csv(self.file("syntactic"), index=False)
         table.assign(**said).to_csv(self.file("csv"), index=False)
         return str(table["verdict"].value_counts().to_dict())
 
-    def corpus(self) -> Corpus:
-        """Its treebank, or the first sentences of its documents, about so many in all."""
-        whole = read_conllu(self.treebank)
-        if self.sentences is None:
-            return whole
-        of: dict[str, list[Sentence]] = {}
-        for sentence in whole.read(Counter()):
-            of.setdefault(sentence.document, []).append(sentence)
-        each = max(2, self.sentences // len(of))
-        documents = list(of.values())[:: max(1, len(of) * each // self.sentences)]
-        return make_corpus([sentence for own in documents for sentence in own[:each]])
-
 
 def runs(given: argparse.Namespace) -> Iterator[Run]:
-    """Every encoder over the treebanks of its languages; of fine-tuned ones what has changed."""
-    order = sorted(
-        (folder for folder in given.models.iterdir() if (folder / "config.json").exists()),
-        key=lambda folder: (folder.name not in WHOLE, folder.name in AFTER, folder.name),
-    )
+    """Encoders over the first treebanks of their languages, fine-tuned copies, then the rest."""
+    folders = [folder for folder in given.models.iterdir() if (folder / "config.json").exists()]
+    order = sorted(folders, key=lambda folder: (folder.name in AFTER, folder.name))
+    rest = []
     for model in order:
-        before = AFTER.get(model.name)
         for language in LANGUAGES.get(model.name, ("English",)):
             files = [given.treebanks / f"{name}.conllu" for name in TREEBANKS[language]]
-            few = Run(model.name, model, files[0], "adjacent", given.kept, given.sentences)
-            if before is not None:
+            first = Run(model.name, model, files[0], "adjacent", given.kept)
+            yield first
+            if before := AFTER.get(model.name):
                 name = f"{before} to {model.name}"
-                yield replace(few, encoder=name, base=given.models / before)
-                continue
-            yield replace(few, sentences=None) if model.name in given.whole else few
-            if not given.quick:
-                yield replace(few, pairing="none")
-                for file in files[1:]:
-                    yield replace(few, treebank=file)
+                yield replace(first, encoder=name, base=given.models / before)
+            else:
+                rest += [replace(first, treebank=file) for file in files[1:]]
+                rest.append(replace(first, pairing="none"))
+    if not given.quick:
+        yield from rest
 
 
 CODE = code_digest()
+TOLD = ["claim", "verdict", "effect", "ci_low", "ci_high", "n", "unit"]
+TOLD += [*P_VALUES, "note"]
 STEPS = ("threshold", "uncorrected", "corrected", "clustered", "beyond_distance")
 
 
@@ -253,18 +239,29 @@ def write(given: argparse.Namespace) -> None:
         return
     given.out.mkdir(parents=True, exist_ok=True)
     whole = pd.concat([pd.read_csv(run.file("csv")) for run in done], ignore_index=True)
-    names = ["encoder", "treebank", "pairing", "sentences"]
-    told = ["claim", "verdict", "effect", "ci_low", "ci_high", "n", "unit", "p_shown"]
-    told += ["p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted", "note"]
-    lacking = [one.id for one in CLAIMS.values() if one.needs in (TASK, TWO_TASKS)]
-    lacking += OF_TWO
+    names = ["encoder", "treebank", "pairing"]
+    lacking = [*OF_TASKS, *OF_TWO]
     is_pair = whole["encoder"].str.contains(" to ")
-    rows = whole[is_pair | ~whole["claim"].isin(lacking)][names + told]
+    rows = whole[is_pair | ~whole["claim"].isin(lacking)][names + TOLD]
     rows.to_csv(given.out / "claims.csv", index=False, float_format="%.5g")
     counts = [pd.read_csv(run.file("syntactic")) for run in done if run.base is None]
     table = pd.concat(counts)[[*names, "heads", *STEPS]]
     table.to_csv(given.out / "syntactic.csv", index=False)
     replicated(rows).to_csv(given.out / "encoders.csv", index=False, float_format="%.3g")
+
+
+def write_tasks(given: argparse.Namespace) -> None:
+    """Test the claims about removed heads on each model with a task, and write the table."""
+    corpus = given.treebanks / f"{ENGLISH[0]}.conllu"
+    found = []
+    for model, file in given.task:
+        options = ClaimOptions(claims=OF_TASKS)
+        table = claims_of(Measured(str(model), corpus, options, tasks=[file])).frame
+        found.append(table.assign(model=model.name, task=f"{file.parent.name}/{file.name}"))
+        print(model.name, table["verdict"].value_counts().to_dict(), flush=True)
+    given.out.mkdir(parents=True, exist_ok=True)
+    rows = pd.concat(found)[["model", "task", *TOLD]]
+    rows.to_csv(given.out / "tasks.csv", index=False, float_format="%.5g")
 
 
 def first_of(rows: pd.DataFrame) -> pd.DataFrame:
@@ -281,10 +278,10 @@ def replicated(rows: pd.DataFrame) -> pd.DataFrame:
 
     The largest u with a p-value of the partial conjunction of at most 0.05: of u of k encoders,
     whatever the dependence of their tests, which are made on the same texts (Bonferroni's).
-    Fine-tuned copies of one encoder are not counted beside it.
+    Fine-tuned copies do not count beside their encoder.
     """
     first = first_of(rows)
-    first = first[~first["encoder"].str.contains(" to ")]
+    first = first[~first["encoder"].str.contains(" to ") & ~first["encoder"].isin(AFTER)]
     found = []
     for claim, own in first[first["verdict"] != "not testable"].groupby("claim", sort=False):
         said = {"claim": claim, "encoders": len(own)}

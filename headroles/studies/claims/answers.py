@@ -36,17 +36,17 @@ class HeadAnswers:
     shape: tuple[int, int]
 
     def of(self, role: str) -> NDArray[np.int64]:
-        """(layers, heads) of a role. Raises NotTestable for one that no example has."""
+        """Signs (layers, heads) of a role. Raises NotTestable for one that no example has."""
         if role not in self.by_role:
             raise NotTestable(f"no example has a score for the role {role}{_CURES.get(role, '')}")
         return self.by_role[role]
 
     def has(self, role: str) -> NDArray[np.bool_]:
-        """(layers, heads): which heads were shown to have a role."""
+        """Heads (layers, heads) that were shown to have a role."""
         return self.of(role) > 0
 
     def share_by_layer(self, role: str) -> NDArray[np.float64]:
-        """(layers,): share of the heads of each layer that have a role."""
+        """Share of the heads of each layer (layers,) that have a role."""
         return np.asarray(self.has(role).mean(axis=1))
 
 
@@ -70,7 +70,7 @@ class ScoredRoles:
 
     @cached_property
     def clusters(self) -> NDArray[np.intp] | None:
-        """(examples,): the document of each example, None where they are independent."""
+        """Document of each example (examples,), None where examples are independent."""
         return clusters_of(self.scores, self.options)
 
     @cached_property

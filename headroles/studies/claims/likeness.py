@@ -68,7 +68,7 @@ def read_rows(
 
 
 def divergences(rows: Tensor) -> NDArray[np.float32]:
-    """(heads, heads) of attention (heads, tokens, tokens)."""
+    """Divergences (heads, heads) of attention (heads, tokens, tokens)."""
     own = _entropy(rows)
     found = torch.zeros(len(rows), len(rows))
     for head in range(len(rows)):

@@ -22,11 +22,11 @@ from headroles.storage.parts import decode_arrays, encode_arrays
 from headroles.studies.claims.answers import HeadAnswers, ScoredRoles
 from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.dimensions import dimensions_of
-from headroles.studies.claims.kinds import Halves, jackknifed
 from headroles.studies.claims.likeness import divergences_of
+from headroles.studies.claims.means import Halves, jackknifed
 from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.claims.reading import Together, read_together
-from headroles.studies.claims.task_losses import TaskLosses
+from headroles.studies.claims.task_probabilities import TaskProbabilities
 from headroles.studies.heads import clusters_in
 from headroles.studies.inspection.options import TokenOptions
 from headroles.studies.inspection.token_reading import QUANTITIES
@@ -92,7 +92,7 @@ class Measured:
         return self._scores(HIT)
 
     def hits_of(self, role: str) -> FloatArray:
-        """(examples, heads) of a role. Raises NotTestable for one that no example has."""
+        """Hits (examples, heads) of a role. Raises NotTestable for one that no example has."""
         if (
             role not in self.hits.role_ids
             or not self.hits.counts[:, self.hits.role_ids.index(role)].any()
@@ -143,7 +143,7 @@ class Measured:
         return values, clusters_in(self.scored.scores.documents, self.options)
 
     def share_of_tokens(self, group: str, quantity: str) -> FloatArray:
-        """(examples, layers): a quantity of a group of tokens, as in `TokenGroups`."""
+        """A quantity (examples, layers) of a group of tokens, as in `TokenGroups`."""
         values = self.tokens[0][:, :-1, QUANTITIES.index((group, quantity))]
         return values.astype(np.float64)
 
@@ -177,14 +177,14 @@ class Measured:
         return after
 
     @cached_property
-    def tasks(self) -> list[TaskLosses]:
-        """Losses of each task. Raises NotTestable without any."""
+    def tasks(self) -> list[TaskProbabilities]:
+        """Each task with its answers. Raises NotTestable without any."""
         if not self._tasks:
             raise NotTestable("pass a task with task (--task)")
         if is_own(self.model):
             raise NotTestable("attention without a model has no task")
         model: Any = self.model
-        return [TaskLosses.open(model, task, self.options) for task in self._tasks]
+        return [TaskProbabilities.open(model, task, self.options) for task in self._tasks]
 
     def interval(
         self, statistic: Callable[[HeadAnswers], float], whole: float

@@ -26,13 +26,13 @@ class ClaimOptions(ResamplingOptions, CorrectionOptions, TokenOptions, TaskOptio
             convert=split_names,
         ),
     ] = None
-    loss_margin: Annotated[
+    probability_margin: Annotated[
         float,
         Option(
-            "Change of a task's loss that would matter, in nats.",
-            more="Where a claim says that removing heads changes nothing, the change must be "
-            "shown to be smaller. To be chosen before the data are seen.",
-            words="the margin of losses",
+            "Change of the probability of a task's right answers that would matter.",
+            more="Where a claim says that removing heads changes nothing, a test must show that "
+            "the mean change is smaller. Choose the margin before you see the data.",
+            words="the margin of probabilities",
             above=0,
         ),
     ] = 0.05

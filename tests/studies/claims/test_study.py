@@ -6,15 +6,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import headroles as hr
 from headroles.cli import app
+from headroles.corpus import Corpus
 from headroles.errors import UsageError
 from headroles.results.stored import load
-from headroles.studies.claims import CLAIMS, ClaimTable
+from headroles.studies.claims import CLAIMS, ClaimOptions, ClaimTable, Finding, Measured
+from headroles.studies.claims.registry import own_claim
+from headroles.studies.claims.role_trends import role_trend
+from headroles.studies.claims.study import claim_frame, find
+from headroles.studies.claims.task_probabilities import TaskProbabilities
 from tests.conftest import make_bert, make_tokenizer
-from tests.tasks.conftest import SENTENCES, make_task_model, save
+from tests.rounding import tolerance
+from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
 claims = hr.test_claims
 
@@ -65,11 +72,17 @@ def test_the_same_options_give_the_same_table(bert_folder: Path, sample: Path) -
     assert list(once.frame["claim"]) == list(chosen)
 
 
-def test_two_layers_and_no_trees_are_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+def without_relations() -> Corpus:
+    """A corpus whose arcs have no relation that claims speak of."""
     sentences = ["the cat sat on the mat with that dog", "it is for the best at this of all"] * 8
-    triples = [(one.split(), [-1, *[0] * (len(one.split()) - 1)], []) for one in sentences]
-    triples = [(words, heads, ["root", *["dep"] * (len(words) - 1)]) for words, heads, _ in triples]
-    table = claims(folder_of(tmp_path, 2), hr.make_corpus(triples))
+    words = [one.split() for one in sentences]
+    return hr.make_corpus(
+        [(one, [-1, *[0] * (len(one) - 1)], ["root", *["dep"] * (len(one) - 1)]) for one in words]
+    )
+
+
+def test_two_layers_and_no_trees_are_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    table = claims(folder_of(tmp_path, 2), without_relations())
     said = reasons(table)
     assert "no relation" in said["syntactic-heads"]
     assert "role syntactic" in said["local-and-syntactic"]
@@ -78,22 +91,64 @@ def test_two_layers_and_no_trees_are_told_and_the_rest_goes_on(tmp_path: Path) -
     assert verdicts(table)["separators-middle"] == "contradicted"
 
 
+def block_heads(measured: Measured) -> Finding:
+    """Block heads sit in late layers."""
+    return role_trend(measured, "block")
+
+
+def test_a_corpus_without_pairs_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    options = ClaimOptions(pairing="none")
+    measured = Measured(str(folder_of(tmp_path, 3)), without_relations(), options)
+    every = [own_claim("block-heads", block_heads), *CLAIMS.values()]
+    frame = claim_frame(every, [find(one, measured) for one in every], options)
+    rows = frame.set_index("claim")
+    assert rows.loc["block-heads", "note"].endswith("role block; it needs pairs of sentences")
+    for one in ("separators-middle", "layers-alike", "positional-heads", "special-tokens-little"):
+        assert rows.loc[one, "verdict"] != "not testable"
+
+
 def test_tasks(tmp_path: Path, sample: Path) -> None:
     model = save(make_task_model(), tmp_path / "task-model")
-    rows = [f"{sentence}\t{label}\n" for sentence, label in SENTENCES]
-    task, one_class = tmp_path / "task.tsv", tmp_path / "one.tsv"
-    task.write_text("sentence\tlabel\n" + "".join(rows))
-    label = SENTENCES[0][1]
-    one_class.write_text(
-        "sentence\tlabel\n" + "".join(row for row in rows if row.endswith(f"\t{label}\n"))
-    )
+    task = write_labelled(tmp_path / "task.tsv", SENTENCES)
     chosen = ("many-can-go", "one-head-a-layer", "prunable-share", "bottom-as-top", "tasks-agree")
     table = claims(model, sample, task=[task, task], claims=chosen)
     assert verdicts(table)["many-can-go"] != "not testable"
     row = table.frame.set_index("claim").loc["tasks-agree"]
     assert np.isnan(row["effect"]) or row["effect"] == pytest.approx(1)
-    said = reasons(claims(model, sample, task=one_class, claims=chosen[:1]))
-    assert "two classes" in said["many-can-go"]
+
+
+def test_probabilities_of_right_answers(tmp_path: Path) -> None:
+    model = make_task_model()
+    task = write_labelled(tmp_path / "task.tsv", SENTENCES)
+    folder = str(save(model, tmp_path / "task-model"))
+    opened = TaskProbabilities.open(folder, task, ClaimOptions())
+    inputs = make_tokenizer()([text for text, _ in SENTENCES], padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        found = model(**inputs).logits.softmax(-1)
+    right = [found[row, int(label == "good")].item() for row, (_, label) in enumerate(SENTENCES)]
+    assert opened.without([[]])[:, 0] == pytest.approx(right, abs=tolerance())
+    without = opened.without([[(1, 2)]])
+    assert opened.falls([[(1, 2)]]) == pytest.approx(np.array(right)[:, None] - without)
+    assert opened.one_by_one[:, 6:7] == pytest.approx(opened.falls([[(1, 2)]]))
+
+
+@pytest.mark.parametrize(
+    ("classes", "rows", "said"),
+    [
+        (2, [row for row in SENTENCES if row[1] == "good"], "two classes"),
+        (1, [(text, str(number)) for number, (text, _) in enumerate(SENTENCES)], "no probability"),
+    ],
+)
+def test_tasks_of_one_class_or_of_numbers_are_told(
+    tmp_path: Path, sample: Path, classes: int, rows: list[tuple[str, str]], said: str
+) -> None:
+    names = dict(enumerate(["bad", "good"][:classes]))
+    labels = {name: number for number, name in names.items()}
+    model = save(make_task_model(id2label=names, label2id=labels), tmp_path / "model")
+    task = write_labelled(tmp_path / "task.tsv", rows)
+    table = claims(model, sample, task=task, claims=("many-can-go", "layers-alike"))
+    assert said in reasons(table)["many-can-go"]
+    assert verdicts(table)["layers-alike"] != "not testable"
 
 
 OWN = '''

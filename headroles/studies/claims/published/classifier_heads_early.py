@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from headroles.studies.claims.claim import CORPUS, Claim, Finding
+from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.role_trends import role_trend
 
 
 def test(measured: Measured) -> Finding:
-    """Is the share of heads with the role larger in earlier layers?"""
-    return role_trend(measured, "delimiter:cls", falling=True)
+    """Test whether the share of heads with the role falls with the layer."""
+    return reversed_finding(role_trend(measured, "delimiter:cls"))
 
 
 CLAIM = Claim(

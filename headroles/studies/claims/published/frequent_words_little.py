@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
-from headroles.studies.claims.kinds import DIFFERENCES, mean_beyond, mean_of_known
+from headroles.studies.claims.means import DIFFERENCES, mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
 from headroles.studies.inspection.token_reading import LENGTH, OTHER, WITH_FREQUENCY
 
 
 def test(measured: Measured) -> Finding:
-    """Do lengths ||f(x)|| of words fall with their frequency?"""
+    """Test whether the lengths ||f(x)|| of words fall with their frequency."""
     values = measured.share_of_tokens(OTHER, f"{LENGTH}{WITH_FREQUENCY}")
     means = mean_of_known(values, 1)
     found = mean_beyond(means, 0.0, measured.tokens[1], alpha=measured.alpha, bounds=DIFFERENCES)

@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 from headroles.scoring.scores import HeadScores
 from headroles.studies.claims.claim import SECOND_MODEL, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import correlations, jackknifed, mean_of_known, trend
+from headroles.studies.claims.means import jackknifed, mean_of_known
 from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.orders import correlations, trend
 from headroles.studies.heads import HeadColumns
 
 
 def movements(before: HeadScores, after: HeadScores) -> NDArray[np.float64]:
-    """(examples, layers): how far the scores of a layer move, each role by its own mean."""
+    """How far the scores of a layer move (examples, layers), in units of each role's mean."""
     columns = HeadColumns.of(before)
     moved = np.abs(columns.values(after).astype(np.float64) - columns.values(before))
     shape = (len(moved), len(columns.roles), columns.n_layers, columns.n_heads)
@@ -23,7 +24,7 @@ def movements(before: HeadScores, after: HeadScores) -> NDArray[np.float64]:
 
 
 def test(measured: Measured) -> Finding:
-    """Do scores of examples move farther in later layers?"""
+    """Test whether scores of examples move farther in later layers."""
     moved = movements(measured.scored.scores, measured.later.scored.scores)
     if not np.nansum(moved):
         raise NotTestable("no score differs between both models")

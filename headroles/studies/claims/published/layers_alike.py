@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import mean_beyond, ranked_among
+from headroles.studies.claims.means import mean_beyond
 from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.orders import ranked_among
 
 _DRAWS = 9999
 
 
-def differences(
-    between: NDArray[np.float64], orders: Iterable[NDArray[np.intp]]
-) -> Iterator[float]:
+def differences(between: NDArray[np.float64], orders: NDArray[np.intp]) -> NDArray[np.float64]:
     """Mean divergence of pairs of heads of different layers less that of pairs of one layer.
 
-    ``between`` are heads by heads; each of ``orders`` (heads,) has their layers.
+    ``between`` are heads by heads; ``orders`` (orders, layers, heads) which heads make each layer.
     """
-    first, second = np.triu_indices(len(between), 1)
-    pairs = between[first, second]
-    for layers in orders:
-        same = layers[first] == layers[second]
-        n, within = int(same.sum()), float(pairs @ same)
-        yield (pairs.sum() - within) / (len(pairs) - n) - within / n
+    pairs = list(combinations(range(orders.shape[2]), 2))
+    within = sum(between[orders[..., one], orders[..., other]].sum(axis=1) for one, other in pairs)
+    every = between[np.triu_indices(len(between), 1)]
+    n = len(pairs) * orders.shape[1]
+    return np.asarray((every.sum() - within) / (len(every) - n) - within / n)
 
 
 def test(measured: Measured) -> Finding:
-    """Are heads of one layer less different than heads of different layers?"""
+    """Test whether heads of one layer differ less than heads of different layers."""
     values, (n_layers, n_heads) = measured.divergences
     if n_layers < 2 or n_heads < 2:
         raise NotTestable("it takes two layers of two heads")
-    layers = np.repeat(np.arange(n_layers), n_heads)
+    heads = np.arange(n_layers * n_heads).reshape(1, n_layers, n_heads)
     rng = np.random.default_rng(measured.options.seed)
-    orders = (rng.permutation(layers) for _ in range(_DRAWS))
-    observed, *drawn = differences(values.mean(axis=0), chain([layers], orders))
-    found = ranked_among(observed, drawn, len(layers), "heads")
-    by_example = [next(differences(one, [layers])) for one in values]
+    orders = rng.permuted(heads.reshape(1, -1).repeat(_DRAWS, axis=0), axis=1)
+    drawn = differences(values.mean(axis=0), orders.reshape(-1, n_layers, n_heads))
+    by_example = np.concatenate([differences(one, heads) for one in values])
+    found = ranked_among(float(by_example.mean()), drawn, heads.size, "heads")
     spread = mean_beyond(by_example, 0.0, None, alpha=measured.alpha)
     return replace(found, low=spread.low, high=spread.high)
 

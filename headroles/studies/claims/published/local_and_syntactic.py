@@ -6,8 +6,8 @@ import numpy as np
 
 from headroles.studies.claims.answers import LOCAL, SYNTACTIC, HeadAnswers
 from headroles.studies.claims.claim import TREES, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import in_layers
 from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.orders import in_layers
 
 
 def share(answers: HeadAnswers) -> float:
@@ -17,7 +17,7 @@ def share(answers: HeadAnswers) -> float:
 
 
 def test(measured: Measured) -> Finding:
-    """Are syntactic heads local more often than random heads of the same layers?"""
+    """Test whether syntactic heads are local more often than random heads of their layers."""
     answers = measured.answers
     if not answers.has(SYNTACTIC).any():
         raise NotTestable("no head was shown to be syntactic")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headroles.studies.claims.claim import WEIGHTS, Claim, Finding, reversed_finding
-from headroles.studies.claims.kinds import ranked_among
 from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.orders import ranked_among
 
 
 def test(measured: Measured) -> Finding:
-    """Does the sum over heads take fewer dimensions than sums of heads in random spaces?"""
+    """Test whether the sum over heads takes fewer dimensions than heads in random spaces."""
     shares = measured.dimensions
     observed, *drawn = shares.mean(axis=0).tolist()
     found = ranked_among(observed, drawn, len(shares), "layers")

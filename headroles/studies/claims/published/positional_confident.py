@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import SHARES, all_of, mean_beyond, mean_of_known
+from headroles.studies.claims.means import SHARES, all_of, mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.published.positional_heads import ROLES, SHARE
 
@@ -13,7 +13,7 @@ CONFIDENT = 0.8
 
 
 def test(measured: Measured) -> Finding:
-    """Is the confidence of every head that hits one place in 90 % of tokens above .8?"""
+    """Test whether every head that hits one place in 90 % of tokens has a confidence above 0.8."""
     hits = [mean_of_known(measured.hits_of(role), 0) for role in ROLES.values()]
     heads = np.flatnonzero(np.nanmax(hits, axis=0) >= SHARE)
     if not len(heads):

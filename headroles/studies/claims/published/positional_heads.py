@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding
-from headroles.studies.claims.kinds import SHARES, heads_for_each
+from headroles.studies.claims.means import SHARES, heads_for_each
 from headroles.studies.claims.measured import Measured
 
 SHARE = 0.9
@@ -11,7 +11,7 @@ ROLES = {"one back": "position:-1", "one ahead": "position:+1"}
 
 
 def test(measured: Measured) -> Finding:
-    """Is there a head for each direction whose first choice is there in 90 % of tokens?"""
+    """Test whether each direction has a head whose first choice is there in 90 % of tokens."""
     hits = {name: measured.hits_of(role) for name, role in ROLES.items()}
     return heads_for_each(hits, SHARE, measured.halves, SHARES)
 

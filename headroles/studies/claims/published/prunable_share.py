@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import TASK, Claim, Finding, reversed_finding
-from headroles.studies.claims.kinds import mean_beyond
+from headroles.studies.claims.means import DIFFERENCES, mean_beyond
 from headroles.studies.claims.measured import Measured
 
 SHARE = 0.4
 
 
 def test(measured: Measured) -> Finding:
-    """Does the loss without the 40 % least important heads rise by less than the margin?"""
-    task = measured.tasks[0]
-    rises = task.rises([task.least_important(SHARE)])[~task.first, 0]
+    """Test whether the 40 % least important heads lower probabilities less than the margin."""
+    task, margin = measured.tasks[0], measured.options.probability_margin
+    falls = task.falls([task.least_important(SHARE)])[~task.first, 0]
     return reversed_finding(
-        mean_beyond(rises, measured.options.loss_margin, None, alpha=measured.alpha)
+        mean_beyond(falls, margin, None, alpha=measured.alpha, bounds=DIFFERENCES)
     )
 
 
@@ -25,8 +25,8 @@ CLAIM = Claim(
     "without training.",
     published="0.40 of the heads (BERT on MNLI)",
     needs=TASK,
-    effect="rise of the loss without them, in nats",
-    rule="Random: examples; importance is estimated on the other half. Null: a rise of the margin. "
-    "Contradicted if the loss rises by more.",
+    effect="fall of the probability of the right answer without them",
+    rule="Random: examples; importance is estimated on the other half. Null: a fall of the margin. "
+    "Contradicted if probabilities fall by more.",
     test=test,
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding
-from headroles.studies.claims.kinds import SHARES, heads_for_each
+from headroles.studies.claims.means import SHARES, heads_for_each
 from headroles.studies.claims.measured import Measured
 
 SHARE = 0.5
 
 
 def test(measured: Measured) -> Finding:
-    """Is there a head whose first choice is the rarest word for half of the words?"""
+    """Test whether some head has the rarest word as first choice for half of the words."""
     hits = {"rarest word": measured.hits_of("rare")}
     return heads_for_each(hits, SHARE, measured.halves, SHARES)
 

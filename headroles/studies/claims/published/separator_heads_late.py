@@ -8,7 +8,7 @@ from headroles.studies.claims.role_trends import role_trend
 
 
 def test(measured: Measured) -> Finding:
-    """Is the share of heads with the role larger in later layers?"""
+    """Test whether the share of heads with the role rises with the layer."""
     return role_trend(measured, "delimiter:sep")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import SHARES, mean_beyond
+from headroles.studies.claims.means import SHARES, mean_beyond
 from headroles.studies.claims.measured import Measured
 from headroles.studies.inspection.token_reading import SEPARATORS, WEIGHTS
 
@@ -20,7 +20,7 @@ def middle(n_layers: int) -> NDArray[np.intp]:
 
 
 def test(measured: Measured) -> Finding:
-    """Is their share of the weights of these layers above one half?"""
+    """Test whether the share of separators in the weights of these layers is above one half."""
     shares = measured.share_of_tokens(SEPARATORS, WEIGHTS)
     if np.isnan(shares).all():
         raise NotTestable("no example has a separator")

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from headroles.studies.claims.claim import SECOND_MODEL, Claim, Finding
-from headroles.studies.claims.kinds import SHARES, mean_beyond, mean_of_known
+from headroles.studies.claims.means import SHARES, mean_beyond, mean_of_known
 from headroles.studies.claims.measured import Measured
 
 ROLE, HALF = "delimiter:sep", 0.5
 
 
 def test(measured: Measured) -> Finding:
-    """Do the scores of heads that attended to separators before fall in most documents?"""
+    """Test whether scores of former separator heads fall in most documents."""
     before, after = measured.scored.scores, measured.later.scored.scores
     change = after.column(ROLE).astype(np.float64) - before.column(ROLE)
     heads = measured.answers.has(ROLE).ravel()

@@ -7,31 +7,24 @@ from numpy.typing import NDArray
 
 from headroles.studies.claims.answers import KINDS, HeadAnswers
 from headroles.studies.claims.claim import TREES, Claim, Finding
-from headroles.studies.claims.kinds import correlations, trend
 from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.role_trends import share_trend
 
 
 def by_layer(answers: HeadAnswers) -> NDArray[np.float64]:
-    """(layers,): share of heads with two or more of the kinds of roles that were scored."""
+    """Share of heads (layers,) with two or more of the kinds of roles that were scored."""
     kinds = np.stack([answers.has(kind) for kind in KINDS if kind in answers.by_role])
     return np.asarray((kinds.sum(axis=0) > 1).mean(axis=1))
 
 
 def nearness(n_layers: int) -> NDArray[np.float64]:
-    """(layers,): how near each is to the middle, as minus the number of layers between."""
+    """Nearness of each layer (layers,) to the middle: minus the number of layers between."""
     return np.asarray(-np.abs(np.arange(n_layers) - (n_layers - 1) / 2))
 
 
 def test(measured: Measured) -> Finding:
-    """Does the share of heads with several roles rise towards the middle layer?"""
-    shares = by_layer(measured.answers)
-    near = nearness(len(shares))
-
-    def statistic(answers: HeadAnswers) -> float:
-        return float(correlations(by_layer(answers)[None], near)[0])
-
-    interval = measured.interval(statistic, statistic(measured.answers))
-    return trend(shares, near, alpha=measured.alpha, seed=measured.options.seed, interval=interval)
+    """Test whether the share of heads with several roles rises towards the middle layer."""
+    return share_trend(measured, by_layer, nearness(measured.answers.shape[0]))
 
 
 CLAIM = Claim(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import TREES, Claim, Finding
-from headroles.studies.claims.kinds import SHARES, heads_for_each
+from headroles.studies.claims.means import SHARES, heads_for_each
 from headroles.studies.claims.measured import DETERMINERS, OBJECTS, POSSESSIVES, Measured
 
 ACCURATE = 0.75
 
 
 def test(measured: Measured) -> Finding:
-    """Is there a head for each of the three relations that hits three quarters of the arcs?"""
+    """Test whether some head finds three quarters of the arcs, for each of the three relations."""
     hits = measured.of_relations((DETERMINERS, OBJECTS, POSSESSIVES), measured.hits_of)
     return heads_for_each(hits, ACCURATE, measured.halves, SHARES)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, reversed_finding
-from headroles.studies.claims.kinds import DIFFERENCES, mean_beyond
+from headroles.studies.claims.means import DIFFERENCES, mean_beyond
 from headroles.studies.claims.measured import Measured
 from headroles.studies.inspection.token_reading import (
     CLASSIFIER,
@@ -16,7 +16,7 @@ from headroles.studies.inspection.token_reading import (
 
 
 def test(measured: Measured) -> Finding:
-    """Is the share of these tokens smaller by norms than by weights?"""
+    """Test whether the share of these tokens is smaller by norms than by weights."""
     parts = [
         np.nan_to_num(measured.share_of_tokens(group, DIFFERENCE))
         for group in (CLASSIFIER, SEPARATORS, PUNCTUATION)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroles.studies.claims.claim import TREES, Claim, Finding
-from headroles.studies.claims.kinds import DIFFERENCES, heads_for_each
+from headroles.studies.claims.means import DIFFERENCES, heads_for_each
 from headroles.studies.claims.measured import OBJECTS, Measured
 
 MARGIN = 0.1
@@ -11,7 +11,7 @@ RELATIONS = (("nsubj",), OBJECTS, ("amod",), ("advmod",))
 
 
 def test(measured: Measured) -> Finding:
-    """Is there such a head for all four relations, in either direction?"""
+    """Test whether all four relations have such a head, in either direction."""
     gains = measured.of_relations(RELATIONS, measured.gains_of)
     return heads_for_each(gains, MARGIN, measured.halves, DIFFERENCES)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from headroles.studies.claims.claim import TWO_TASKS, Claim, Finding, NotTestable
-from headroles.studies.claims.kinds import ranked_among
 from headroles.studies.claims.measured import Measured
+from headroles.studies.claims.orders import ranked_among
 
 _DRAWS = 9999
 
@@ -17,21 +17,22 @@ def within(values: np.ndarray) -> np.ndarray:
 
 
 def test(measured: Measured) -> Finding:
-    """Do the losses without each head correlate between two tasks, within layers?"""
+    """Test whether the falls without each head correlate between two tasks, within layers."""
     if len(measured.tasks) < 2:
         raise NotTestable("pass two tasks for one model with task (--task)")
     one, other = measured.tasks[:2]
-    rises = []
+    falls = []
     for task in (one, other):
         means = np.full(task.shape, np.nan)
         means[tuple(zip(*task.heads, strict=True))] = task.one_by_one.mean(axis=0)
-        rises.append(np.nan_to_num(within(means)))
-    first, second = rises
+        falls.append(np.nan_to_num(within(means)))
+    first, second = falls
     length = np.sqrt((first**2).sum() * (second**2).sum())
     if not length:
-        raise NotTestable("without any head the loss is as it is, in one task or both")
+        raise NotTestable("without any head the answers are as they are, in one task or both")
     rng = np.random.default_rng(measured.options.seed)
-    drawn = [float((first * rng.permuted(second, axis=1)).sum() / length) for _ in range(_DRAWS)]
+    shuffled = rng.permuted(np.broadcast_to(second, (_DRAWS, *second.shape)), axis=2)
+    drawn = np.einsum("lh,dlh->d", first, shuffled) / length
     return ranked_among(float((first * second).sum() / length), drawn, first.size, "heads")
 
 
@@ -41,7 +42,8 @@ CLAIM = Claim(
     statement="Heads that matter in one data set matter in another.",
     published="0.68 (MNLI, matched and mismatched), 0.56 (translation)",
     needs=TWO_TASKS,
-    effect="correlation of the loss without each head, within layers",
+    effect="correlation of the fall of the probability of the right answer without each head, "
+    "within layers",
     rule="Random: heads of the same layers. Null: heads of a layer are shuffled. Contradicted if "
     "the correlation is negative.",
     test=test,

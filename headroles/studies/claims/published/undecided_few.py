@@ -8,7 +8,7 @@ import numpy as np
 
 from headroles.studies.claims.answers import HeadAnswers
 from headroles.studies.claims.claim import CORPUS, Claim, Finding, NotTestable, reversed_finding
-from headroles.studies.claims.kinds import jackknifed, mean_beyond
+from headroles.studies.claims.means import jackknifed, mean_beyond
 from headroles.studies.claims.measured import Measured
 
 FEW = 0.03
@@ -22,7 +22,7 @@ def share(answers: HeadAnswers) -> float:
 
 
 def test(measured: Measured) -> Finding:
-    """Is the share below 3 %? Pseudo-values of groups of documents are the sample."""
+    """Test whether the share is below 3 %, by pseudo-values of groups of documents."""
     whole = share(measured.answers)
     without = [share(one) for one in measured.scored.without_groups]
     low, high, pseudo = jackknifed(whole, without, measured.alpha)

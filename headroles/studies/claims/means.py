@@ -1,28 +1,25 @@
-"""The forms that tests of claims have: what is random, and what a claim is compared with.
+"""Tests of means over documents or examples, of one column or of the best of several.
 
-Every p-value comes from `headroles.testing`. A form takes arrays, so that a simulation can give it
-arrays of which the truth is known.
+Each function takes arrays, so that a simulation can give it arrays of which the truth is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
-from math import factorial, prod
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headroles.inference.payoffs import Bounds
-from headroles.inference.permutation import permute_within
 from headroles.studies.claims.claim import Finding, NotTestable
-from headroles.testing.catalogue import BETTING, RANK
+from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import PValues, find_equivalence, find_p_values, in_at_least
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.intervals import find_intervals
-from headroles.testing.options import CorrectionOptions, TestOptions
+from headroles.testing.options import TestOptions
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -35,9 +32,7 @@ DIFFERENCES: Ends = (-1, 1)
 SINGLE = TestOptions(correction="none", clusters="none")
 """Tests by t, each for itself: the correction is over claims, and is made once."""
 SIDES: tuple[Literal["greater"], Literal["less"]] = ("greater", "less")
-_MOST_ORDERS = 5040
 _HALVINGS = 12
-_DRAWS = 9999
 
 
 def mean_beyond(
@@ -48,145 +43,52 @@ def mean_beyond(
     alpha: float,
     bounds: Ends | None = None,
 ) -> Finding:
-    """Is a mean above the threshold? Shown if above, contradicted if below.
+    """Test whether a mean is above the threshold. Contradicted if it is below.
 
     With ``bounds``, the smallest and the largest value that there can be, by betting: p-values and
     interval hold for any distribution, and documents count alike. Without, by t, clustered by
     documents.
     """
-    column, units = _known(values, clusters)
-    tested = _hypotheses(column, threshold, units, bounds)
+    tested, units = _of_column(values, threshold, clusters, bounds)
     shown, contradicted = (find_p_values(tested, _by(bounds), side) for side in SIDES)
-    if bounds is None:
-        mean, ends = float(tested.moments.mean[0]), _interval(tested, alpha)
-    else:
-        mean, ends = float(tested.betting.test().mean[0]), _betting_interval(tested, bounds, alpha)
-    n, unit = int(tested.moments.n_clusters[0]), "examples" if units is None else "documents"
-    return Finding(mean, *ends, shown, contradicted, n, unit)
+    return _mean(tested, units, bounds, alpha, shown, contradicted)
 
 
 def mean_within(
-    values: ArrayLike, margin: float, clusters: IntArray | None, *, alpha: float
-) -> Finding:
-    """Is a mean nearer to 0 than a margin? Contradicted if it is shown to be farther."""
-    column, units = _known(values, clusters)
-    tested = _hypotheses(column, 0.0, units)
-    low, high = _interval(tested, alpha)
-    beyond = [
-        find_p_values(tested.against(margin), SINGLE, "greater"),
-        find_p_values(tested.against(-margin), SINGLE, "less"),
-    ]
-    moments = tested.moments
-    return Finding(
-        float(moments.mean[0]),
-        low,
-        high,
-        find_equivalence(tested, SINGLE, margin),
-        either(beyond),
-        int(moments.n_clusters[0]),
-        "examples" if clusters is None else "documents",
-    )
-
-
-def trend(
-    by_layer: ArrayLike,
-    places: ArrayLike,
+    values: ArrayLike,
+    margin: float,
+    clusters: IntArray | None,
     *,
     alpha: float,
-    seed: int = 0,
-    interval: tuple[float, float] = (np.nan, np.nan),
+    bounds: Ends | None = None,
 ) -> Finding:
-    """Do values of layers rise with their places? Labels of layers are permuted.
+    """Test whether a mean is nearer to 0 than a margin. Contradicted if it is farther.
 
-    The effect is the correlation of both. Under H0 any order of the layers is as likely; up to
-    seven layers all orders are gone through. Contradicted if values fall.
-
-    Raises NotTestable where so few layers can show nothing at this level.
+    ``bounds`` are those of `mean_beyond`.
     """
-    values, at = (np.asarray(one, dtype=np.float64) for one in (by_layer, places))
-    refuse_few_layers(at, alpha)
-    orders = _orders(len(at), seed)
-    observed, *drawn = correlations(values[orders], at)
-    return _ranked(observed, np.array(drawn), len(at), "layers", interval)
+    tested, units = _of_column(values, 0.0, clusters, bounds)
+    beyond = [
+        find_p_values(tested.against(margin), _by(bounds), "greater"),
+        find_p_values(tested.against(-margin), _by(bounds), "less"),
+    ]
+    near = find_equivalence(tested, _by(bounds), margin)
+    return _mean(tested, units, bounds, alpha, near, either(beyond))
 
 
-def refuse_few_layers(places: FloatArray, alpha: float) -> None:
-    """Raise NotTestable where no order of the layers can have a p-value of ``alpha``."""
-    ties = np.unique(places, return_counts=True)[1]
-    smallest = prod(map(factorial, map(int, ties))) / factorial(len(places))
-    if smallest > alpha:
-        raise NotTestable(
-            f"a trend over {len(places)} layers cannot have a p-value below {smallest:.2g}; "
-            "test it over several models"
-        )
+def most_within(values: FloatArray, margin: float, share: float, bounds: Ends) -> Finding:
+    """Test whether at least a share of the means of columns are nearer to 0 than a margin.
 
-
-def correlations(values: FloatArray, places: FloatArray) -> FloatArray:
-    """(orders,): correlation of each row of values (orders, layers) with the places; 0 if flat."""
-    centred = values - values.mean(axis=1, keepdims=True)
-    at = places - places.mean()
-    length = np.sqrt((centred**2).sum(axis=1) * (at**2).sum())
-    flat = length <= 1e-12 * max(1.0, np.abs(values).max(initial=0))
-    return np.where(flat, 0.0, centred @ at / np.where(flat, 1, length))
-
-
-def _orders(n: int, seed: int) -> IntArray:
-    """(orders, n): the order as it is, and then all others, or random ones."""
-    if factorial(n) <= _MOST_ORDERS:
-        return np.array(list(permutations(range(n))), dtype=np.intp)
-    rng = np.random.default_rng(seed)
-    drawn = rng.random((_DRAWS, n)).argsort(axis=1)
-    return np.concatenate([np.arange(n)[None], drawn])
-
-
-def in_layers(
-    values: FloatArray,
-    marked: NDArray[np.bool_],
-    *,
-    seed: int = 0,
-    interval: tuple[float, float] = (np.nan, np.nan),
-    effect: float | None = None,
-) -> Finding:
-    """Do marked heads have larger values than random heads of the same layers?
-
-    Args:
-        values: (layers, heads).
-        marked: (layers, heads).
-        seed: of the permutations of heads within layers.
-        interval: of the effect.
-        effect: what the table is to say; None for the difference that is tested.
-
-    Raises NotTestable where no layer has heads of both kinds.
+    ``values`` are (examples, heads). The test is a partial conjunction, valid for any
+    dependence of the columns. Contradicted if more columns than the rest are above the margin.
     """
-    layers = np.indices(values.shape)[0]
-    there = ~np.isnan(values)
-    observed, drawn = permute_within(values[there], marked[there], layers[there], _DRAWS, seed)
-    if np.isnan(observed):
-        raise NotTestable("in each layer all heads are of this kind, or none")
-    found = _ranked(observed, drawn, int(marked.sum()), "heads", interval, np.abs(values[there]))
-    return found if effect is None else replace(found, effect=effect)
-
-
-def _ranked(
-    observed: float,
-    drawn: FloatArray,
-    n: int,
-    unit: str,
-    interval: tuple[float, float],
-    sizes: ArrayLike = 1.0,
-) -> Finding:
-    ranks = Hypotheses.of_draws(observed, drawn[:, None], size=float(np.max(sizes)))
-    shown, contradicted = (
-        find_p_values(ranks, CorrectionOptions(correction="none"), side, RANK) for side in SIDES
-    )
-    return Finding(float(observed), *interval, shown, contradicted, n, unit)
-
-
-def ranked_among(
-    observed: float, drawn: ArrayLike, n: int, unit: str, *, size: float = 1.0
-) -> Finding:
-    """Is an observation larger than draws under H0? Contradicted if it is smaller."""
-    return _ranked(observed, np.asarray(drawn, dtype=np.float64), n, unit, (np.nan, np.nan), size)
+    tested = _hypotheses(values, 0.0, None, bounds)
+    near = find_equivalence(tested, _by(bounds), margin)
+    far = find_p_values(tested.against(margin), _by(bounds), "greater")
+    n = tested.n_tests
+    most = ceil(share * n)
+    found = float((np.abs(tested.betting.test().mean) < margin).mean())
+    sides = in_at_least(near, most), in_at_least(far, n - most + 1)
+    return Finding(found, np.nan, np.nan, *sides, n, "heads")
 
 
 @dataclass(frozen=True)
@@ -208,7 +110,7 @@ def heads_for_each(
     halves: Halves,
     bounds: Ends | None = None,
 ) -> Finding:
-    """Is there for each name a head whose mean is above the threshold? As `some_head`, `all_of`."""
+    """Test by `some_head` whether each name has a head whose mean is above the threshold."""
     parts = [some_head(own, threshold, halves, bounds) for own in values.values()]
     return all_of(parts, list(values))
 
@@ -216,7 +118,7 @@ def heads_for_each(
 def some_head(
     values: FloatArray, threshold: float, halves: Halves, bounds: Ends | None = None
 ) -> Finding:
-    """Is there a head whose mean is above the threshold? Values are (examples, heads).
+    """Test whether some head has a mean above the threshold; values are (examples, heads).
 
     There may be columns of several directions. The head is chosen on the first half of the
     documents and tested on the second, so that the choice has no part in the test. Contradicted if
@@ -286,13 +188,33 @@ def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:
     return np.where(n, np.nansum(numbers, axis=axis) / np.maximum(n, 1), np.nan)
 
 
-def _known(values: ArrayLike, clusters: IntArray | None) -> tuple[FloatArray, IntArray | None]:
-    """The values (examples, 1) that are there, and their clusters."""
+def _of_column(
+    values: ArrayLike, threshold: float, clusters: IntArray | None, bounds: Ends | None
+) -> tuple[Hypotheses, IntArray | None]:
+    """H0 of the mean of the values (examples,) that are not missing, and their clusters."""
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
     there = ~np.isnan(column[:, 0])
     if not there.any():
         raise NotTestable("no example has a value for this")
-    return column[there], None if clusters is None else clusters[there]
+    units = None if clusters is None else clusters[there]
+    return _hypotheses(column[there], threshold, units, bounds), units
+
+
+def _mean(
+    tested: Hypotheses,
+    units: IntArray | None,
+    bounds: Ends | None,
+    alpha: float,
+    shown: PValues,
+    contradicted: PValues,
+) -> Finding:
+    """The finding of a mean, with its interval."""
+    if bounds is None:
+        mean, ends = float(tested.moments.mean[0]), _interval(tested, alpha)
+    else:
+        mean, ends = float(tested.betting.test().mean[0]), _betting_interval(tested, bounds, alpha)
+    n, unit = int(tested.moments.n_clusters[0]), "examples" if units is None else "documents"
+    return Finding(mean, *ends, shown, contradicted, n, unit)
 
 
 def _hypotheses(

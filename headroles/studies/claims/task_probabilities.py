@@ -1,4 +1,8 @@
-"""A task -> what its losses become when heads go, each set of heads run once."""
+"""A task -> the probabilities of the right answers without heads, each set of heads run once.
+
+Losses have no upper bound, and t-tests of means of such skewed values err too often. Probabilities
+lie between 0 and 1, so that betting tests their means whatever their distribution.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +17,26 @@ from numpy.typing import NDArray
 
 from headroles.models.kept_heads import Head
 from headroles.models.loading import Model
+from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.importance.estimators import values_of
 from headroles.studies.importance.options import ABSOLUTE
 from headroles.studies.importance.removals import present_heads, sorted_by, without_each
-from headroles.tasks.options import TaskOptions
+from headroles.tasks.options import REGRESSION, TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass
-class TaskLosses:
+class TaskProbabilities:
     """A model on a task. ``first`` (examples,) are the examples that choices are made on."""
 
     run: TaskRun
 
     @classmethod
-    def open(cls, model: Model, task: str | Path, options: ClaimOptions) -> TaskLosses:
-        """The model on the examples of a file; errors are those of `open_run`."""
+    def open(cls, model: Model, task: str | Path, options: ClaimOptions) -> TaskProbabilities:
+        """Open the model on the examples of a file; errors are those of `open_run`."""
         return cls(open_run(model, task, options.part(TaskOptions)))
 
     @property
@@ -46,32 +51,43 @@ class TaskLosses:
 
     @property
     def first(self) -> NDArray[np.bool_]:
-        """(examples,): every other example."""
+        """Every other example (examples,)."""
         return np.asarray(np.arange(len(self.run.task)) % 2 == 0)
 
-    def rises(self, removed: Iterable[Iterable[Head]]) -> FloatArray:
-        """(examples, sets): by how much each loss rises without each set of heads."""
-        gates = without_each([[], *removed], self.shape)
-        losses = self.run.outcomes(gates).losses
-        return np.asarray(losses[:, 1:] - losses[:, :1], dtype=np.float64)
+    def without(self, removed: Iterable[Iterable[Head]]) -> FloatArray:
+        """Probabilities of the right answer (examples, sets) without each set of heads.
+
+        The exponential of minus the loss; of masked words the geometric mean.
+
+        Raises NotTestable for a task whose answers are numbers.
+        """
+        if self.run.objective == REGRESSION:
+            raise NotTestable("a number has no probability; pass a task with classes")
+        gates = without_each(removed, self.shape)
+        return np.exp(-self.run.outcomes(gates).losses.astype(np.float64))
+
+    def falls(self, removed: Iterable[Iterable[Head]]) -> FloatArray:
+        """How far these probabilities fall (examples, sets) without each set of heads."""
+        found = self.without([[], *removed])
+        return found[:, :1] - found[:, 1:]
 
     @cached_property
     def one_by_one(self) -> FloatArray:
-        """(examples, heads there are): without each head."""
-        return self.rises([head] for head in self.heads)
+        """Falls (examples, present heads) without each head."""
+        return self.falls([head] for head in self.heads)
 
     @cached_property
     def alone(self) -> dict[int, FloatArray]:
-        """By layer (examples, heads of it): with each head as the only one of its layer."""
+        """Falls (examples, heads) by layer, with each head as the only one of its layer."""
         of = {layer: [head for head in self.heads if head[0] == layer] for layer, _ in self.heads}
         sets = [[one for one in own if one != head] for own in of.values() for head in own]
-        found = self.rises(sets)
+        found = self.falls(sets)
         ends = np.cumsum([len(own) for own in of.values()])[:-1]
         return dict(zip(of, np.split(found, ends, axis=1), strict=True))
 
     @cached_property
     def importances(self) -> FloatArray:
-        """(examples, layers * heads): the absolute derivative of each loss by each gate."""
+        """Absolute derivatives (examples, layers * heads) of each loss by each gate."""
         values: Any = values_of(self.run.derivatives(), ABSOLUTE)
         gone = np.ones(self.shape, dtype=bool)
         gone[tuple(zip(*self.heads, strict=True))] = False

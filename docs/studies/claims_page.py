@@ -1,0 +1,165 @@
+"""Write the page of the measured claims: numbers and tables come from the CSV files alone.
+
+python -m docs.studies.claims_page docs/data/claims docs/claims-measured.md
+
+The sentences are in claims_page.txt beside this script, with a field in braces for each number and
+table, as `fields` makes them: `claim[ID]` counts verdicts over encoders (`Counts`),
+`effect[ENCODER][ID]` is one effect and `task[MODEL][ID]` one with a task, `same[A and B]`
+counts claims with equal verdicts, `left` has the heads after each control.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
+from types import SimpleNamespace
+
+import pandas as pd
+
+from docs.studies.claims_over_encoders import AFTER, STEPS, first_of
+from headroles.studies.claims import CLAIMS
+from headroles.studies.claims.table import CONTRADICTED, NOT_TESTABLE, SHOWN, UNDECIDED
+
+WIDTH = 120
+SIGNS = {SHOWN: "✓", CONTRADICTED: "✗", UNDECIDED: "?", NOT_TESTABLE: "n.t."}
+
+
+def main() -> None:
+    """Parse the command line and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", type=Path)
+    parser.add_argument("page", type=Path)
+    given = parser.parse_args()
+    names = ("claims", "encoders", "syntactic", "tasks")
+    read = SimpleNamespace(**{one: pd.read_csv(given.tables / f"{one}.csv") for one in names})
+    sentences = Path(__file__).with_suffix(".txt").read_text("utf-8")
+    page = re.sub(r"(\d)%", r"\1 %", sentences.format_map(fields(read)))
+    blocks = [block if block[0] in "|#!" else fill(block, WIDTH) for block in page.split("\n\n")]
+    given.page.write_text("\n\n".join(blocks).rstrip() + "\n", encoding="utf-8")
+
+
+def fields(read: SimpleNamespace) -> dict[str, object]:
+    """The fields of the sentences."""
+    rows = first_of(read.claims)
+    alone = rows[~rows["encoder"].isin(AFTER)]
+    effects = rows.pivot_table(index="claim", columns="encoder", values="effect")
+    tasks = read.tasks.pivot_table(index="claim", columns="model", values="effect")
+    pairs = [("gte-small", "bge-small-en"), ("gte-small", "e5-small"), ("bge-small-en", "e5-small")]
+    syntactic = first_of(read.syntactic)
+    originals = syntactic[~syntactic["encoder"].isin(AFTER)]
+    notes = alone[alone["claim"] == "syntactic-heads"]["note"].fillna("")
+    return {
+        "claim": {one: Counts.of(own) for one, own in alone.groupby("claim")},
+        "effect": effects.to_dict(),
+        "task": tasks.to_dict(),
+        "same": {f"{one} and {other}": same(rows, one, other) for one, other in pairs},
+        "left": originals[["heads", *STEPS]].sum(),
+        "n": SimpleNamespace(
+            encoders=alone[~alone["encoder"].str.contains(" to ")]["encoder"].nunique(),
+            copies=len(AFTER),
+            modifiers=int(notes.str.contains(": (?:amod|advmod)").sum()),
+        ),
+        "table": {
+            "verdicts": verdicts(alone, read.encoders),
+            "syntactic": listed(syntactic[["encoder", "heads", *STEPS]]),
+            "others": others(read.claims),
+            "tasks": of_tasks(read.tasks),
+        },
+    }
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Encoders by the verdict of one claim, with the smallest and the largest effect."""
+
+    shown: int
+    contradicted: int
+    undecided: int
+    untestable: int
+    low: float
+    high: float
+
+    @property
+    def tested(self) -> int:
+        """Number of encoders on which the claim could be tested."""
+        return self.shown + self.contradicted + self.undecided
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame) -> Counts:
+        """Count the rows of a claim."""
+        counts = rows["verdict"].value_counts()
+        numbers = [int(counts.get(one, 0)) for one in SIGNS]
+        return cls(*numbers, float(rows["effect"].min()), float(rows["effect"].max()))
+
+
+def same(rows: pd.DataFrame, one: str, other: str) -> str:
+    """On how many claims two encoders have the same verdict."""
+    first, second = (
+        rows[rows["encoder"] == name].set_index("claim")["verdict"] for name in (one, other)
+    )
+    return f"{int((first == second).sum())} of {len(first)}"
+
+
+def verdicts(rows: pd.DataFrame, encoders: pd.DataFrame) -> str:
+    """Table of each claim: published figure, effects, counts of verdicts, partial conjunction."""
+    least = encoders.set_index("claim")
+    found = []
+    for name in (one for one in CLAIMS if one in set(rows["claim"])):
+        counts = Counts.of(rows[rows["claim"] == name])
+        said = CLAIMS[name].published
+        row = {"claim": f"`{name}`", "published": "in words" if "in words" in said else said}
+        row["here"] = f"{counts.low:.2f} to {counts.high:.2f}"
+        row |= {"shown": counts.shown, "contradicted": counts.contradicted}
+        row |= {"undecided": counts.undecided, "not testable": counts.untestable}
+        row["at least"] = "-"
+        if name in least.index:
+            ends = least.loc[name, ["shown_in", "contradicted_in"]].astype(int)
+            row["at least"] = f"{ends.iloc[0]} ✓, {ends.iloc[1]} ✗"
+        found.append(row)
+    return listed(pd.DataFrame(found))
+
+
+def others(claims: pd.DataFrame) -> str:
+    """Table of further texts: how often the verdict is that of the first treebank."""
+    key = ["encoder", "claim"]
+    first = first_of(claims).set_index(key)["verdict"]
+    found = []
+    for (treebank, pairing), rows in claims.groupby(["treebank", "pairing"], sort=False):
+        own = rows.set_index(key)["verdict"]
+        own = own[own.index.isin(first.index)]
+        both = pd.DataFrame({"first": first.loc[own.index], "here": own})
+        said = both[(both != NOT_TESTABLE).all(axis=1)]
+        opposite = (said["first"] != said["here"]) & ~(said == UNDECIDED).any(axis=1)
+        row = {"treebank": treebank, "examples": "pairs" if pairing == "adjacent" else "sentences"}
+        row |= {"encoders": rows["encoder"].nunique(), "tests": len(said)}
+        row |= {"same verdict": int((said["first"] == said["here"]).sum())}
+        row |= {"opposite verdict": int(opposite.sum())}
+        if len(said) and not said.index.equals(first.index):
+            found.append(row)
+    return listed(pd.DataFrame(found))
+
+
+def of_tasks(tasks: pd.DataFrame) -> str:
+    """Table of the claims about removed heads by model."""
+    found = []
+    for name, rows in tasks.groupby("claim", sort=False):
+        row = {"claim": f"`{name}`", "published": CLAIMS[name].published.split(" (")[0]}
+        for one in rows.itertuples():
+            told = f" {one.effect:.2f}" if one.effect == one.effect else ""
+            row[one.model] = SIGNS[one.verdict] + told
+        found.append(row)
+    return listed(pd.DataFrame(found))
+
+
+def listed(frame: pd.DataFrame) -> str:
+    """Format a frame as a table of Markdown; numbers stand at the right."""
+    kinds = ["---:" if pd.api.types.is_numeric_dtype(kind) else "---" for kind in frame.dtypes]
+    rows = [[name.replace("_", " ") for name in frame.columns], kinds, *frame.to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Tests by orders drawn at random: of layers, of heads within layers, or of any draws under H0.
+
+Each function takes arrays, so that a simulation can give it arrays of which the truth is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+from math import factorial, prod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headroles.inference.permutation import permute_within
+from headroles.studies.claims.claim import Finding, NotTestable
+from headroles.studies.claims.means import SIDES
+from headroles.testing.catalogue import RANK
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.options import CorrectionOptions
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+
+_MOST_ORDERS = 5040
+_DRAWS = 9999
+
+
+def trend(
+    by_layer: ArrayLike,
+    places: ArrayLike,
+    *,
+    alpha: float,
+    seed: int = 0,
+    interval: tuple[float, float] = (np.nan, np.nan),
+) -> Finding:
+    """Test whether values of layers rise with their places, by permuting the layers.
+
+    The effect is the correlation of both. Under H0 any order of the layers is as likely; up to
+    seven layers all orders are gone through. Contradicted if values fall.
+
+    Raises NotTestable where so few layers can show nothing at this level.
+    """
+    values, at = (np.asarray(one, dtype=np.float64) for one in (by_layer, places))
+    refuse_few_layers(at, alpha)
+    orders = _orders(len(at), seed)
+    observed, *drawn = correlations(values[orders], at)
+    return _ranked(observed, np.array(drawn), len(at), "layers", interval)
+
+
+def refuse_few_layers(places: FloatArray, alpha: float) -> None:
+    """Raise NotTestable where no order of the layers can have a p-value of ``alpha``."""
+    ties = np.unique(places, return_counts=True)[1]
+    smallest = prod(map(factorial, map(int, ties))) / factorial(len(places))
+    if smallest > alpha:
+        raise NotTestable(
+            f"a trend over {len(places)} layers cannot have a p-value below {smallest:.2g}; "
+            "test it over several models"
+        )
+
+
+def correlations(values: FloatArray, places: FloatArray) -> FloatArray:
+    """Correlate each row of values (orders, layers) with the places; 0 for a flat row."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    at = places - places.mean()
+    length = np.sqrt((centred**2).sum(axis=1) * (at**2).sum())
+    flat = length <= 1e-12 * max(1.0, np.abs(values).max(initial=0))
+    return np.where(flat, 0.0, centred @ at / np.where(flat, 1, length))
+
+
+def _orders(n: int, seed: int) -> IntArray:
+    """Orders (orders, n): the identity first, then all others, or random ones."""
+    if factorial(n) <= _MOST_ORDERS:
+        return np.array(list(permutations(range(n))), dtype=np.intp)
+    rng = np.random.default_rng(seed)
+    drawn = rng.random((_DRAWS, n)).argsort(axis=1)
+    return np.concatenate([np.arange(n)[None], drawn])
+
+
+def in_layers(
+    values: FloatArray,
+    marked: NDArray[np.bool_],
+    *,
+    seed: int = 0,
+    interval: tuple[float, float] = (np.nan, np.nan),
+    effect: float | None = None,
+) -> Finding:
+    """Test whether marked heads have larger values than random heads of the same layers.
+
+    Args:
+        values: (layers, heads).
+        marked: (layers, heads).
+        seed: of the permutations of heads within layers.
+        interval: of the effect.
+        effect: what the table is to say; None for the difference that is tested.
+
+    Raises NotTestable where no layer has heads of both kinds.
+    """
+    layers = np.indices(values.shape)[0]
+    there = ~np.isnan(values)
+    observed, drawn = permute_within(values[there], marked[there], layers[there], _DRAWS, seed)
+    if np.isnan(observed):
+        raise NotTestable("in each layer all heads are of this kind, or none")
+    found = _ranked(observed, drawn, int(marked.sum()), "heads", interval, np.abs(values[there]))
+    return found if effect is None else replace(found, effect=effect)
+
+
+def _ranked(
+    observed: float,
+    drawn: FloatArray,
+    n: int,
+    unit: str,
+    interval: tuple[float, float],
+    sizes: ArrayLike = 1.0,
+) -> Finding:
+    ranks = Hypotheses.of_draws(observed, drawn[:, None], size=float(np.max(sizes)))
+    shown, contradicted = (
+        find_p_values(ranks, CorrectionOptions(correction="none"), side, RANK) for side in SIDES
+    )
+    return Finding(float(observed), *interval, shown, contradicted, n, unit)
+
+
+def ranked_among(
+    observed: float, drawn: ArrayLike, n: int, unit: str, *, size: float = 1.0
+) -> Finding:
+    """Test whether an observation is larger than draws under H0. Contradicted if it is smaller."""
+    return _ranked(observed, np.asarray(drawn, dtype=np.float64), n, unit, (np.nan, np.nan), size)
