@@ -5,7 +5,7 @@ from .corpus import read_pairs as read_pairs
 from .corpus import read_text as read_text
 from .errors import HeadRolesError as HeadRolesError
 from .models.loading import load_model as load_model
-from .models.saved import SavedAttention as SavedAttention
+from .models.saved_attention import SavedAttention as SavedAttention
 from .results.stored import load as load
 from .roles import Role as Role
 from .sample import demo_model as demo_model

@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 
 from headroles.inference import adjust_p_values, crossed_sample, t_interval, t_test
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.studies.importance.removals import present_heads, without_each
 from headroles.studies.pruning.gate_options import GateOptions
 from headroles.studies.pruning.gates import learn_gates

@@ -20,7 +20,7 @@ import pandas as pd
 
 from headroles import RoleTable
 from headroles.inference import adjust_p_values, permute_within, rank_test
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 
 
 def main() -> None:

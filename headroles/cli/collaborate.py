@@ -101,7 +101,7 @@ def collaborate(
         _refuse_idle_task(context)
     if out is None:
         raise UsageError("name a folder for the model with --out")
-    from headroles.models.stored import model_folder
+    from headroles.models.saved_models import model_folder
     from headroles.results.stored import write_together
     from headroles.studies.sharing.collaborate import collaborate_heads
     from headroles.studies.sharing.result import Collaboration, CollaborativeModel

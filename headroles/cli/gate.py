@@ -34,7 +34,7 @@ def gate(
     for; what is left is written, a model for every command. Gates are learnt with several seeds,
     which may come to other heads.
     """
-    from headroles.models.stored import PrunedModel
+    from headroles.models.saved_models import PrunedModel
     from headroles.studies.pruning.gating import gate as learn
 
     opened = resumable_folder(

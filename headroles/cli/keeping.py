@@ -85,7 +85,7 @@ def resumable_folder(
         if changed is None:
             folder = stack.enter_context(new_folder(out, *asked))
         else:
-            from headroles.models.stored import model_folder
+            from headroles.models.saved_models import model_folder
 
             folder = stack.enter_context(model_folder(out, changed, *asked))
         on_progress = stack.enter_context(console.progress_bar(what, unit))

@@ -33,7 +33,7 @@ def prune(
     What is left may be fine-tuned before. The folder is a model for every command, in which heads
     keep their numbers.
     """
-    from headroles.models.stored import PrunedModel
+    from headroles.models.saved_models import PrunedModel
     from headroles.studies.pruning.pruning import prune as prune_heads
 
     opened = resumable_folder(

@@ -10,7 +10,8 @@ by separate coefficients in the shared key dimensions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,15 +106,17 @@ class _Problem:
     query: FloatArray
     key: FloatArray
     bias: FloatArray
-    content: FloatArray = field(init=False)
-    """(H, D): part of the scores that does not depend on the query."""
-    total: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        content = np.einsum("hc,hcd->hd", self.bias, self.key)
+    @cached_property
+    def content(self) -> FloatArray:
+        """Part of the scores (H, D) that does not depend on the query."""
+        return np.asarray(np.einsum("hc,hcd->hd", self.bias, self.key))
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of squares of all scores' maps."""
         grams = (self.query @ self.query.swapaxes(1, 2)) * (self.key @ self.key.swapaxes(1, 2))
-        object.__setattr__(self, "content", content)
-        object.__setattr__(self, "total", float(grams.sum() + (content**2).sum()))
+        return float(grams.sum() + (self.content**2).sum())
 
     def along(self, maps: FloatArray, mixing: FloatArray, other: FloatArray) -> FloatArray:
         """Return the tensor times two of its factors (D, R); ``other`` (H, d, R) is given in the

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from headroles.errors import HeadRolesError, ModelError, ModelSupportError
-from headroles.memory import lacks_memory
+from headroles.errors import ModelError, ModelSupportError
 from headroles.models.families import (
     DROPOUT,
     INTERFACE,
@@ -27,21 +26,21 @@ from headroles.models.families import (
     find_family,
     layer_reaches,
 )
-from headroles.models.kept_heads import Head, kept_heads, pruned_heads
 from headroles.models.norms import NormReader
 from headroles.models.options import WEIGHTS
-from headroles.models.own import OwnAttention, lacks_weights
+from headroles.models.own_attention import OwnAttention, lacks_weights
 from headroles.models.projections import find_projections, open_values
+from headroles.models.remaining_heads import Head, pruned_heads, remaining_heads
 from headroles.models.reporting import (
     OnLayer,
     Pass,
     hooked_dropouts,
+    reads_tokens_alone,
     replaced_interface,
     run_pass,
     trial_inputs,
 )
 from headroles.models.returned import returned_attention
-from headroles.wording import in_one_line
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class AttentionReader:
     n_heads: int
     reaches: tuple[int | None, ...]
     """For each layer, how far attention reaches to either side; None if unlimited."""
-    kept: tuple[tuple[int, ...], ...]
+    remaining: tuple[tuple[int, ...], ...]
     """For each layer, the heads that are present; others were removed from the model."""
     run: Callable[[Mapping[str, Tensor], Pass], None]
     """Function that runs the encoder on a batch; its weights are reported to a pass."""
@@ -84,11 +83,11 @@ class AttentionReader:
 
     def _at_their_numbers(self, layer: int, weights: Tensor) -> Tensor:
         """Return weights of all original heads, from those of the remaining heads."""
-        if len(self.kept[layer]) == self.n_heads:
+        if len(self.remaining[layer]) == self.n_heads:
             return weights
         batch, _, queries, keys = weights.shape
         full = weights.new_zeros(batch, self.n_heads, queries, keys)
-        full[:, list(self.kept[layer])] = weights
+        full[:, list(self.remaining[layer])] = weights
         return full
 
     @property
@@ -101,7 +100,7 @@ class AttentionReader:
         """Heads that were removed from the model, as (layer, head)."""
         return tuple(
             (layer, head)
-            for layer, heads in enumerate(self.kept)
+            for layer, heads in enumerate(self.remaining)
             for head in range(self.n_heads)
             if head not in heads
         )
@@ -192,16 +191,8 @@ def _make_reader(
         _check(layer, weights, family)
         heads.append(weights.shape[1])
 
-    try:
+    with reads_tokens_alone(family):
         run(trial_inputs(base, 1), Pass(note, n_layers=None))
-    except HeadRolesError:
-        raise
-    except Exception as error:  # of whatever code the model has
-        if lacks_memory(error):
-            raise
-        raise ModelSupportError(
-            f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
-        ) from error
     pruned = pruned_heads(base.config)
     heads = [left + len(pruned.get(layer, ())) for layer, left in enumerate(heads)]
     expected = getattr(base.config, "num_hidden_layers", len(heads))
@@ -219,7 +210,7 @@ def _make_reader(
         n_layers,
         n_heads,
         layer_reaches(base.config, n_layers),
-        kept_heads(base.config, n_heads, n_layers),
+        remaining_heads(base.config, n_heads, n_layers),
         run,
         way,
     )

@@ -351,7 +351,7 @@ def encoder_of(model: PreTrainedModel) -> PreTrainedModel:
         return base
     encoder: Any = base.get_encoder()
     if getattr(encoder, "config", None) is None:
-        from headroles.models.halves import EncoderHalf
+        from headroles.models.classes import EncoderHalf
 
         encoder = EncoderHalf(model.config, encoder)
     return cast("PreTrainedModel", getattr(encoder, "text_model", encoder))

@@ -1,8 +1,9 @@
-"""Checks of other people's model folders: missing or invalid parts, and their cures."""
+"""Files of other people's model folders: what they say, and what is missing or invalid."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +33,20 @@ _MOST_WEIGHTS = 10**11
 """Limit of weights; a configuration that asks for more would fill the memory first."""
 
 
-def cure_of_weights(folder: Path) -> str:
-    """Return the cure for weights that are not stored as safetensors, in one line."""
+def advice_on_weights(folder: Path) -> str:
+    """Return what to do about weights that are not stored as safetensors, in one line."""
     if any(folder.glob("*.safetensors")):
         return "copy or download the model again if its files are not whole"
     if not any((folder / name).is_file() for name in _PICKLED):
         return "headroles reads model.safetensors, which save_pretrained writes"
-    tokenizer = f"AutoTokenizer.from_pretrained(old{_casing(folder)}).save_pretrained(new)"
+    casing = ", do_lower_case=False" if says_no_casing(folder) else ""
+    tokenizer = f"AutoTokenizer.from_pretrained(old{casing}).save_pretrained(new)"
     return (
         "headroles reads model.safetensors, and this folder has pickled weights; if you trust "
         'them, convert them once: python -c "from transformers import AutoModel, AutoTokenizer; '
         f"old, new = {str(folder)!r}, {str(folder) + '-safe'!r}; "
         f'AutoModel.from_pretrained(old).save_pretrained(new); {tokenizer}"'
     )
-
-
-def _casing(folder: Path) -> str:
-    return ", do_lower_case=False" if says_no_casing(folder) else ""
 
 
 def says_no_casing(folder: Path) -> bool:
@@ -71,8 +69,8 @@ def read_settings(file: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def cure_of_config(folder: Path) -> str:
-    """Return the cure for a configuration that cannot be read."""
+def advice_on_config(folder: Path) -> str:
+    """Return what to do about a configuration that cannot be read."""
     settings = read_settings(folder / "config.json")
     if settings and "model_type" not in settings:
         return (
@@ -122,3 +120,17 @@ def _count_weights(settings: dict[str, Any]) -> int:
     between = size("intermediate_size", "ffn_dim", "hidden_dim")
     rows = size("vocab_size") + size("max_position_embeddings") + size("type_vocab_size")
     return width * (rows + layers * (4 * width + 2 * between))
+
+
+def languages_of(source: str) -> list[str]:
+    """Return codes of the languages that the card of a model in a folder names; empty if none."""
+    try:
+        with (Path(source) / "README.md").open("rb") as file:
+            text = file.read(100_000).decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    _, begin, rest = text.partition("---\n")
+    found = re.search(r"^languages?:(.*\n(?:[ ]*- .*\n)*)", rest.partition("\n---")[0] + "\n", re.M)
+    if not begin or not found:
+        return []
+    return [one for one in re.split(r"[^a-zA-Z]+", found[1]) if re.fullmatch("[a-z]{2,3}", one)]

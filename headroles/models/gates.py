@@ -8,6 +8,7 @@ that it may attend to (``uniform``: attention without any preference).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -24,11 +25,10 @@ from headroles.models.projections import (
     LayerProjections,
     ValueReader,
     find_projections,
+    layers_that_share,
     open_values,
 )
 
-OUTPUTS = "outputs of heads"
-"""Description of how heads are reached if their attention weights are not read."""
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
 """Function from a layer and the outputs of its heads (batch, tokens, remaining heads, head size) to
 the outputs that replace them.
@@ -66,40 +66,34 @@ class HeadSites:
     @property
     def description(self) -> dict[str, str]:
         """Description of the model's family and of how its heads are reached."""
-        return {"family": find_family(self.model).name, "read_through": OUTPUTS}
+        return {"family": find_family(self.model).name, "read_through": "outputs of heads"}
 
     @property
     def layers_are_shared(self) -> bool:
         """Whether layers share modules, as in ALBERT."""
-        return len({id(layer.output) for layer in self.layers}) < self.n_layers
+        return len(layers_that_share(self.layers)) < self.n_layers
 
     @contextmanager
     def changed(self, change: Change) -> Iterator[None]:
         """Apply ``change`` to the heads' outputs in every forward pass within the block."""
-        of_module: dict[int, list[int]] = {}
-        for number, layer in enumerate(self.layers):
-            of_module.setdefault(id(layer.output), []).append(number)
-        calls: dict[int, int] = {}
+        served = layers_that_share(self.layers)
+        calls: Counter[nn.Linear] = Counter()
+
+        def start(module: nn.Module, given: Any) -> None:
+            calls.clear()  # counts of an interrupted pass
+
+        def put(module: nn.Linear, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            number = served[module][calls[module] % len(served[module])]
+            calls[module] += 1
+            outputs, columns = given[0], self.layers[number].columns
+            changed = change(number, outputs.view(*outputs.shape[:-1], len(columns), -1))
+            return (changed.flatten(-2), *given[1:])
+
         with ExitStack() as stack:
-
-            def hook(handle: Any) -> None:
-                stack.callback(handle.remove)
-
-            def start(module: nn.Module, given: Any) -> None:
-                calls.clear()  # counts of an interrupted pass
-
-            def put(module: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-                served, call = of_module[id(module)], calls.get(id(module), 0)
-                calls[id(module)] = call + 1
-                number = served[call % len(served)]
-                outputs, columns = given[0], self.layers[number].columns
-                changed = change(number, outputs.view(*outputs.shape[:-1], len(columns), -1))
-                return (changed.flatten(-2), *given[1:])
-
-            hook(cast(nn.Module, self.model).register_forward_pre_hook(start))
-            for module in {id(layer.output): layer.output for layer in self.layers}.values():
+            stack.enter_context(cast(nn.Module, self.model).register_forward_pre_hook(start))
+            for module in served:
                 if module.in_features:
-                    hook(module.register_forward_pre_hook(put))
+                    stack.enter_context(module.register_forward_pre_hook(put))
             yield
 
 
@@ -115,9 +109,9 @@ def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> 
     def change(layer: int, outputs: Tensor) -> Tensor:
         own = gates[..., layer, list(sites.layers[layer].heads)].to(outputs)
         own = own[..., None] if gates.dim() == 2 else own[:, None, :, None]
-        kept = outputs * own
+        scaled = outputs * own
         instead = made.instead(sites, layer, outputs)
-        return kept if instead is None else kept + (1 - own) * instead
+        return scaled if instead is None else scaled + (1 - own) * instead
 
     with ExitStack() as stack:
         stack.enter_context(sites.changed(change))

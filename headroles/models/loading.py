@@ -14,12 +14,11 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder
-from headroles.errors import ModelError
-from headroles.models.cards import languages_of
-from headroles.models.devices import choose_device
+from headroles.errors import ModelError, UsageError
 from headroles.models.families import encoder_of, longest_input, refuse_unsupported
+from headroles.models.folders import languages_of
 from headroles.models.options import ModelOptions
-from headroles.models.own import (
+from headroles.models.own_attention import (
     OWN,
     OwnAttention,
     OwnFunction,
@@ -27,14 +26,18 @@ from headroles.models.own import (
     lacks_weights,
     name_of,
 )
-from headroles.models.saved import FORMATS, SavedAttention, saved_attention, stand_in_tokenizer
+from headroles.models.saved_attention import (
+    FORMATS,
+    SavedAttention,
+    saved_attention,
+    stand_in_tokenizer,
+)
 from headroles.models.tokenizers import (
     doubts_about,
     fit_to_words,
     limit_of,
     load_tokenizer,
-    refuse_other_vocabulary,
-    refuse_unknown_specials,
+    refuse_misfit,
     tokenizer_digest,
 )
 from headroles.models.weights import ENCODER, is_unused, read_model, refuse_other_head
@@ -140,8 +143,7 @@ def load_encoder(
         cast(nn.Module, network).to(choose_device(options.device))
     _refuse_broken_weights(network, name)
     tokenizer = load_tokenizer(options.tokenizer or source, options)
-    refuse_other_vocabulary(tokenizer, network, name)
-    refuse_unknown_specials(tokenizer, network, name)
+    refuse_misfit(tokenizer, network, name)
     encoder = encoder_of(network)
     limits = (longest_input(encoder, encoder.config), limit_of(tokenizer))
     return LoadedEncoder(
@@ -233,13 +235,26 @@ def load_whole(
 
 
 def load_model(folder: str | Path, options: ModelOptions | None = None) -> PreTrainedModel:
-    """Load the model in ``folder`` in the class that wrote it, without its removed heads.
+    """Return the model in ``folder`` in the class that wrote it, without its removed heads.
 
     Use it for folders that ``headroles prune`` or ``headroles collaborate`` wrote, which
     ``from_pretrained`` of transformers 5 rejects; others are read as it reads them. The model is in
     evaluation mode and on the CPU.
 
+    Args:
+        folder: a folder of a model, or a hub id.
+        options: how to load it; by default in float32, without code of its own.
+
     Raises ModelError for a folder without a model, or whose weights do not fit.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from transformers import BertConfig, BertModel
+    >>> sizes = {"hidden_size": 8, "intermediate_size": 8, "vocab_size": 9}
+    >>> model = BertModel(BertConfig(num_hidden_layers=1, num_attention_heads=2, **sizes))
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save_pretrained(folder)
+    ...     load_model(folder).config.num_attention_heads
+    2
     """
     return read_model(str(folder), options or ModelOptions())[0]
 
@@ -281,3 +296,25 @@ def _takes_token_types(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerB
         getattr(config, "type_vocab_size", 0) > 1
         and "token_type_ids" in tokenizer.model_input_names
     )
+
+
+def choose_device(device: str) -> torch.device:
+    """Return the device called ``device``; ``"auto"`` is the first of cuda, mps and cpu that works.
+
+    Raises UsageError for a device that this machine does not have.
+    """
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if device == "auto":
+        return torch.device(next(kind for kind, there in available.items() if there))
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise UsageError(f"unknown device {device!r}; use auto, cpu, cuda or mps") from error
+    absent_gpu = chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count()
+    if not available.get(chosen.type, False) or absent_gpu:
+        raise UsageError(f"this machine has no usable {device}; use device='cpu' (--device cpu)")
+    return chosen

@@ -7,7 +7,7 @@ biases), here every head has its own rows of a weight and its own columns of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -17,8 +17,8 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, Paths, find_at
-from headroles.models.kept_heads import kept_heads
 from headroles.models.low_rank import is_low_rank
+from headroles.models.remaining_heads import remaining_heads
 
 _Found = TypeVar("_Found")
 
@@ -101,12 +101,20 @@ def find_projections(
     """
     if family.paths is None:
         raise ModelSupportError(
-            f"norms, gates and the removal of heads are not to be had of {family.name}: "
+            f"norms, gates and the removal of heads are not possible for {family.name}: "
             f"{family.why_no_paths or 'where it keeps its queries, keys and values is not known'}; "
             "its attention weights can be scored"
         )
-    kept = kept_heads(base_model.config, n_heads)
+    kept = remaining_heads(base_model.config, n_heads)
     return tuple(_of_layer(base_model, family, layer, heads) for layer, heads in enumerate(kept))
+
+
+def layers_that_share(layers: Sequence[LayerProjections]) -> dict[nn.Linear, list[int]]:
+    """Return the numbers of the layers that each output projection serves, in their order."""
+    found: dict[nn.Linear, list[int]] = {}
+    for number, layer in enumerate(layers):
+        found.setdefault(layer.output, []).append(number)
+    return found
 
 
 def _of_layer(
@@ -118,8 +126,8 @@ def _of_layer(
     size, rest = divmod(output.in_features, max(len(heads), 1))
     if rest:
         raise ModelSupportError(
-            f"{output.in_features} outputs of heads in layer {layer} are not those of {len(heads)} "
-            "heads of one size"
+            f"layer {layer} has {output.in_features} outputs for {len(heads)} heads; each head "
+            "must have the same number of them"
         )
     numbers = torch.arange(output.in_features, device=output.weight.device)
 
@@ -188,34 +196,31 @@ class PathFinder:
         return find_at(find, path.format(self.layer, group=group), self.family)
 
 
+@dataclass(frozen=True)
 class ValueReader:
-    """Reader that stores the latest outputs of the value projections.
+    """Reader of the latest outputs of the value projections.
 
     If layers share their projection, the output is that of the last layer that ran.
     """
 
-    def __init__(self, layers: Sequence[LayerProjections]) -> None:
-        self.layers = layers
-        self._put_out: dict[nn.Module, Tensor] = {}
-
-    def keep(self, module: nn.Module, inputs: Any, output: Tensor) -> None:
-        """Store an output, as a forward hook of a value projection."""
-        self._put_out[module] = output
+    layers: Sequence[LayerProjections]
+    outputs: dict[nn.Module, Tensor]
 
     def of(self, layer: int) -> Tensor:
         """Return the value vectors of a layer (batch, token, heads, head size), biases included."""
         projections = self.layers[layer]
-        return projections.values_in(self._put_out[projections.value.linear])
+        return projections.values_in(self.outputs[projections.value.linear])
 
 
 @contextmanager
 def open_values(layers: Sequence[LayerProjections]) -> Iterator[ValueReader]:
     """Open a reader of the value vectors of these layers; restore the modules afterwards."""
-    reader = ValueReader(layers)
-    linears = {id(layer.value.linear): layer.value.linear for layer in layers}
-    handles = [linear.register_forward_hook(reader.keep) for linear in linears.values()]
-    try:
+    reader = ValueReader(layers, {})
+
+    def keep(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        reader.outputs[module] = output
+
+    with ExitStack() as stack:
+        for linear in {layer.value.linear for layer in layers}:
+            stack.enter_context(linear.register_forward_hook(keep))
         yield reader
-    finally:
-        for handle in handles:
-            handle.remove()

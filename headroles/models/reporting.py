@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,9 +18,11 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
-from headroles.errors import ModelSupportError
+from headroles.errors import HeadRolesError, ModelSupportError
+from headroles.memory import lacks_memory
 from headroles.models.families import Family, dropout_sites, longest_input
 from headroles.rounding import MODEL_TERMS, rounding_bound
+from headroles.wording import in_one_line
 
 # A neutral name: transformers gives names with sdpa, flash or a slash a special meaning.
 INTERFACE_NAME = "headroles_reader"
@@ -89,21 +91,19 @@ def replaced_interface(base: PreTrainedModel, family: Family) -> Iterator[None]:
 @contextmanager
 def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
     """Make the attention of other families report; restore the model afterwards."""
-    sites = dropout_sites(base, family, base.config.num_hidden_layers)
-    handles = [site.register_forward_pre_hook(_report_dropout_input) for site in sites]
     before = base.config._attn_implementation
     AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
-    base.config._attn_implementation = INTERFACE_NAME  # only masks are made by it
-    handles += convolve_without_padding(base, family)
-    try:
+    with ExitStack() as stack:
+        for site in dropout_sites(base, family, base.config.num_hidden_layers):
+            stack.enter_context(site.register_forward_pre_hook(_report_dropout_input))
+        stack.enter_context(convolutions_without_padding(base, family))
+        stack.callback(setattr, base.config, "_attn_implementation", before)
+        base.config._attn_implementation = INTERFACE_NAME  # only masks are made by it
         yield
-    finally:
-        base.config._attn_implementation = before
-        for handle in handles:
-            handle.remove()
 
 
-def convolve_without_padding(base: PreTrainedModel, family: Family) -> list[Any]:
+@contextmanager
+def convolutions_without_padding(base: PreTrainedModel, family: Family) -> Iterator[None]:
     """Set padding to zero at convolutions, as they pad single sequences with zeros."""
     paths = [
         path.format(n) for path in family.convolutions for n in range(base.config.num_hidden_layers)
@@ -119,16 +119,30 @@ def convolve_without_padding(base: PreTrainedModel, family: Family) -> list[Any]
     def clear_output(module: nn.Module, given: Any, output: Tensor) -> Tensor:
         return output * masks[0]
 
-    handles = [base.register_forward_pre_hook(keep_mask, with_kwargs=True)] if paths else []
-    for path in paths:
-        module = base.get_submodule(path)
-        is_linear = isinstance(module, nn.Linear)  # what it puts out is convolved, without weights
-        handles.append(
-            module.register_forward_hook(clear_output)
-            if is_linear
-            else module.register_forward_pre_hook(clear_input)
-        )
-    return handles
+    with ExitStack() as stack:
+        if paths:
+            stack.enter_context(base.register_forward_pre_hook(keep_mask, with_kwargs=True))
+        for module in map(base.get_submodule, paths):
+            if isinstance(module, nn.Linear):  # its output is convolved, without weights
+                stack.enter_context(module.register_forward_hook(clear_output))
+            else:
+                stack.enter_context(module.register_forward_pre_hook(clear_input))
+        yield
+
+
+@contextmanager
+def reads_tokens_alone(family: Family) -> Iterator[None]:
+    """Raise ModelSupportError if a model fails in the block, which runs it on tokens and a mask."""
+    try:
+        yield
+    except HeadRolesError:
+        raise
+    except Exception as error:  # of whatever code the model has
+        if lacks_memory(error):
+            raise
+        raise ModelSupportError(
+            f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
+        ) from error
 
 
 def _mask_of_padding(
@@ -255,9 +269,7 @@ def _refuse_difference(module: nn.Module, weights: Tensor, own: Tensor | None) -
     # Families may take the softmax in half precision: then the last bits differ.
     is_exact = own is not None and own.dtype == torch.float32
     tolerance = float(rounding_bound(1, MODEL_TERMS)) if is_exact else 1e-2
-    if own is None or not torch.allclose(
-        weights, own.float(), rtol=0, atol=tolerance, equal_nan=True
-    ):
+    if own is None or not torch.allclose(weights, own.float(), 0, tolerance, equal_nan=True):
         raise ModelSupportError(
             f"{type(module).__name__} computes attention in a way of its own, which cannot be "
             "read; run `headroles models` for the families that can be scored"

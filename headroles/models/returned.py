@@ -18,17 +18,16 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
-from headroles.memory import lacks_memory
 from headroles.models.families import Family
 from headroles.models.reporting import (
     LastLayerRead,
     Pass,
-    convolve_without_padding,
+    convolutions_without_padding,
+    reads_tokens_alone,
     report_weights,
     run_pass,
     trial_inputs,
 )
-from headroles.wording import in_one_line
 
 Inputs: TypeAlias = Mapping[str, Tensor]
 _ASKED = {"output_attentions": True}
@@ -86,8 +85,7 @@ def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Return
         if before != "eager":
             base.set_attn_implementation("eager")
             stack.callback(base.set_attn_implementation, before)
-        for handle in convolve_without_padding(base, family):
-            stack.callback(handle.remove)
+        stack.enter_context(convolutions_without_padding(base, family))
         trial = _trial_inputs(base)
         returned, places = _try_out(base, trial, family)
         weights_of = _weights_of(family)
@@ -97,7 +95,7 @@ def returned_attention(base: PreTrainedModel, family: Family) -> Iterator[Return
         hooks = stack.enter_context(ExitStack())
         for place in dict.fromkeys(places):
             report = _reporting(place.index, weights_of)
-            hooks.callback(place.module.register_forward_hook(report).remove)
+            hooks.enter_context(place.module.register_forward_hook(report))
         found = _first_that_reads(base, places, trial, expected, weights_of)
         if found.is_at_once:
             hooks.close()
@@ -148,7 +146,7 @@ def _try_out(
 ) -> tuple[list[Tensor], tuple[_Place, ...]]:
     """Return the model's attentions, and the modules that output them; empty if unknown."""
     seen: dict[int, _Place] = {}
-    alive: list[Any] = []  # so that no other tensor gets the number of one that is gone
+    alive: list[Any] = []  # no other tensor may get the id of one that was freed
 
     def note(module: nn.Module, inputs: Any, output: Any) -> None:
         alive.append(output)
@@ -157,20 +155,11 @@ def _try_out(
             if isinstance(part, Tensor) and part.dim() == _MATRICES:
                 seen.setdefault(id(part), _Place(module, index))
 
-    handles = [
-        module.register_forward_hook(note) for module in base.modules() if module is not base
-    ]
-    try:
+    with ExitStack() as stack, reads_tokens_alone(family):
+        for module in base.modules():
+            if module is not base:
+                stack.enter_context(module.register_forward_hook(note))
         weights = _returned(base, trial)
-    except Exception as error:
-        if lacks_memory(error):
-            raise
-        raise ModelSupportError(
-            f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
-        ) from error
-    finally:
-        for handle in handles:
-            handle.remove()
     if not weights or not all(isinstance(one, Tensor) for one in weights):
         raise ModelSupportError(
             f"{family.name} has no attention interface that can be read, and returns no attentions "
@@ -213,15 +202,14 @@ def _refuse_other_rows(layers: list[Tensor], mask: Tensor, family: Family) -> No
             )
         sums = (weights.float() * real[:, None, None]).sum(-1).movedim(1, -1)[real]
         least, most = float(sums.min()), float(sums.max())
-        tolerance = _COARSE
-        if least < 0 or most > 1 + tolerance or least < 1 - tolerance or float(weights.min()) < 0:
+        if least < 1 - _COARSE or most > 1 + _COARSE or float(weights.min()) < 0:
             raise ModelSupportError(
                 f"{family.name}: rows of attention in layer {layer} sum to {least:.3g} to "
-                f"{most:.3g} over the tokens, not to 1{_cure(least, most)}"
+                f"{most:.3g} over the tokens, not to 1{_advice(least, most)}"
             )
 
 
-def _cure(least: float, most: float) -> str:
+def _advice(least: float, most: float) -> str:
     if least < 0 or most > 1 + _COARSE:
         return "; what the model returns are no attention weights"
     return (

@@ -72,8 +72,5 @@ def first_tokens_alone(sites: HeadSites) -> Iterator[None]:
         return (output[0][:, :1], *output[1:])
 
     block = base.get_submodule(_BLOCK.format(sites.n_layers - 1))
-    handle = block.register_forward_hook(cut)
-    try:
+    with block.register_forward_hook(cut):
         yield
-    finally:
-        handle.remove()

@@ -1,19 +1,25 @@
-"""Sites of an encoder's queries and keys, and their replacement by others of low rank."""
+"""Sites of an encoder's queries and keys, the moments of their inputs, and their replacement."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.collaborative import saved_whole
-from headroles.models.factorisation import Factors, ScoreMaps
+from headroles.models.factorisation import Factors, InputMoments, ScoreMaps
 from headroles.models.families import Family, encoder_of, find_family
 from headroles.models.low_rank import is_low_rank, make_scores, replace_scores
-from headroles.models.projections import LayerProjections, find_projections
+from headroles.models.projections import LayerProjections, find_projections, layers_that_share
+
+ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], "list[tuple[int, Sums]]"]
+"""Function from inputs of the model with an ``attention_mask`` to the sums to add to each site."""
 
 
 @dataclass(frozen=True)
@@ -43,39 +49,37 @@ def find_sites(model: PreTrainedModel, n_heads: int) -> tuple[Site, ...]:
         raise ModelSupportError(
             "the queries and keys of this model are of low rank already; give the original model"
         )
-    layers_of: dict[nn.Module, list[int]] = {}
     projections = find_projections(base, family, n_heads)
-    for layer, found in enumerate(projections):
-        if found.heads:
-            layers_of.setdefault(found.output, []).append(layer)
-    if not layers_of:
+    shared = layers_that_share(projections).values()
+    sites = [_site(base, own, projections[own[0]]) for own in shared if projections[own[0]].heads]
+    if not sites:
         raise ModelSupportError("this model has lost all its heads; give one that has some")
-    paths = {module: path for path, module in base.named_modules()}
-    return tuple(_site(paths, layers, projections[layers[0]]) for layers in layers_of.values())
+    return tuple(sites)
 
 
-def _site(paths: dict[nn.Module, str], layers: list[int], found: LayerProjections) -> Site:
+def _site(base: PreTrainedModel, layers: list[int], found: LayerProjections) -> Site:
     assert found.query is not None
     assert found.key is not None
     with torch.no_grad():
         weights = (found.query.weight, found.key.weight, found.query.bias)
         maps = ScoreMaps(*(one.double().cpu().numpy() for one in weights))
     linear = found.query.linear
-    return Site(tuple(layers), found.heads, paths[linear].rpartition(".")[0], maps, linear)
+    path = next(path for path, module in base.named_modules() if module is linear)
+    return Site(tuple(layers), found.heads, path.rpartition(".")[0], maps, linear)
 
 
 def refuse_positions(family: Family) -> None:
     """Raise ModelSupportError for a family whose scores depend on more than queries and keys."""
     if family.has_own_forward:
         raise ModelSupportError(
-            f"the attention of {family.name} cannot be run with shared queries and keys; families "
-            "whose attention can are BERT, RoBERTa, DistilBERT or BART"
+            f"the attention of {family.name} cannot be run with shared queries and keys; give a "
+            "model of another family, such as BERT, RoBERTa, DistilBERT or BART"
         )
     if family.positions:
         raise ModelSupportError(
-            f"the attention scores of {family.name} have {family.positions}, so they are not of "
-            "queries and keys alone, and sharing these would change them; families without "
-            "position terms in the scores can be had, such as BERT, RoBERTa or DistilBERT"
+            f"the attention scores of {family.name} have {family.positions}, so they depend on "
+            "more than queries and keys, and sharing these would change them; give a model without "
+            "position terms in its scores, such as BERT, RoBERTa or DistilBERT"
         )
 
 
@@ -85,3 +89,89 @@ def install(model: PreTrainedModel, site: Site, factors: Factors) -> None:
     scores = make_scores(factors.method, width, heads, factors.rank)
     scores.set(factors)
     replace_scores(saved_whole(model), site.path, scores)
+
+
+def collect_moments(
+    model: PreTrainedModel,
+    sites: Sequence[Site],
+    over_batches: Callable[[ReadSums], Iterable[list[tuple[int, Sums]]]],
+) -> tuple[InputMoments, ...]:
+    """Compute the moments of the inputs of each site, over the real tokens of all batches.
+
+    ``over_batches`` applies the function that it is given to each batch.
+    """
+    totals = [Sums.none(site.maps.query.shape[2]) for site in sites]
+    n_reads = sum(len(site.layers) for site in sites)
+    found: list[tuple[int, Sums]] = []
+    mask = torch.zeros(0)
+
+    def reader(number: int) -> Callable[[nn.Module, Any], None]:
+        def read(module: nn.Module, inputs: Any) -> None:
+            found.append((number, Sums.of(inputs[0], mask)))
+            if len(found) == n_reads:
+                raise _AllRead
+
+        return read
+
+    def read(batch: Mapping[str, Tensor]) -> list[tuple[int, Sums]]:
+        nonlocal mask
+        mask = batch["attention_mask"].bool()
+        found.clear()
+        with suppress(_AllRead):
+            encoder_of(model)(**batch)
+        return list(found)
+
+    with ExitStack() as stack:
+        for number, site in enumerate(sites):
+            stack.enter_context(site.query.register_forward_pre_hook(reader(number)))
+        stack.enter_context(torch.inference_mode())
+        for sums in over_batches(read):
+            for number, own in sums:
+                totals[number].add(own)
+    return tuple(total.moments() for total in totals)
+
+
+class _AllRead(Exception):
+    """Exception that ends a forward pass once all inputs have been read."""
+
+
+@dataclass
+class Sums:
+    """Sums over tokens, in double precision."""
+
+    n: int
+    total: Tensor
+    """(D,): sum of the inputs."""
+    squares: Tensor
+    """(D, D): sum of their outer products."""
+    between: Tensor
+    """(D, D): sum over sequences of the outer products of their sums, divided by their lengths."""
+
+    @classmethod
+    def none(cls, width: int) -> Sums:
+        """Return the sums of no tokens."""
+        zeros = torch.zeros(width, width, dtype=torch.float64)
+        return cls(0, torch.zeros(width, dtype=torch.float64), zeros, zeros.clone())
+
+    @classmethod
+    def of(cls, states: Tensor, mask: Tensor) -> Sums:
+        """Sum states (batch, tokens, D) over the real tokens, which ``mask`` marks."""
+        real = (states * mask[..., None]).cpu()
+        lengths = mask.sum(dim=1, keepdim=True).cpu()
+        tokens, sums = real.flatten(0, 1), real.sum(dim=1).double()
+        squares = (tokens.T @ tokens).double()
+        return cls(int(lengths.sum()), sums.sum(dim=0), squares, (sums / lengths).T @ sums)
+
+    def add(self, other: Sums) -> None:
+        """Add the sums of other tokens."""
+        self.n += other.n
+        self.total += other.total
+        self.squares += other.squares
+        self.between += other.between
+
+    def moments(self) -> InputMoments:
+        """Return the moments of all tokens."""
+        mean = self.total / self.n
+        covariance = self.squares / self.n - torch.outer(mean, mean)
+        within = (self.squares - self.between) / self.n
+        return InputMoments(mean.numpy(), covariance.numpy(), within.numpy())

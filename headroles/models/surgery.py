@@ -7,7 +7,6 @@ bias of the output projection stays). Layers may lose all their heads.
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -16,19 +15,23 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headroles.errors import ModelSupportError, UsageError
+from headroles.errors import ModelError, ModelSupportError, UsageError
 from headroles.models.families import Family, Paths, encoder_of, find_family
-from headroles.models.kept_heads import (
+from headroles.models.low_rank import is_low_rank, take
+from headroles.models.projections import (
+    LayerProjections,
+    PathFinder,
+    find_projections,
+    layers_that_share,
+)
+from headroles.models.remaining_heads import (
     Head,
     by_layer,
     check_heads,
-    kept_heads,
-    pruned_heads,
+    remaining_heads,
+    removed_heads,
     to_record,
 )
-from headroles.models.linears import take
-from headroles.models.low_rank import is_low_rank
-from headroles.models.projections import LayerProjections, PathFinder, find_projections
 from headroles.models.reporting import report_weights
 
 _COUNTS = ("num_attention_heads", "n_heads", "num_heads")
@@ -50,8 +53,7 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
     n_heads = config.num_attention_heads
     wanted = list(heads)
     check_heads(wanted, config.num_hidden_layers, n_heads)
-    gone = pruned_heads(config)
-    wanted += [(layer, head) for layer, own in gone.items() for head in own]
+    wanted += removed_heads(config)
     _cut(base, family, wanted, n_heads)
     _record(model, to_record(by_layer(wanted)))
 
@@ -62,137 +64,133 @@ def _record(model: PreTrainedModel, pruned: dict[str, list[int]]) -> None:
         config.pruned_heads = pruned
 
 
-def remove_those_of(model: PreTrainedModel, pruned: dict[int, tuple[int, ...]]) -> None:
-    """Remove the heads that a configuration lists from a model with all its heads."""
+def remove_listed(model: PreTrainedModel, heads: list[Head]) -> None:
+    """Remove the heads that its configuration lists from a model that has them all."""
     _record(model, {})
-    remove_heads(model, [(layer, head) for layer, own in pruned.items() for head in own])
+    remove_heads(model, heads)
 
 
 def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
     """Set the output weights of ``heads`` to zero: the same function as their removal, full size.
 
-    Any program can read such a model. Raises errors as `remove_heads`.
+    Any program can read such a model. Raises errors as `remove_heads`, and ModelError for a model
+    that already lacks heads.
     """
+    wanted = list(heads)
+    if wanted and (lost := removed_from(model)):
+        raise ModelError(
+            "heads can only be set to zero in a model that has all of its heads; this one lacks "
+            f"{len(lost)}; give the model that they were removed from"
+        )
     family, base = find_family(model), encoder_of(model)
     config = base.config
-    wanted = list(heads)
     check_heads(wanted, config.num_hidden_layers, config.num_attention_heads)
     projections = find_projections(base, family, config.num_attention_heads)
     _refuse_part_of_shared(projections, wanted)
     for layer, own in by_layer(wanted).items():
         found = projections[layer]
-        columns = found.columns[[found.heads.index(head) for head in own if head in found.heads]]
         with torch.no_grad():
-            found.output.weight[:, columns.flatten()] = 0
+            found.output.weight[:, found.columns[own].flatten()] = 0
 
 
 def _cut(base: PreTrainedModel, family: Family, wanted: list[Head], n_heads: int) -> None:
     projections = find_projections(base, family, n_heads)
     _refuse_part_of_shared(projections, wanted)
     removed = by_layer(wanted)
-    done: set[int] = set()
+    finders = [PathFinder(base, family, layer) for layer in range(len(projections))]
     if family.position_embedding and removed:
-        _give_all_layers_a_bias(
-            family, [PathFinder(base, family, k) for k in range(len(projections))]
-        )
-    for layer, found in enumerate(projections):
-        kept = [
-            place for place, head in enumerate(found.heads) if head not in removed.get(layer, ())
-        ]
-        if len(kept) < len(found.heads) and id(found.output) not in done:
-            _cut_layer(PathFinder(base, family, layer), found, kept)
-        done.add(id(found.output))
+        _give_all_layers_a_bias(family, finders)
+    for layer, *_ in layers_that_share(projections).values():
+        heads, lost = projections[layer].heads, removed.get(layer, ())
+        places = [place for place, head in enumerate(heads) if head not in lost]
+        if len(places) < len(heads):
+            _cut_layer(finders[layer], projections[layer], places)
 
 
-def layers_that_share(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
+def shared_layers(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
     """Group layers that share one attention module; most models have one layer in each group."""
     base = encoder_of(model)
     found = find_projections(base, find_family(model), base.config.num_attention_heads)
-    groups: dict[int, list[int]] = defaultdict(list)
-    for layer, own in enumerate(found):
-        groups[id(own.output)].append(layer)
-    return tuple(map(tuple, groups.values()))
+    return tuple(map(tuple, layers_that_share(found).values()))
 
 
 def _refuse_part_of_shared(projections: Sequence[LayerProjections], wanted: list[Head]) -> None:
     """Raise UsageError unless layers that share a module lose the same heads."""
     lost = by_layer(wanted)
-    first: dict[int, int] = {}
-    for layer, found in enumerate(projections):
-        other = first.setdefault(id(found.output), layer)
-        if lost.get(layer) != lost.get(other):
-            raise UsageError(
-                f"layers {other} and {layer} share one attention module, so they can only lose the "
-                "same heads; name each head in all layers that share it"
-            )
+    for first, *others in layers_that_share(projections).values():
+        for other in others:
+            if lost.get(other) != lost.get(first):
+                raise UsageError(
+                    f"layers {first} and {other} share one attention module, so they can only lose "
+                    "the same heads; name each head in all layers that share it"
+                )
 
 
-def _cut_layer(find: PathFinder, found: LayerProjections, kept: list[int]) -> None:
+def _cut_layer(find: PathFinder, found: LayerProjections, places: list[int]) -> None:
     """Keep only the heads at these places of one layer."""
-    paths, attention = (
-        cast(Paths, find.family.paths),
-        find.module(cast(Paths, find.family.paths).attention),
-    )
+    paths = cast(Paths, find.family.paths)
+    attention = find.module(paths.attention)
     if getattr(attention, "head_logits_proj", None) is not None:
         raise ModelSupportError(
             f"{paths.attention.format(find.layer)} mixes the attention of its heads, so that none "
             "can be taken out alone"
         )
     n_before, size = found.columns.shape
-    keys = _keys_of(kept, _groups_of(find, found, kept), n_before // len(found.value.rows))
-    rows = _rows_left(paths, found, kept, keys)
+    keys = _keys_of(places, _groups_of(find, found, places), n_before // len(found.value.rows))
+    rows = _rows_left(paths, found, places, keys)
     for path in paths.positions:
         if hasattr(*find.place(path)):
-            rows[path] = found.columns[kept].flatten()
+            rows[path] = found.columns[places].flatten()
     if is_low_rank(attention):
-        attention.scores.keep(kept)
+        attention.scores.keep(places)
     for path, numbers in rows.items():
         _replace(find, path, take(find.linear(path), numbers, dim=0))
     if find.family.position_embedding:
-        _cut_position_embedding(attention, find.family.position_embedding, kept)
+        _cut_position_embedding(attention, find.family.position_embedding, places)
+    columns = found.columns[places].flatten()
     for path in filter(None, (paths.query_bias, paths.value_bias)):
-        values = cast(nn.Parameter, find.parameter(path)).data[found.columns[kept].flatten()]
+        values = cast(nn.Parameter, find.parameter(path)).data[columns]
         _replace(find, path, nn.Parameter(values))
-    _replace(find, paths.output, take(found.output, found.columns[kept].flatten(), dim=1))
-    _tell(attention, find.family, kept, size, len(kept) // max(len(keys), 1), n_before)
+    _replace(find, paths.output, take(found.output, columns, dim=1))
+    _tell(attention, find.family, places, size, len(places) // max(len(keys), 1), n_before)
 
 
 def _rows_left(
-    paths: Paths, found: LayerProjections, kept: list[int], keys: list[int]
+    paths: Paths, found: LayerProjections, places: list[int], keys: list[int]
 ) -> dict[str, Tensor]:
     """Return the rows of the projections to keep, by path; ``keys`` are the places of keys."""
     if found.query is None or found.key is None:
-        return {paths.value: found.value.rows[kept].flatten()}
+        return {paths.value: found.value.rows[places].flatten()}
     if paths.fused:
         parts = (found.query.rows, found.key.rows, found.value.rows)
-        return {paths.query: torch.cat([part[kept].flatten() for part in parts]).sort().values}
+        return {paths.query: torch.cat([part[places].flatten() for part in parts]).sort().values}
     return {
-        paths.query: found.query.rows[kept].flatten(),
+        paths.query: found.query.rows[places].flatten(),
         paths.key: found.key.rows[keys].flatten(),
         paths.value: found.value.rows[keys].flatten(),
     }
 
 
-def _groups_of(find: PathFinder, found: LayerProjections, kept: list[int]) -> list[int]:
+def _groups_of(find: PathFinder, found: LayerProjections, places: list[int]) -> list[int]:
     """Return the number of each head's group, which shared keys when the model was trained."""
     config = find.base_model.config
     n_heads = config.num_attention_heads
     per_key = n_heads // (getattr(config, "num_key_value_heads", None) or n_heads)
-    return [found.heads[place] // per_key for place in kept]
+    return [found.heads[place] // per_key for place in places]
 
 
-def _keys_of(kept: list[int], groups: list[int], shared: int) -> list[int]:
-    """Return the places of the keys for the heads at places ``kept``; ``shared`` heads share one.
+def _keys_of(places: list[int], groups: list[int], shared: int) -> list[int]:
+    """Return the places of the keys for the heads at these places; ``shared`` heads share one.
 
     ``groups`` are those of the heads in the model as it was trained. As few keys remain as heads
     can share evenly; otherwise every head gets its own copy. Removing heads together or in steps
     has the same result.
     """
     distinct = list(dict.fromkeys(groups))
-    per_group, rest = divmod(len(kept), max(len(distinct), 1))
+    per_group, rest = divmod(len(places), max(len(distinct), 1))
     if not rest and groups == [group for group in distinct for _ in range(per_group)]:
-        return [kept[groups.index(group)] // shared for group in distinct]
-    return [head // shared for head in kept]
+        return [places[groups.index(group)] // shared for group in distinct]
+    return [head // shared for head in places]
 
 
 def _replace(find: PathFinder, path: str, value: nn.Module | nn.Parameter) -> None:
@@ -200,20 +198,25 @@ def _replace(find: PathFinder, path: str, value: nn.Module | nn.Parameter) -> No
 
 
 def _tell(
-    attention: nn.Module, family: Family, kept: list[int], size: int, groups: int, n_before: int
+    attention: nn.Module,
+    family: Family,
+    places: list[int],
+    size: int,
+    groups: int,
+    n_before: int,
 ) -> None:
     """Tell an attention module how many heads it has."""
-    settings: dict[str, int] = dict.fromkeys(_COUNTS, len(kept))
-    settings |= {"all_head_size": len(kept) * size, "num_key_value_groups": max(groups, 1)}
+    settings: dict[str, int] = dict.fromkeys(_COUNTS, len(places))
+    settings |= {"all_head_size": len(places) * size, "num_key_value_groups": max(groups, 1)}
     for name, value in settings.items():
         if isinstance(getattr(attention, name, None), int):
             setattr(attention, name, value)
     if family.position_bias:
         # hooks accumulate if a layer is cut again: each counts places after the one before it
         attention.register_forward_pre_hook(
-            partial(_take_position_bias, family.position_bias, tuple(kept)), with_kwargs=True
+            partial(_take_position_bias, family.position_bias, tuple(places)), with_kwargs=True
         )
-    if not kept and (family.dropout is not None or family.has_own_forward):
+    if not places and (family.dropout is not None or family.has_own_forward):
         attention.forward = partial(_attend_to_nothing, attention, family)
 
 
@@ -234,31 +237,28 @@ def _make_own_bias(
     return given, {**named, "position_bias": None}
 
 
-def _cut_position_embedding(attention: nn.Module, name: str, kept: list[int]) -> None:
+def _cut_position_embedding(attention: nn.Module, name: str, places: list[int]) -> None:
     embedding: nn.Embedding = getattr(attention, name)
     embedding.weight = nn.Parameter(
-        embedding.weight.detach()[:, kept], embedding.weight.requires_grad
+        embedding.weight.detach()[:, places], embedding.weight.requires_grad
     )
-    embedding.embedding_dim = len(kept)
+    embedding.embedding_dim = len(places)
 
 
 def _take_position_bias(
     name: str,
-    kept: tuple[int, ...],
+    places: tuple[int, ...],
     module: nn.Module,
     given: tuple[Any, ...],
     named: dict[str, Any],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Cut the bias (batch, heads, query, key) that all layers get down to the remaining heads."""
-    place = _PLACE_OF_POSITION_BIAS
+    place = 2  # after hidden states and mask
     if named.get(name) is not None:
-        return given, {**named, name: named[name][:, list(kept)]}
+        return given, {**named, name: named[name][:, list(places)]}
     if len(given) > place and given[place] is not None:
-        return (*given[:place], given[place][:, list(kept)], *given[place + 1 :]), named
+        return (*given[:place], given[place][:, list(places)], *given[place + 1 :]), named
     return given, named
-
-
-_PLACE_OF_POSITION_BIAS = 2
 
 
 def _attend_to_nothing(
@@ -277,8 +277,9 @@ def _attend_to_nothing(
     elif not family.returns:
         report_weights(weights)
     nothing = hidden_states.new_zeros(batch, width, 0)
-    above, _dot, name = cast(Paths, family.paths).output.rpartition(".")
-    if above != cast(Paths, family.paths).attention:
+    paths = cast(Paths, family.paths)
+    above, _dot, name = paths.output.rpartition(".")
+    if above != paths.attention:
         return nothing, None
     output = getattr(attention, name)(nothing)
     return (output, weights) if output_attentions else (output, None)
@@ -286,11 +287,11 @@ def _attend_to_nothing(
 
 def removed_from(model: PreTrainedModel) -> list[Head]:
     """Return the heads that ``model`` lacks, as (layer, head)."""
-    return [(layer, head) for layer, own in pruned_heads(model.config).items() for head in own]
+    return removed_heads(model.config)
 
 
 def heads_of(model: PreTrainedModel) -> list[Head]:
     """Return the heads that ``model`` has, as (layer, head)."""
     config = encoder_of(model).config
-    kept = kept_heads(config, config.num_attention_heads)
-    return [(layer, head) for layer, own in enumerate(kept) for head in own]
+    remaining = remaining_heads(config, config.num_attention_heads)
+    return [(layer, head) for layer, own in enumerate(remaining) for head in own]

@@ -6,7 +6,6 @@ import copy
 import hashlib
 import json
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -109,17 +108,8 @@ def with_prefix_space(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizer
 
 def _byte_level_steps(tokenizer: PreTrainedTokenizerBase) -> list[ByteLevel]:
     step = tokenizer.backend_tokenizer.pre_tokenizer
-    steps = _members(step) if isinstance(step, Sequence) else [step]
+    steps = list(cast(Any, step)) if isinstance(step, Sequence) else [step]
     return [step for step in steps if isinstance(step, ByteLevel)]
-
-
-def _members(steps: Sequence) -> Iterator[Any]:
-    """Yield the steps of a pre-tokenizer sequence, which has members but no length."""
-    for index in count():
-        try:
-            yield steps[index]
-        except IndexError:
-            return
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -148,16 +138,15 @@ def limit_of(tokenizer: PreTrainedTokenizerBase) -> int:
             f"model_max_length of the tokenizer {tokenizer.name_or_path} is {limit!r:.40}; it must "
             "be a number above 0: check tokenizer_config.json"
         )
-    return int(min(limit, _NO_LIMIT))
+    return int(min(limit, 10**30))
 
 
-_NO_LIMIT = 10**30
+def refuse_misfit(tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str) -> None:
+    """Raise TokenizerError for pieces or special tokens that the model has no embeddings for.
 
-
-def refuse_other_vocabulary(
-    tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
-) -> None:
-    """Raise TokenizerError for a tokenizer with more pieces than the model has embeddings."""
+    transformers gives special tokens that are not in the vocabulary new numbers, or looks up the
+    number of the unknown token instead, in an endless loop if that is missing too.
+    """
     n_embeddings = _n_embeddings(network)
     n_pieces = tokenizer.vocab_size  # without what was added later, and may never be used
     if n_pieces > n_embeddings:
@@ -167,16 +156,6 @@ def refuse_other_vocabulary(
             "came with the model"
         )
 
-
-def refuse_unknown_specials(
-    tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, name: str
-) -> None:
-    """Raise TokenizerError for a special token in use that the model has no embedding for.
-
-    transformers gives special tokens that are not in the vocabulary new numbers, or looks up the
-    number of the unknown token instead, in an endless loop if that is missing too.
-    """
-    n_embeddings = _n_embeddings(network)
     for kind in ("pad_token", "unk_token", "cls_token", "sep_token"):
         token = getattr(tokenizer, kind)
         try:
@@ -208,11 +187,11 @@ def doubts_about(
             f"{n_embeddings}: check that they belong together"
         )
     if isinstance(source, str | Path) and says_no_casing(Path(source)):
-        kept = "keeps" if not getattr(tokenizer, "do_lower_case", True) else "drops"
+        does = "keeps" if not getattr(tokenizer, "do_lower_case", True) else "drops"
         yield (
             f"vocab.txt in {source} has capitals, and nothing beside it says whether they count: "
-            f"the tokenizer {kept} them; if that is wrong, write "
-            f'{{"do_lower_case": {str(kept == "keeps").lower()}}} to tokenizer_config.json there'
+            f"the tokenizer {does} them; if that is wrong, write "
+            f'{{"do_lower_case": {str(does == "keeps").lower()}}} to tokenizer_config.json there'
         )
 
 

@@ -19,7 +19,7 @@ from transformers.utils.import_utils import is_accelerate_available
 from headroles.errors import ModelError, UsageError
 from headroles.models.gates import HeadSites
 from headroles.models.hub import quiet_transformers
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 
 GradientsOf: TypeAlias = Callable[[int, Sequence[Tensor]], tuple[Tensor, Sequence[Tensor | None]]]
 """Function from the number of an update's group and the weights to the loss and its gradients."""
@@ -89,7 +89,7 @@ def train_weights(
     """
     check_trainer()
     device = model.device
-    with TemporaryDirectory() as folder, quiet_transformers(), _random_state_kept():
+    with TemporaryDirectory() as folder, quiet_transformers(), _restored_random_state():
         _make_trainer(model, n_groups, gradients_of, recipe, on_update, folder).train()
     model.to(device)  # type: ignore[arg-type]
     model.eval()  # type: ignore[no-untyped-call]
@@ -154,7 +154,7 @@ def _make_trainer(
 
 
 @contextmanager
-def _random_state_kept() -> Iterator[None]:
+def _restored_random_state() -> Iterator[None]:
     """Restore the random state after the block, which may set seeds."""
     plain, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:

@@ -22,18 +22,18 @@ from transformers import (
 from headroles import storage
 from headroles.errors import ModelError
 from headroles.memory import lacks_memory
+from headroles.models.classes import as_published, class_of, class_to_load, one_of
 from headroles.models.collaborative import is_collaborative, load_collaborative
 from headroles.models.families import encoder_of, is_encoder_decoder, refuse_unsupported
 from headroles.models.folders import (
-    cure_of_config,
-    cure_of_weights,
+    advice_on_config,
+    advice_on_weights,
     refuse_absurd_sizes,
     refuse_odd_classes,
 )
 from headroles.models.hub import quiet_transformers, where_to_look
 from headroles.models.options import ModelOptions
-from headroles.models.pruned import as_published, class_of, class_to_load, one_of
-from headroles.models.stored import check_folder
+from headroles.models.saved_models import check_folder
 from headroles.wording import in_one_line, listed
 
 ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
@@ -99,13 +99,11 @@ def _from_pretrained(
                 ignore_mismatched_sizes=True,  # refused by name, once all of them are known
             )
     except Exception as error:  # of whatever the configuration made of the model
-        cure = (
-            "memory ran out: free some, or use a machine with more"
-            if lacks_memory(error)
-            else cure_of_weights(Path(name))
-        )
+        advice = advice_on_weights(Path(name))
+        if lacks_memory(error):
+            advice = "memory ran out: free some, or use a machine with more"
         raise ModelError(
-            f"the weights of {name} cannot be loaded ({in_one_line(error)}); {cure}"
+            f"the weights of {name} cannot be loaded ({in_one_line(error)}); {advice}"
         ) from error
     return network, report
 
@@ -154,7 +152,7 @@ def _headless(name: str, head: str, finding: str) -> ModelError:
     """Make the error for a model without the head that is needed."""
     return ModelError(
         f"{name} has nothing trained on top of its encoder for {head.replace('_', ' ')} "
-        f"({finding}), so what its heads are worth for it means nothing; fine-tune it on the "
+        f"({finding}), so importances of its heads would mean nothing; fine-tune it on the "
         "task first"
     )
 
@@ -223,15 +221,15 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
             if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
                 raise ModelError(f"there is no folder {name}; check the path") from error
             reason = (
-                "the hub cannot be reached from here, and no copy of it was kept from earlier"
+                "the hub cannot be reached from here, and no earlier copy of it is stored"
                 if where["local_files_only"]
-                else f"no model of that name could be had from the hub ({in_one_line(error)})"
+                else f"the hub has no model of that name ({in_one_line(error)})"
             )
             raise ModelError(
                 f"there is no folder {name}, and {reason}; check the name and the connection"
             ) from error
         raise ModelError(
             f"the configuration of {name} cannot be read ({in_one_line(error)}); "
-            f"{cure_of_config(folder)}"
+            f"{advice_on_config(folder)}"
         ) from error
     return config

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from headroles.corpus import PAIRINGS, Corpus, as_corpus
 from headroles.errors import UsageError
-from headroles.models.saved import SavedAttention
+from headroles.models.saved_attention import SavedAttention
 from headroles.options import Option, takes
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import score_heads

@@ -196,8 +196,7 @@ def test_uniform_by_hand() -> None:
     projection = sites.layers[0].value
     output = torch.zeros(1, 3, projection.linear.out_features).double()
     output[0, :, projection.rows[1, :2]] = torch.tensor([[1.0, 0], [0, 2], [3, 1]]).double()
-    values = ValueReader(sites.layers)
-    values.keep(projection.linear, None, output)
+    values = ValueReader(sites.layers, {projection.linear: output})
     ablation = Ablation("uniform", attention_mask=torch.ones(1, 3), values=values)
     found = ablation.instead(sites, 0, output)
     assert found is not None

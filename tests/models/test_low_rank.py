@@ -14,9 +14,8 @@ from headroles.errors import ModelSupportError
 from headroles.models.attention import open_reader
 from headroles.models.factorisation import METHODS, InputMoments, factorise
 from headroles.models.families import FAMILIES
-from headroles.models.inputs import collect_moments
 from headroles.models.loading import load_model
-from headroles.models.sites import find_sites, install
+from headroles.models.sites import collect_moments, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.models.test_attention import LENGTHS, make_inputs

@@ -29,7 +29,7 @@ def layer_norms_of(kind: str, model: nn.Module) -> Tensor:
     with open_reader(model) as reader, open_norms(reader) as norms:  # type: ignore[arg-type]
 
         def read(layer: int, weights: Tensor) -> None:
-            there = weights[:, list(reader.kept[layer])]
+            there = weights[:, list(reader.remaining[layer])]
             layers.append(norms.layer_norms(layer, there))
 
         reader.read(INPUTS, read)
@@ -81,7 +81,7 @@ def test_hand_checked_example() -> None:
         output.weight.copy_(torch.tensor([[1.0, 2.0], [0.0, 1.0]]))
     rows = torch.arange(2)[:, None]
     own = Projection(value, rows)
-    values = ValueReader([LayerProjections(own, own, own, output, rows)])
+    values = ValueReader([LayerProjections(own, own, own, output, rows)], {})
     reader = NormReader(values)
     states = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]])
     weights = torch.tensor(
@@ -91,7 +91,7 @@ def test_hand_checked_example() -> None:
         ]
     )[None]
     with torch.no_grad():
-        values.keep(value, None, value(states))
+        values.outputs[value] = value(states)
         lengths, norms = reader.lengths(0)[0], reader.norms(0, weights)[0]
         of_layer = reader.layer_norms(0, weights)[0]
     expected = torch.tensor([[1.5, 0.5, 1.5], [2.236068, 2.236068, 0.0]])

@@ -8,7 +8,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, UsageError
-from headroles.models.kept_heads import kept_heads, pruned_heads
+from headroles.models.remaining_heads import pruned_heads, remaining_heads
 from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model
 from tests.rounding import DOUBLE, SUMS, assert_same_outputs
@@ -104,7 +104,7 @@ def test_heads_keep_their_numbers() -> None:
     remove_heads(model, [(0, 2), (0, 0)])
     assert model.config.pruned_heads == {"0": [0, 2], "2": [3]}
     assert removed_from(model) == [(0, 0), (0, 2), (2, 3)]
-    assert kept_heads(model.config, HEADS) == ((1, 3), (0, 1, 2, 3), (0, 1, 2))
+    assert remaining_heads(model.config, HEADS) == ((1, 3), (0, 1, 2, 3), (0, 1, 2))
 
 
 @pytest.mark.parametrize("head", [(3, 0), (0, 4), (-1, 0), (0, -1)])

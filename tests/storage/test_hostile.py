@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from headroles import collaborate_heads, read_conllu, score_heads
 from headroles.errors import StorageError
-from headroles.models.stored import PrunedModel, PrunedRecord
+from headroles.models.saved_models import PrunedModel, PrunedRecord
 from headroles.storage import (
     HIDDEN,
     changed_folder,

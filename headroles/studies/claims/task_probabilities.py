@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.models.kept_heads import Head
 from headroles.models.loading import Model
+from headroles.models.remaining_heads import Head
 from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.importance.estimators import values_of

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference.permutation import permute_within
-from headroles.models.kept_heads import Head
 from headroles.models.loading import Model
+from headroles.models.remaining_heads import Head
 from headroles.options import takes
 from headroles.record import TaskRecord
 from headroles.results.columns import Column, one_of

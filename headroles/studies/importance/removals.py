@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from headroles.errors import UsageError
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.models.surgery import heads_of
 from headroles.role_names import find_role
 from headroles.studies.classification.role_table import RoleTable

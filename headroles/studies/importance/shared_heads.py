@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from headroles.errors import UsageError
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.tasks.outcomes import Derivatives
 
 

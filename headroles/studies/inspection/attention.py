@@ -17,7 +17,7 @@ from headroles.errors import ModelError
 from headroles.models.attention import open_reader
 from headroles.models.loading import Attending, LoadedEncoder, load_encoder
 from headroles.models.options import WEIGHTS, ModelOptions
-from headroles.models.own import OWN
+from headroles.models.own_attention import OWN
 from headroles.options import takes
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget

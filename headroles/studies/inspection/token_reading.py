@@ -133,7 +133,7 @@ class TokenListener:
 
     def __call__(self, layer: int, weights: Tensor) -> None:
         """Read a layer."""
-        kept, norms, queries = self._reader.kept[layer], self._norms, self._queries
+        kept, norms, queries = self._reader.remaining[layer], self._norms, self._queries
         there = (weights if len(kept) == weights.shape[1] else weights[:, list(kept)]).float()
         of_heads = (there, norms.norms(layer, there))
         shares = [torch.einsum("bhqk,bq->bk", one, queries) / one.shape[1] for one in of_heads]
@@ -143,7 +143,7 @@ class TokenListener:
     def values(self, encoder: LoadedEncoder) -> FloatArray:
         """(examples, layers, 4, tokens); raises ModelError for attention that is not finite."""
         found: FloatArray = torch.stack(self._layers, dim=1).cpu().numpy().astype(np.float64)
-        there = np.array([bool(kept) for kept in self._reader.kept])
+        there = np.array([bool(kept) for kept in self._reader.remaining])
         refuse_not_finite(found[:, there], self._batch.examples, encoder)
         found[:, ~there] = np.nan
         return found

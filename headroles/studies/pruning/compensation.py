@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.models.tuning import weights_of_heads
 from headroles.results.shown import Grid, Shown
 from headroles.studies.importance.estimators import values_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from headroles.errors import UsageError
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.record import Piece
 from headroles.studies.importance.removals import present_heads
 from headroles.studies.pruning.curve_options import CurveOptions

@@ -16,7 +16,7 @@ from torch import Tensor
 from headroles.errors import ModelError
 from headroles.models.gates import gated
 from headroles.models.hard_concrete import HardConcrete
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.passes.loop import gradients_of_mean
 from headroles.storage import OpenParts
 from headroles.studies.importance.removals import without

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.models.stored import PrunedModel, model_folder
+from headroles.models.saved_models import PrunedModel, model_folder
 from headroles.options import takes
 from headroles.results.shown import Grid, Shown, Summary, Warned
 from headroles.storage import OpenParts

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from headroles.errors import UsageError
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.studies.importance.estimators import normalise, values_of
 from headroles.studies.importance.removals import load_roles, rises_of, sorted_by, without
 from headroles.studies.importance.shared_heads import SharedLayers

@@ -13,11 +13,10 @@ from msgspec import structs
 
 from headroles.errors import UsageError
 from headroles.models.gates import HeadSites
-from headroles.models.kept_heads import Head
 from headroles.models.loading import LoadedEncoder, load_encoder
-from headroles.models.pruned import put_to_zero
-from headroles.models.stored import PrunedModel, PrunedRecord, model_folder
-from headroles.models.surgery import heads_of, layers_that_share, remove_heads
+from headroles.models.remaining_heads import Head
+from headroles.models.saved_models import PrunedModel, PrunedRecord, model_folder
+from headroles.models.surgery import heads_of, remove_heads, shared_layers, zero_heads
 from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM, load_config
 from headroles.options import takes
@@ -211,7 +210,7 @@ def _choose(
     encoder: LoadedEncoder, heads: list[Head], options: PruneOptions, run: TaskRun | None
 ) -> list[Head]:
     """The heads to remove; from layers that share a module, the same ones."""
-    shared = SharedLayers(layers_that_share(encoder.model))
+    shared = SharedLayers(shared_layers(encoder.model))
     n_removed = _n_removed(len(heads), options)
     if shared.size == 1:
         return choose_heads(options.order, n_removed, heads, options, run)
@@ -261,7 +260,7 @@ def write_without(
         **notes,
     )
     if zeroed:
-        put_to_zero(network, removed)
+        zero_heads(network, removed)
     write_together(folder, [PrunedModel(network, encoder.tokenizer, record)])
     return Pruned(
         folder,

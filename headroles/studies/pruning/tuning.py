@@ -15,7 +15,7 @@ from torch import Tensor
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.models.gates import gated
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.models.tuning import TuningRecipe, n_updates_of, train_weights
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from headroles.errors import UsageError
 from headroles.models.factorisation import Factors, InputMoments, factorise, score_error
-from headroles.models.inputs import ReadSums, Sums, collect_moments
-from headroles.models.sites import Site
+from headroles.models.sites import ReadSums, Site, Sums, collect_moments
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Passes
 from headroles.passes.options import OnProgress, Progress

@@ -47,7 +47,7 @@ def divergences(
         sums = np.zeros(first.n_layers)
         for _, of_batch in passes.over_all(compare, on_progress):
             sums += of_batch
-        n_heads = np.array([len(heads) or np.nan for heads in first.kept])
+        n_heads = np.array([len(heads) or np.nan for heads in first.remaining])
     return np.asarray(sums / n_heads / sum(passes.lengths))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headroles.formats import to_records
-from headroles.models.stored import StoredModel
+from headroles.models.saved_models import ChangedModel
 from headroles.record import ModelRecord, Piece, RecordedCorpus
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
@@ -84,7 +84,7 @@ class CollaborationRecord(ModelRecord, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class CollaborativeModel(StoredModel):
+class CollaborativeModel(ChangedModel):
     """A model whose queries and keys are of low rank, with its tokenizer.
 
     Its folder can be given to every command in the place of a model. ``model`` is in evaluation

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from headroles import RoleTable, classify_heads, read_conllu
 from headroles.cli import app
 from headroles.errors import UsageError
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.studies.importance import role_removals
 from headroles.studies.importance.by_role import RoleImportance, compare_roles_in_task
 from headroles.studies.importance.options import RoleImportanceOptions

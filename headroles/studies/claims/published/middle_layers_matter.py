@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroles.models.kept_heads import Head
+from headroles.models.remaining_heads import Head
 from headroles.studies.claims.claim import TASK, Claim, Finding, NotTestable
 from headroles.studies.claims.means import DIFFERENCES, mean_beyond
 from headroles.studies.claims.measured import Measured

@@ -111,8 +111,8 @@ class OwnAttention:
         return self._raised(error, _batch(names))
 
     def _raised(self, error: Exception, where: str) -> ModelError:
-        told = f"{type(error).__name__}: {in_one_line(error)}"
-        return ModelError(f"{self.source} raised an error for {where} ({told})")
+        raised = f"{type(error).__name__}: {in_one_line(error)}"
+        return ModelError(f"{self.source} raised an error for {where} ({raised})")
 
     def _misshapen(self, weights: Tensor, needed: str, names: Sequence[str]) -> ModelError:
         return ModelError(

@@ -1,25 +1,25 @@
-"""Folders of models with removed heads, written so that they can be read again.
+"""Classes that models are read as: without removed heads, or without a decoder.
 
-The folder holds the remaining weights, and ``pruned_heads`` of the configuration lists the removed
-heads, as in transformers before version 5 (version 4 reads such folders by itself). To read a
-folder, the model is built with all heads, loses the listed ones, and then loads the weights
-strictly.
+The folder of a model with removed heads holds the remaining weights, and ``pruned_heads`` of its
+configuration lists the removed heads, as in transformers before version 5 (version 4 reads such
+folders by itself). The class builds the model with all heads and removes the listed ones before
+transformers loads the weights strictly.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import transformers
+from torch import Tensor, nn
 from transformers import MODEL_MAPPING, AutoModel, PreTrainedConfig, PreTrainedModel
 
-from headroles.errors import ModelError, ModelSupportError
+from headroles.errors import ModelSupportError
 from headroles.models.families import is_encoder_decoder
-from headroles.models.kept_heads import Head, pruned_heads
-from headroles.models.surgery import remove_those_of, removed_from, zero_heads
+from headroles.models.remaining_heads import Head, removed_heads
+from headroles.models.surgery import remove_listed
 
 
 def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
@@ -29,14 +29,12 @@ def class_to_load(auto: Any, config: PreTrainedConfig) -> Any:
 
     Raises ModelSupportError for a model with removed heads of a class unknown to transformers.
     """
-    pruned = pruned_heads(config)
+    removed = removed_heads(config)
     if auto is AutoModel and is_encoder_decoder(config) and type(config) in auto._model_mapping:
         kind = _without_decoder(one_of(auto, config), config)
-    elif pruned:
-        kind = one_of(auto, config)
     else:
-        return auto
-    return _without_heads(kind, pruned) if pruned else kind
+        kind = one_of(auto, config) if removed else auto
+    return _without_heads(kind, removed)
 
 
 def _without_decoder(
@@ -44,8 +42,10 @@ def _without_decoder(
 ) -> type[PreTrainedModel]:
     """Return the class that wrote an encoder alone, or ``kind`` without its decoder."""
     named = getattr(sys.modules[kind.__module__], (config.architectures or ["none"])[0], None)
-    if isinstance(named, type) and not _takes_decoder_inputs(named):
-        return named
+    if isinstance(named, type):
+        forward: Any = named.forward  # type: ignore[attr-defined]
+        if "decoder_input_ids" not in inspect.signature(forward).parameters:
+            return named
 
     def make(self: Any, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
         kind.__init__(self, config, *given, **named)
@@ -57,10 +57,6 @@ def _without_decoder(
 
     own = {"__init__": make, "__module__": kind.__module__}
     return type(kind.__name__, (kind,), own)
-
-
-def _takes_decoder_inputs(kind: Any) -> bool:
-    return "decoder_input_ids" in inspect.signature(kind.forward).parameters
 
 
 def one_of(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
@@ -94,18 +90,17 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
             f"the configuration was written by {named}, which is no model class that "
             "transformers has"
         )
-    pruned = pruned_heads(config)
-    return _without_heads(found, pruned) if pruned else found
+    return _without_heads(found, removed_heads(config))
 
 
-def _without_heads(
-    kind: type[PreTrainedModel], pruned: dict[int, tuple[int, ...]]
-) -> type[PreTrainedModel]:
+def _without_heads(kind: type[PreTrainedModel], removed: list[Head]) -> type[PreTrainedModel]:
     """Make a class whose models lose heads when they are built, before weights are read."""
+    if not removed:
+        return kind
 
     def make(self: PreTrainedModel, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
         kind.__init__(self, config, *given, **named)
-        remove_those_of(self, pruned)
+        remove_listed(self, removed)
 
     own = {"__init__": make, "__module__": kind.__module__, "_published_class": kind}
     return type(kind.__name__, (kind,), own)
@@ -119,15 +114,22 @@ def as_published(network: PreTrainedModel) -> PreTrainedModel:
     return network
 
 
-def put_to_zero(model: PreTrainedModel, heads: Iterable[Head]) -> None:
-    """Set the output weights of heads to zero, for folders that any program can read.
+class EncoderHalf(PreTrainedModel):  # type: ignore[no-untyped-call]
+    """Encoder of an encoder-decoder that has no configuration of its own (FSMT)."""
 
-    Raises ModelError for a model that already lacks heads.
-    """
-    given = list(heads)
-    if given and removed_from(model):
-        raise ModelError(
-            "heads can only be put to zero in a model that has all of its heads; this one lacks "
-            f"{len(removed_from(model))}"
-        )
-    zero_heads(model, given)
+    def __init__(self, config: PreTrainedConfig, encoder: nn.Module) -> None:
+        super().__init__(config)
+        self.encoder = encoder
+        self.training = encoder.training
+
+    def get_encoder(self, modality: str | None = None) -> EncoderHalf:
+        """Return the model itself, which has no decoder."""
+        return self
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Return the embeddings of the encoder."""
+        return self.encoder.get_submodule("embed_tokens")
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **others: Any) -> Any:
+        """Run the encoder."""
+        return self.encoder(input_ids, attention_mask, **others)

@@ -19,9 +19,8 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from headroles import HeadScores, assign_roles, load_model, read_conllu, score_heads
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.loading import load_encoder
-from headroles.models.pruned import put_to_zero
-from headroles.models.stored import PrunedModel, PrunedRecord
-from headroles.models.surgery import remove_heads, removed_from
+from headroles.models.saved_models import PrunedModel, PrunedRecord
+from headroles.models.surgery import remove_heads, removed_from, zero_heads
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import PROJECTED, make_model
 from tests.models.test_surgery import INPUTS, SOME, of_family, outputs
@@ -30,7 +29,7 @@ from tests.tasks.conftest import make_task_model
 
 
 def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path, zeroed: Any = ()) -> Path:
-    put_to_zero(model, zeroed)
+    zero_heads(model, zeroed)
     record = PrunedRecord(removed=removed_from(model))
     return PrunedModel(model, tokenizer, record).save(folder)
 

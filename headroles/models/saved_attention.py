@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from headroles.encoding import Alignment
 from headroles.errors import ModelError, UsageError
-from headroles.models.own import OwnAttention, Pieces, tried_out
+from headroles.models.own_attention import OwnAttention, Pieces, tried_out
 from headroles.wording import in_one_line, listed
 
 Arrays: TypeAlias = Mapping[str, Any]
@@ -31,14 +31,19 @@ class SavedAttention:
     """Attention of sentences, by their ids; use it in place of a model.
 
     Args:
-        arrays: for each sentence (layers, heads, pieces, pieces), rows being queries; a mapping, or
-            an ``.npz`` or ``.safetensors`` file with an array named after each sentence.
+        arrays: for each sentence weights (layers, heads, pieces, pieces), rows being queries, each
+            with a sum of 1; a mapping, or an ``.npz`` or ``.safetensors`` file with an array named
+            after each sentence.
         alignment: the word of each piece. For each sentence a list with the number of its word,
             from 0, for each piece, None for a special token (``word_ids`` of a fast tokenizer); or
             the tokenizer itself, loaded or as a folder or hub id.
 
-    >>> SavedAttention("attention.npz").name
-    'attention.npz'
+    Arrays are read, and defective ones rejected with a ModelError, when they are scored.
+
+    >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
+    >>> saved = SavedAttention({"s-1": uniform}, {"s-1": [None, 0, 1, None]})
+    >>> saved.name
+    'saved attention'
     """
 
     arrays: Arrays | str | Path

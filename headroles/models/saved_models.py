@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -31,12 +31,12 @@ _OF_PLACES = "_ids"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class StoredModel(Stored):
+class ChangedModel(Stored):
     """A changed model with its tokenizer; its folder can be given wherever a model can."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    record: Record = field(default_factory=ModelRecord)
+    record: Record
 
     spares: ClassVar[tuple[str, ...]] = ("scores",)
 
@@ -44,7 +44,7 @@ class StoredModel(Stored):
         """Write configuration, tokenizer and weights."""
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
-        with _full_disk_is_told(folder), quiet_transformers():
+        with _reported_full_disk(folder), quiet_transformers():
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
         written = sorted(set(folder.iterdir()) - before)
@@ -77,7 +77,7 @@ class PrunedRecord(ModelRecord, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PrunedModel(StoredModel):
+class PrunedModel(ChangedModel):
     """A model without some of its heads, or with zeros in their place."""
 
     record: PrunedRecord
@@ -87,7 +87,7 @@ class PrunedModel(StoredModel):
 
 
 @contextmanager
-def _full_disk_is_told(folder: Path) -> Iterator[None]:
+def _reported_full_disk(folder: Path) -> Iterator[None]:
     """Raise StorageError if weights cannot be written, for example on a full disk."""
     try:
         yield
@@ -139,30 +139,27 @@ def check_folder(folder: Path) -> list[str]:
     """
     storage.finish_swap(folder)
     _refuse_other_numbers(folder)
-    kinds = [kind for kind in storage.kinds_in(folder) if kind in MODEL_KINDS]
-    for kind in kinds:
-        storage.check_files(folder, storage.read_run(folder).files[kind])
-    if kinds:
+    if kinds := [kind for kind in storage.kinds_in(folder) if kind in MODEL_KINDS]:
+        for kind in kinds:
+            storage.check_files(folder, storage.read_run(folder).files[kind])
         if foreign := _foreign_weights(folder):
             raise StorageError(
                 f"{folder} holds {listed(foreign)}, which {storage.RUN_FILE} does not name: they "
                 "are of another model; remove them"
             )
         return []
-    is_changed = is_collaborative(folder) or read_settings(folder / "config.json").get(
-        "pruned_heads"
-    )
-    if is_changed and (folder / "headroles.json").exists():
+    settings = read_settings(folder / "config.json")
+    if not is_collaborative(folder) and not settings.get("pruned_heads"):
+        return []
+    if (folder / "headroles.json").exists():
         raise StorageError(
             f"{folder} holds no {storage.RUN_FILE}: it is not whole, or was written by an older "
             "version of headroles; make the model again"
         )
-    if is_changed:
-        return [
-            f"{folder} has no run record, so that nobody knows whether its configuration was "
-            "changed: heads have the numbers that pruned_heads in config.json leaves them"
-        ]
-    return []
+    return [
+        f"{folder} has no run record, so that nobody knows whether its configuration was "
+        "changed: heads have the numbers that pruned_heads in config.json leaves them"
+    ]
 
 
 def _refuse_other_numbers(folder: Path) -> None:
@@ -172,7 +169,7 @@ def _refuse_other_numbers(folder: Path) -> None:
             with safe_open(file, framework="pt") as stored:
                 kinds = {name: stored.get_slice(name).get_dtype() for name in stored.keys()}  # noqa: SIM118
         except (SafetensorError, OSError):
-            continue  # told with a cure where the weights are read
+            continue  # reported where the weights are read
         for name, kind in kinds.items():
             if kind not in _NUMBERS and not name.endswith(_OF_PLACES):
                 raise ModelError(

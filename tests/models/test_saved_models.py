@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from headroles.errors import HeadRolesError, ModelError, StorageError
 from headroles.models.loading import load_encoder, load_model
-from headroles.models.stored import PrunedModel, PrunedRecord, model_folder
+from headroles.models.saved_models import PrunedModel, PrunedRecord, model_folder
 from headroles.models.surgery import remove_heads
 from headroles.results.stored import new_folder
 from headroles.storage import HIDDEN, read_run

@@ -44,6 +44,11 @@ def pruned_heads(config: Any) -> dict[int, tuple[int, ...]]:
     return {layer: heads for layer, heads in sorted(found.items()) if heads}
 
 
+def removed_heads(config: Any) -> list[Head]:
+    """Return the removed heads; raises errors as `pruned_heads`."""
+    return [(layer, head) for layer, heads in pruned_heads(config).items() for head in heads]
+
+
 def _number(layer: Any) -> int:
     """Return the number of a layer, which is text in JSON."""
     if isinstance(layer, str) and layer.isdecimal() and len(layer) <= _MOST_DIGITS:
@@ -58,7 +63,7 @@ def _numbers(heads: Any) -> tuple[int, ...]:
     return found
 
 
-def kept_heads(
+def remaining_heads(
     config: Any, n_heads: int, n_layers: int | None = None
 ) -> tuple[tuple[int, ...], ...]:
     """Return, for each layer, the numbers of the heads that are left of ``n_heads``."""
