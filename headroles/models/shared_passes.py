@@ -18,11 +18,14 @@ _BLOCK = "encoder.layer.{}.attention"
 class SharedPasses:
     """Passes over one batch, each of which computes only what the pass before it did not.
 
-    Memory holds the outputs of each layer for the one batch, and queries, keys and values of one.
+    Memory holds the outputs of each layer for the one batch, and the outputs of heads of one layer.
     """
 
-    def __init__(self, sites: HeadSites) -> None:
-        """Find the layers; passes share nothing if layers share modules."""
+    def __init__(self, sites: HeadSites, values_are_read: bool = False) -> None:
+        """Find the layers; passes share nothing if layers share modules.
+
+        With ``values_are_read`` every pass runs hooks of the value projections where it has gates.
+        """
         base, family = encoder_of(sites.model), find_family(sites.model)
         paths = cast(Paths, family.paths)
         shared = sites.layers_are_shared
@@ -31,9 +34,17 @@ class SharedPasses:
             find_at(base.get_submodule, stem.format(layer), family)
             for layer in range(0 if shared else sites.n_layers)
         ]
-        # those with position terms may be called for positions as well
-        has_parts = self._layers and not paths.positions
-        self._parts = [layer.inputs if has_parts else () for layer in sites.layers]
+        # gates act on what enters the output projection
+        is_inside = paths.output.startswith(f"{paths.attention}.")
+        if values_are_read or is_inside:
+            # those with position terms may be called for positions as well
+            has_parts = self._layers and not paths.positions
+            self._parts = [layer.inputs if has_parts else () for layer in sites.layers]
+        else:
+            self._parts = [
+                (find_at(base.get_submodule, paths.attention.format(layer), family),)
+                for layer in range(len(self._layers))
+            ]
         self._outputs: dict[nn.Module, Any] = {}
 
     @contextmanager
@@ -51,7 +62,6 @@ class SharedPasses:
             for module, output in before.items():
                 module.forward = lambda *_, _output=output, **__: _output
                 stack.callback(delattr, module, "forward")
-            # gates act behind queries, keys and values of their layer
             for module in chain(self._layers[:shared], *self._parts[shared : shared + 1]):
                 stack.callback(module.register_forward_hook(keep).remove)
             yield

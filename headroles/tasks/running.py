@@ -27,7 +27,7 @@ from headroles.models.gates import (
     gated,
 )
 from headroles.models.loading import LoadedEncoder, Model, load_encoder, weight_digest
-from headroles.models.options import MEAN, ZERO
+from headroles.models.options import MEAN, UNIFORM, ZERO
 from headroles.models.shared_passes import SharedPasses, first_tokens_alone
 from headroles.models.weights import load_config
 from headroles.passes.kept import Arrays, Forms, KeptBatches
@@ -128,7 +128,7 @@ class TaskRun:
         sites, places = self.sites, np.argsort(order)
 
         def compute(batch: Batch, on_pass: OnPass) -> Arrays:
-            passes = SharedPasses(sites)
+            passes = SharedPasses(sites, values_are_read=made.kind == UNIFORM)
             own = replace(made, attention_mask=batch.inputs["attention_mask"])
             read: list[tuple[FloatArray, FloatArray]] = []
             with torch.inference_mode():
