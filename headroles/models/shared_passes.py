@@ -34,17 +34,15 @@ class SharedPasses:
             find_at(base.get_submodule, stem.format(layer), family)
             for layer in range(0 if shared else sites.n_layers)
         ]
-        # gates act on what enters the output projection
-        is_inside = paths.output.startswith(f"{paths.attention}.")
-        if values_are_read or is_inside:
-            # those with position terms may be called for positions as well
-            has_parts = self._layers and not paths.positions
-            self._parts = [layer.inputs if has_parts else () for layer in sites.layers]
-        else:
+        self._parts: list[tuple[nn.Module, ...]] = [() for _ in sites.layers]
+        if not values_are_read and not paths.output.startswith(f"{paths.attention}."):
             self._parts = [
                 (find_at(base.get_submodule, paths.attention.format(layer), family),)
                 for layer in range(len(self._layers))
             ]
+        elif self._layers and not paths.positions:
+            # those with position terms may be called for positions as well
+            self._parts = [layer.inputs for layer in sites.layers]
         self._outputs: dict[nn.Module, Any] = {}
 
     @contextmanager

@@ -30,13 +30,15 @@ class Candidates:
 
     ``barred`` (B, N) marks tokens outside of words. ``starts`` (B, W) is the first piece of each
     word with pieces, ``words`` (B, N) the place of each token's word among these words; both are 0
-    where undefined. ``of_words`` (B, N, W) is 1 where a token is a piece of a word.
+    where undefined. ``of_words`` (B, N, W) is 1 where a token is a piece of a word. ``further`` has
+    the examples, tokens and words (3, P) of all second pieces, then of all third ones, and so on.
     """
 
     barred: BoolArray
     starts: IntArray
     words: IntArray
     of_words: FloatArray
+    further: tuple[IntArray, ...]
 
 
 def find_candidates(batch: Batch) -> Candidates:
@@ -48,8 +50,12 @@ def find_candidates(batch: Batch) -> Candidates:
     starts[example, places[example, token]] = token
     of_words = np.zeros((batch.size, batch.width, n_words), dtype=np.float32)
     example, token = np.nonzero(places >= 0)
-    of_words[example, token, places[example, token]] = 1
-    return Candidates(~batch.in_words, starts, np.maximum(places, 0), of_words)
+    word = places[example, token]
+    of_words[example, token, word] = 1
+    rank = token - starts[example, word]
+    pieces = np.stack([example, token, word])
+    further = tuple(pieces[:, rank == k] for k in range(1, 1 + int(rank.max(initial=0))))
+    return Candidates(~batch.in_words, starts, np.maximum(places, 0), of_words, further)
 
 
 def among_in(scope: Scope, among: str) -> str | None:

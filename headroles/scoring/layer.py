@@ -122,23 +122,38 @@ class FirstChoices:
         # sums over the pieces of a query have their maximum where the means have
         table = self._between_words
         if kind == ATTENDING:
-            pieces = given.of_words.sum(1).clamp_min(1)
+            pieces = given.of_words.sum(1)
+            pieces = pieces.where(pieces > 0, torch.inf)  # rows of no word are undefined
             table = (table / pieces[:, None, :, None]).mT.contiguous()
-        # a word attending to itself says nothing of relations between words
-        itself = torch.eye(table.shape[-1], dtype=torch.bool, device=table.device)
-        chosen = first_largest(table, itself)
+        # a word attending to itself says nothing of relations between words: rank it last
+        table.view(torch.int32).diagonal(dim1=-2, dim2=-1).fill_(_BARRED)
+        chosen = first_largest(table)
         keys = given.starts[:, None].expand(-1, table.shape[1], -1).gather(2, chosen)
         at_tokens: Tensor = keys.gather(2, given.words[:, None].expand(-1, table.shape[1], -1))
         return at_tokens
 
     @cached_property
     def _between_words(self) -> Tensor:
-        """Return sums over the pieces of both words (batch, heads, word, word)."""
-        attention, of_words = self._layer.attention, self._candidates.of_words
+        """Return sums over the pieces of both words (batch, heads, word, word).
+
+        Rows beyond the words of an example are undefined.
+        """
+        attention, given = self._layer.attention, self._candidates
         batch, heads, width, _ = attention.shape
-        to_words = attention.reshape(batch, heads * width, width).bmm(of_words)
-        between: Tensor = of_words.mT[:, None] @ to_words.view(batch, heads, width, -1)
-        return between
+        to_words = attention.reshape(batch, heads * width, width).bmm(given.of_words)
+        from_tokens = to_words.view(batch, heads, width, -1).transpose(1, 2)
+        # few words have several pieces: their rows are added up one by one
+        rows = torch.arange(batch, device=attention.device)[:, None]
+        between: Tensor = from_tokens[rows, given.starts]
+        for examples, tokens, words in given.further:
+            between[examples, words] += from_tokens[examples, tokens]
+        return between.transpose(1, 2)
+
+
+_BARRED = -1
+"""All bits are set: as an integer, it is less than the bits of any float that is not negative."""
+_WIDE = 64
+"""Rows in which NumPy finds the largest integer faster than torch on a CPU."""
 
 
 def first_largest(weights: Tensor, barred: Tensor | None = None) -> Tensor:
@@ -152,9 +167,13 @@ def first_largest(weights: Tensor, barred: Tensor | None = None) -> Tensor:
     if barred is not None:
         bits = bits | -barred.int()  # all bits of -1 are set
     n = bits.shape[-1]
+    if bits.device.type == "cpu" and n >= _WIDE:
+        return torch.from_numpy(bits.numpy().argmax(-1))
     from_end = torch.arange(n, 0, -1, dtype=torch.int32, device=bits.device)
     # the largest become 0, all others -1; with from_end added, the first of the largest is greatest
-    ranks = (bits - bits.amax(dim=-1, keepdim=True)).clamp_min_(-1).mul_(n).add_(from_end)
+    most = bits.amax(dim=-1, keepdim=True)
+    behind = bits - most if barred is None else bits.sub_(most)  # a new tensor takes its time
+    ranks = behind.clamp_min_(-1).mul_(n).add_(from_end)
     return n - ranks.amax(dim=-1).long()
 
 

@@ -115,6 +115,18 @@ class TestColumns:
         found = score_of(attention, [example], "hit", columns=True)[0, 0]
         assert found[roles.index("syntactic:r0:from_governor")] == 1
 
+    def test_places_without_a_word_do_not_attend(self) -> None:
+        """Beside an example of more words, with most attention from the first special token."""
+        long = make_example([S, 0, 0, 0, 0, S], None, [1, -1, 1, 1], {0: "r0"})
+        short = make_example([S, 0, 0, S], None, [1, -1], {0: "r0"})
+        attention = np.full((2, 1, 6, 6), 0.1)
+        attention[:, :, 0, 1:] = 0.9
+        found = score_of(attention, [long, short], "hit", columns=True)[1, 0]
+        alone = score_of(attention[1:, :, :4, :4], [short], "hit", columns=True)[0, 0]
+        assert np.array_equal(found, alone, equal_nan=True)
+        roles = [role.id for role in roles_of("hit", columns=True)]
+        assert found[roles.index("syntactic:r0:from_governor")] == 1
+
     def test_the_rule_to_beat_is_that_of_rows(self) -> None:
         example = make_example([S, 0, 0, 0, 0, S], None, [1, 2, -1, 2], {0: "r0", 1: "r0"})
         plan = plan_of([example], "hit", columns=True)
@@ -136,10 +148,12 @@ class TestColumns:
     arrays(np.bool_, (3, 1, 5)),
 )
 def test_first_largest_is_argmax(rows: NDArray[np.float32], barred: NDArray[np.bool_]) -> None:
-    weights = torch.from_numpy(rows)
-    assert torch.equal(first_largest(weights), weights.argmax(-1))
-    masked = weights.masked_fill(torch.from_numpy(barred), -1)
-    assert torch.equal(first_largest(weights, torch.from_numpy(barred)), masked.argmax(-1))
+    for copies in (1, 20):  # wide rows go another way
+        weights = torch.from_numpy(rows).repeat(1, 1, copies)
+        apart = torch.from_numpy(barred).repeat(1, 1, copies)
+        assert torch.equal(first_largest(weights), weights.argmax(-1))
+        masked = weights.masked_fill(apart, -1)
+        assert torch.equal(first_largest(weights, apart), masked.argmax(-1))
 
 
 def test_choices_among_what_is_not_finite_are_no_scores() -> None:
