@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 from msgspec import structs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
@@ -88,6 +88,43 @@ class HeadScores(Stored):
             digests=tuple(whole.digests),
             offset_shares=whole.offset_shares,
             bounds=whole.bounds,
+        )
+
+    @classmethod
+    def by_hand(
+        cls,
+        values: ArrayLike,
+        roles: Sequence[Role | str],
+        documents: Sequence[str] | None = None,
+        bounds: tuple[float, float] | None = None,
+    ) -> HeadScores:
+        """Make scores of numbers that were computed elsewhere.
+
+        Args:
+            values: (examples, layers, heads, roles), NaN where an example has no score.
+            roles: the roles or their ids.
+            documents: the document of each example; if None, all are of one, and independent.
+            bounds: the least and the greatest score possible, which certified answers need.
+
+        >>> HeadScores.by_hand([[[[4.0], [1.0]]], [[[5.0], [2.0]]]], ["local"])
+        HeadScores(1 layers x 2 heads, 1 roles, 2 examples)
+        """
+        table = np.asarray(values, dtype=np.float32)
+        has_score = np.asarray(~np.isnan(table).all(axis=(1, 2)))
+        ids = tuple(f"example-{k}" for k in range(len(table)))
+        made = tuple(one if isinstance(one, Role) else Role(one) for one in roles)
+        limits = (
+            None if bounds is None else np.tile(np.array(bounds, np.float32), (*has_score.shape, 1))
+        )
+        return cls(
+            ids=ids,
+            documents=tuple(documents or ["document"] * len(ids)),
+            lengths=np.ones(len(ids), dtype=np.int64),
+            roles=made,
+            values=table,
+            counts=has_score.astype(np.int64),
+            digests=ids,
+            bounds=limits,
         )
 
     @property

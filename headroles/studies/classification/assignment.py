@@ -36,7 +36,7 @@ from headroles.testing.options import TestOptions
 
 @takes(AssignOptions)
 def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
-    """Test for every head and role whether its mean score lies above the threshold.
+    """Return the table of roles: of every head and role whether the mean is above the threshold.
 
     The unit is the example, or the document that it comes from. Two one-sided tests are made:
     of H0: mean <= threshold, and of H0: mean >= threshold. Each direction is corrected for the
@@ -70,6 +70,17 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
 
     Raises:
         UsageError: an option outside its range, or options or scores that do not go together.
+
+    Of two heads the first gives neighbouring words five times as much as uniform attention does:
+
+    >>> import numpy as np
+    >>> from headroles import HeadScores, assign_roles
+    >>> values = np.random.default_rng(0).normal([[5.0], [1.0]], 1.0, size=(20, 1, 2, 1))
+    >>> table = assign_roles(HeadScores.by_hand(values, ["local"]))
+    >>> table.frame[["layer", "head", "role", "threshold", "answer"]]
+       layer  head   role  threshold answer
+    0      0     0  local        3.0    yes
+    1      0     1  local        3.0     no
     """
     scores = scores_of(scores)
     asked = tests_asked(scores, options)

@@ -53,6 +53,12 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     untestable; no mark is "no". The line in the scale is the threshold.
 
     Raises UsageError for a role that the table does not have.
+
+    With ``table`` as `assign_roles` returns it:
+
+    >>> from headroles.report import draw_role
+    >>> draw_role(table, "local").get_xlabel()
+    'head'
     """
     layers, heads = sizes_in(table.frame)
     is_own = ax is None
@@ -81,6 +87,12 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     Without ``roles``, those of the table that most heads have, in its order, up to 16.
 
     Raises UsageError for a role that the table does not have, and for none.
+
+    With ``table`` as `assign_roles` returns it:
+
+    >>> from headroles.report import draw_roles
+    >>> len(draw_roles(table).axes)
+    1
     """
     from headroles.drawing.own_figures import new_figure
 
@@ -144,6 +156,12 @@ def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
     """Layers x heads: how many roles each head has, as number and as colour.
 
     The contrasts of roles with position are left out.
+
+    With ``table`` as `assign_roles` returns it:
+
+    >>> from headroles.report import draw_heads
+    >>> draw_heads(table).get_title()
+    'roles of each head'
     """
     frame = without_contrasts(table.frame)
     layers, heads = _sizes_of(table)
@@ -161,6 +179,12 @@ def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
     """Roles x roles: the number of heads that have both; the diagonal has the heads of a role.
 
     Roles that no head has are left out. Raises UsageError if that leaves none.
+
+    With ``table`` as `assign_roles` returns it:
+
+    >>> from headroles.report import draw_colocation
+    >>> draw_colocation(table).get_title()
+    'roles of the same heads'
     """
     shared = table.colocation()
     had = [role for role in shared.index if shared.loc[role, role] > 0]
@@ -233,6 +257,12 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
     Roles without a mean are left out. The form of a point is the answer.
 
     Raises UsageError for a head that the table does not have.
+
+    With ``table`` as `assign_roles` returns it:
+
+    >>> from headroles.report import draw_head
+    >>> draw_head(table, layer=0, head=1).get_title()
+    'head 0-1'
     """
     frame = table.frame
     rows = frame[(frame["layer"] == layer) & (frame["head"] == head) & frame["mean"].notna()]
@@ -274,6 +304,12 @@ def draw_scores(
 
     Without ``threshold``, that of the role. Raises UsageError for a head or role that the scores do
     not have, and where no example has a score.
+
+    With ``scores`` as `score_heads` returns them:
+
+    >>> from headroles.report import draw_scores
+    >>> draw_scores(scores, layer=0, head=1, role="local").get_ylabel()
+    'examples'
     """
     own = scores.of_head((layer, head), role)
     own = own[~np.isnan(own)].astype(np.float64)
@@ -301,6 +337,12 @@ def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     and their documents too. The point is where the table is.
 
     Raises UsageError for a role that the table does not have, or that has no intervals.
+
+    With ``table`` as `assign_roles` returns it:
+
+    >>> from headroles.report import draw_error
+    >>> draw_error(table, "local").get_ylabel()
+    'half width of the interval'
     """
     role = find_role(role, table.roles)
     rows = table.frame[table.frame["role"] == role]

@@ -66,6 +66,15 @@ class RoleTable(Result):
     of betting, which asks for independent examples or documents and nothing else, about
     ``certified_mean``: in it documents count the same each, and examples less whose score could lie
     unusually far from the threshold. It is empty for scores whose bounds were not kept.
+
+    With ``table`` as `assign_roles` returns it:
+
+    >>> table.heads_with("local")
+    [(0, 0)]
+    >>> table.where(role="local", only_assigned=True).frame["answer"].tolist()
+    ['yes']
+    >>> table.export("csv", "assigned", columns=["layer", "head", "role"]).decode().split()
+    ['layer,head,role', '0,0,local']
     """
 
     record: RolesRecord

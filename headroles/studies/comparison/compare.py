@@ -31,7 +31,7 @@ BEFORE = "before"
 def compare_roles(
     before: Scored, after: Scored, *later: Scored, options: CompareOptions
 ) -> RoleShifts:
-    """Test for every head and role whether its mean score changed, and what became of the role.
+    """Return what changed: of every head and role whether the mean changed and the role was kept.
 
     The unit is the pair: the scores of one and the same example before and after, clustered by
     documents as in `assign_roles`. Two questions are asked, each corrected by itself. Has the mean
@@ -55,6 +55,20 @@ def compare_roles(
     Raises:
         UsageError: an option outside its range, or scores that cannot be compared: of other
             examples, numbers of layers or heads, scored with other options, or stopped early.
+
+    The head 0-0 has a role before that it does not have after:
+
+    >>> import numpy as np
+    >>> from headroles import HeadScores, compare_roles
+    >>> rng = np.random.default_rng(0)
+    >>> before, after = (
+    ...     HeadScores.by_hand(rng.normal(means, 1.0, size=(20, 1, 2, 1)), ["local"])
+    ...     for means in ([[5.0], [1.0]], [[1.0], [1.0]])
+    ... )
+    >>> compare_roles(before, after).frame[["layer", "head", "change", "status"]]
+       layer  head     change  status
+    0      0     0    changed    lost
+    1      0     1  undecided  absent
     """
     sides = [before, after, *later]
     scores = list(map(scores_of, sides))

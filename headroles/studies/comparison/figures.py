@@ -41,6 +41,12 @@ def draw_changes(
     ones of all others. Without ``checkpoint``, the last. Heads are in the order of the model.
 
     Raises UsageError for a role or checkpoint that was not compared, and where no head has means.
+
+    With ``shifts`` as `compare_roles` returns them:
+
+    >>> from headroles.report import draw_changes
+    >>> draw_changes(shifts, "local").get_ylabel()
+    'head'
     """
     rows = _rows(shifts, role)
     name = _checkpoint(shifts, checkpoint)
@@ -71,6 +77,12 @@ def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | Non
     """Means of a role over the checkpoints, the one before first, of heads that moved most.
 
     Raises UsageError for a role that was not compared, and where no head has means.
+
+    With ``shifts`` as `compare_roles` returns them:
+
+    >>> from headroles.report import draw_trajectory
+    >>> len(draw_trajectory(shifts, "local").get_legend().get_texts())
+    2
     """
     rows = _rows(shifts, role)
     moved = rows.groupby(["layer", "head"])["difference"].agg(lambda own: own.abs().max())
@@ -119,6 +131,12 @@ def draw_changed_heads(
     """Layers x heads: in how many roles each head changed, as number and as colour.
 
     Without ``checkpoint``, the last. Raises UsageError for one that was not compared.
+
+    With ``shifts`` as `compare_roles` returns them:
+
+    >>> from headroles.report import draw_changed_heads
+    >>> draw_changed_heads(shifts).get_title()
+    'changes from before to after'
     """
     name = _checkpoint(shifts, checkpoint)
     rows = shifts.frame[shifts.frame["checkpoint"] == name]

@@ -94,6 +94,14 @@ class RoleShifts(Result):
     became of the role (`role_status`). ``certified`` is ``change`` by betting, about
     ``certified_difference``, a mean in which documents count the same each; it asks for no
     distribution, and is empty for scores whose bounds were not kept.
+
+    With ``shifts`` as `compare_roles` returns them:
+
+    >>> shifts.with_status("lost")[["checkpoint", "layer", "head", "role"]]
+      checkpoint  layer  head   role
+    0      after      0     0  local
+    >>> int(shifts.counts()["kept"].sum())
+    0
     """
 
     record: ShiftsRecord

@@ -71,6 +71,11 @@ class TaskDrops(Result):
     than elsewhere, whatever a task loses on the whole. Both kinds of p-values are corrected over
     removals and tasks, each measure by itself. ``answer`` is worse, better or undecided;
     ``deviates`` more, less or undecided; ``note`` what to know of the test behind ``answer``.
+
+    With ``drops`` as `compare_tasks` returns them:
+
+    >>> list(drops.tasks)
+    ['one', 'other']
     """
 
     record: DropsRecord
@@ -223,7 +228,7 @@ def _cell(row: Any, n_tasks: int) -> str:
 def compare_tasks(
     ablations: Sequence[Ablations], names: Sequence[str], options: TaskDropOptions
 ) -> TaskDrops:
-    """Which layers or heads matter for which of several tasks, languages or genres.
+    """Return which layers or heads matter for which of several tasks, languages or genres.
 
     The tasks may be of one model (a multilingual one and texts of several languages) or each of its
     own (models that were fine-tuned for one task each); heads are compared by their places. Models
@@ -237,6 +242,14 @@ def compare_tasks(
     Raises:
         UsageError: fewer than two tasks, names that are not different, different ablations, no
             removals in common, or results without their examples.
+
+    With ``model`` a classifier, ``task`` and ``other`` files of examples:
+
+    >>> from headroles import ablate_heads, compare_tasks
+    >>> ablations = [ablate_heads(model, file, sets="layers") for file in (task, other)]
+    >>> drops = compare_tasks(ablations, ["one", "other"])
+    >>> list(drops.tasks), len(drops)
+    (['one', 'other'], 18)
     """
     _check(ablations, names)
     common = _common_removals(ablations, names)

@@ -34,6 +34,12 @@ def draw_importance(
     """Layers x heads: the importance of each head, with the ranks of the most important ones.
 
     Raises UsageError for an estimator that the table does not have.
+
+    With ``importance`` as `find_importance` returns it:
+
+    >>> from headroles.report import draw_importance
+    >>> draw_importance(importance, "taylor").get_ylabel()
+    'layer'
     """
     known = list(dict.fromkeys(importance.frame["estimator"]))
     if estimator not in known:
@@ -54,6 +60,12 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
 
     A circle is a head without which the loss was shown to be worse, a triangle one without which it
     was shown to be better. Raises UsageError where no single head was removed.
+
+    With ``ablations`` as `ablate_heads` returns them:
+
+    >>> from headroles.report import draw_ablations
+    >>> draw_ablations(ablations).get_title()
+    'loss without each head'
     """
     rows = ablations.frame[ablations.frame["set"] == "single"]
     if not len(rows):
@@ -83,6 +95,12 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
 
     Lines hold the middle of the random sets; full points are those of roles whose p-value, after
     correction, is at most alpha.
+
+    With ``found`` as `compare_roles_in_task` returns it:
+
+    >>> from headroles.report import draw_role_importance
+    >>> len(draw_role_importance(found).get_yticklabels())
+    2
     """
     frame = result.frame
     ax = new_axes(ax, 7, 1.3 + 0.26 * len(frame))
@@ -130,6 +148,12 @@ def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | Non
     ``*`` differs from 0; ``>`` matters more, ``<`` less than in the other tasks. Without
     ``measure``, the one that the table is shown by. Of many removals those with the largest drops
     are drawn. Raises UsageError for a measure that the tasks do not have.
+
+    With ``drops`` as `compare_tasks` returns them:
+
+    >>> from headroles.report import draw_task_drops
+    >>> draw_task_drops(drops, "loss").get_title()
+    'what is lost without, by loss'
     """
     from matplotlib.ticker import PercentFormatter
 

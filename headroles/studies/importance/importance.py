@@ -114,6 +114,11 @@ class Importance(Result):
     important, in whichever of both was asked for. Heads that were removed are NaN.
 
     ``derivatives`` are those of every example.
+
+    With ``importance`` as `find_importance` returns it:
+
+    >>> importance.of("absolute").shape
+    (3, 4)
     """
 
     record: ImportanceRecord
@@ -280,7 +285,7 @@ def _two_digits(number: float) -> str:
 
 @takes(ImportanceOptions)
 def find_importance(model: Model, task: str | Path, options: ImportanceOptions) -> Importance:
-    """How much the loss of a task depends on each head of a model that was trained for it.
+    """Return how much the loss of a task depends on each head of a model that was trained for it.
 
     One pass forward and one back over the examples of ``task``, a file of labelled text (or plain
     text for a masked language model), gives the derivative of every example's loss by the gate of
@@ -297,6 +302,15 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
     Raises:
         CorpusError, UsageError: a task that cannot be read, or labels the model does not know.
         ModelError, TokenizerError: as `score_heads`; nothing trained on top of the encoder.
+
+    With ``model`` a classifier of 3 layers with 4 heads each, ``task`` a file of 8 examples:
+
+    >>> from headroles import find_importance
+    >>> importance = find_importance(model, task)
+    >>> importance.of("absolute").shape
+    (3, 4)
+    >>> importance.frame["estimator"].unique().tolist()
+    ['absolute', 'signed', 'token', 'taylor']
     """
     run = open_run(model, task, options)
     keep_parts("importance", options, run.encoder, run)

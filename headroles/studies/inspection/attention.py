@@ -42,6 +42,11 @@ class WordAttention:
     tokenizer makes nothing of are left out. ``labels`` (U,) are the texts of both. ``score`` is
     what the head scores in this example, by the kind of score called ``score_name``. ``measure`` is
     what was read: weights, or norms in their place.
+
+    With ``attention`` as `read_attention` returns it:
+
+    >>> attention[0].weights.shape == attention[0].sieve.shape
+    True
     """
 
     example: str
@@ -65,7 +70,7 @@ class WordAttention:
 def read_attention(
     scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions
 ) -> list[WordAttention]:
-    """The attention of a head, as (layer, head), in the examples that `find_examples` finds.
+    """Return the attention of a head in the examples that `find_examples` finds.
 
     The words are read again from the treebank that was scored and the attention from the model, the
     one that the record of the scores names unless another place is given. Both are compared
@@ -81,6 +86,15 @@ def read_attention(
         UsageError: a head or role that the scores do not have, or scores of parsed text.
         CorpusError: the treebank is not there any more, or is another one now.
         ModelError: the model is not there any more, or is another one now, or its tokenizer is.
+
+    With ``model`` an encoder with random weights:
+
+    >>> from headroles import read_attention, read_conllu, sample_treebank, score_heads
+    >>> treebank = read_conllu(sample_treebank())
+    >>> scores = score_heads(model, treebank, roles="local", pairing="none")
+    >>> (found,) = read_attention(scores, (0, 0), "local", n=1)
+    >>> found.labels[0], found.weights.shape == 2 * (len(found),)
+    ('[CLS]', True)
     """
     return attention_of_heads(find_again(scores, [(head, role, options)]), options)[0]
 

@@ -47,6 +47,11 @@ class BestHeads(Result):
     difference. ``share_of_arcs`` counts every arc once, as published accuracies do. Intervals are
     of means, robust to clusters, and NaN where there are fewer than two: Wilson's for shares
     (`wilson_interval`), and of Wilson's limits for gains (`difference_interval`).
+
+    With ``best`` as `find_best_heads` returns it:
+
+    >>> best.frame["half"].unique().tolist()
+    [1, 2]
     """
 
     record: BestRecord
@@ -114,7 +119,7 @@ class BestHeads(Result):
 
 @takes(UnitOptions)
 def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
-    """The head that hits most arcs of each role, chosen on one half and reported on the other.
+    """Return the head that hits most arcs of each role, chosen on one half, reported on the other.
 
     A head that was picked as the best of many and reported on the same data looks better than it
     is: here no document has a part in choosing what is reported on it.
@@ -125,6 +130,19 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
 
     Raises:
         UsageError: scores of another kind, or examples that cannot be clustered as asked.
+
+    With ``model`` an encoder with random weights, of which no head beats the best fixed offset:
+
+    >>> from headroles import find_best_heads, read_conllu, sample_treebank, score_heads
+    >>> treebank = read_conllu(sample_treebank())
+    >>> scores = score_heads(model, treebank, score="hit", relations="nsubj")
+    >>> best = find_best_heads(scores).frame
+    >>> best[["role", "half", "offset"]].head(2)
+            role  half  offset
+    0  syntactic     1       1
+    1  syntactic     2       1
+    >>> bool((best["gain"] < 0).all())
+    True
     """
     if scores.offset_shares is None:
         raise UsageError(

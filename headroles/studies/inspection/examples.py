@@ -123,6 +123,11 @@ class Examples(Result):
     the sieve stand in brackets; ``words`` tells for pairs of words which look for which, and
     ``gives`` which weights the head gives, the role's first; it is empty where the model was not
     read. ``marked`` has the marks of every row as numbers of words.
+
+    With ``examples`` as `find_examples` returns them:
+
+    >>> examples.frame.columns.tolist()[:4]
+    ['example', 'document', 'score', 'count']
     """
 
     record: ExamplesRecord
@@ -189,7 +194,7 @@ class Examples(Result):
 def find_examples(
     scores: HeadScores, head: tuple[int, int], role: str, options: SentenceOptions
 ) -> Examples:
-    """Examples in which a head, as (layer, head), has typical scores of a role, or extreme ones.
+    """Return the examples in which a head has typical scores of a role, or extreme ones.
 
     Their words are read again from the files that were scored, and the weights that the head gives
     from the model, if that is in a folder of this machine or passed as ``model``.
@@ -204,6 +209,15 @@ def find_examples(
         UsageError: a head that was removed, a head or role that the scores do not have, or scores
             of parsed text.
         CorpusError: the treebank is not there any more, or is another one now.
+
+    With ``model`` an encoder with random weights:
+
+    >>> from headroles import find_examples, read_conllu, sample_treebank, score_heads
+    >>> treebank = read_conllu(sample_treebank())
+    >>> scores = score_heads(model, treebank, roles="punctuation", pairing="none")
+    >>> found = find_examples(scores, (0, 0), "punctuation", n=1)
+    >>> found.marked[0].words[found.marked[0].keys[-1]], found.frame["text"][0][-3:]
+    ('.', '[.]')
     """
     again = find_again(scores, [(head, find_role(role, scores.role_ids), options)])
     (found,) = examples_of(again)

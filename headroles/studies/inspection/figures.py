@@ -32,6 +32,12 @@ def draw_attention(attention: WordAttention, least: float = LEAST) -> Figure:
     """Arcs and matrix side by side, as `draw_arcs` and `draw_matrix` make them.
 
     The figure grows with the example: its words stay readable.
+
+    With ``attention`` as `read_attention` returns it:
+
+    >>> from headroles.report import draw_attention
+    >>> len(draw_attention(attention[0]).axes)
+    3
     """
     from headroles.drawing.own_figures import new_figure
 
@@ -52,6 +58,12 @@ def draw_arcs(attention: WordAttention, least: float = LEAST, ax: Axes | None = 
     that looks at itself. Arcs are as wide as the attention is large, dark where the role has them
     in its sieve, grey elsewhere; those below ``least`` are left out. Where the sieve has a key for
     each word at most, dotted arcs lead to those that get less.
+
+    With ``attention`` as `read_attention` returns it:
+
+    >>> from headroles.report import draw_arcs
+    >>> len(draw_arcs(attention[0]).texts) == len(attention[0])
+    True
     """
     height = _row_height(attention) * len(attention) + 1.4
     width = _label_width(attention)
@@ -79,7 +91,14 @@ def draw_arcs(attention: WordAttention, least: float = LEAST, ax: Axes | None = 
 
 
 def draw_matrix(attention: WordAttention, ax: Axes | None = None) -> Axes:
-    """Words that look as rows, words looked at as columns; lines go around the sieve."""
+    """Words that look as rows, words looked at as columns; lines go around the sieve.
+
+    With ``attention`` as `read_attention` returns it:
+
+    >>> from headroles.report import draw_matrix
+    >>> draw_matrix(attention[0]).get_ylabel()
+    'looks'
+    """
     row, width = _row_height(attention), _label_width(attention)
     side = row * len(attention)
     ax = new_axes(ax, side + width + 1.2, side + width + 1.3)
@@ -191,6 +210,12 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
     Bars are the intervals of the table; the dotted line is the share of the tokens that are of the
     group, which uniform attention would give it. Raises UsageError for a group that there is not,
     and where all layers were left out.
+
+    With ``groups`` as `measure_token_groups` returns them:
+
+    >>> from headroles.report import draw_token_group
+    >>> draw_token_group(groups, "separators").get_title()
+    'separators'
     """
     known = list(groups.frame["group"].unique())
     if group not in known:
@@ -217,6 +242,12 @@ def draw_token_groups(groups: TokenGroups) -> Figure:
     """Every group that some example has, beside the others, each as `draw_token_group` draws it.
 
     Raises UsageError if there is none.
+
+    With ``groups`` as `measure_token_groups` returns them:
+
+    >>> from headroles.report import draw_token_groups
+    >>> len(draw_token_groups(groups).axes)
+    4
     """
     from headroles.drawing.own_figures import new_figure
 

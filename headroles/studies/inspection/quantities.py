@@ -62,6 +62,11 @@ class Quantities(Result):
 
     ``mean`` is over ``n`` examples, in units of the quantity; intervals are robust to clusters, and
     NaN where there are fewer than two.
+
+    With ``quantities`` as `describe_heads` returns them:
+
+    >>> quantities.frame["role"].unique().tolist()
+    ['confidence']
     """
 
     record: QuantitiesRecord
@@ -95,7 +100,7 @@ class Quantities(Result):
 
 @takes(UnitOptions)
 def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
-    """Means and intervals of the quantities that describe heads, and are never tested.
+    """Return means and intervals of the quantities that describe heads, and are never tested.
 
     Args:
         scores: from `score_heads` with the ``roles`` confidence, entropy or distance.
@@ -103,6 +108,14 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
 
     Raises:
         UsageError: scores without such, or examples that cannot be clustered as asked.
+
+    With ``model`` an encoder with random weights:
+
+    >>> from headroles import describe_heads, read_conllu, sample_treebank, score_heads
+    >>> scores = score_heads(model, read_conllu(sample_treebank()), roles="confidence,distance")
+    >>> described = describe_heads(scores).frame
+    >>> described["role"].unique().tolist(), len(described)
+    (['confidence', 'distance'], 24)
     """
     columns = HeadColumns.of(scores, described=True)
     if not columns.roles:

@@ -25,6 +25,12 @@ def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
     Of those that can be planned; what no number of examples decides keeps the share below 1.
 
     Raises UsageError if there is nothing that can be planned.
+
+    With ``plan`` as `plan_examples` returns it:
+
+    >>> from headroles.report import draw_plan
+    >>> draw_plan(plan).get_title()
+    'power 0.8, alpha 0.05'
     """
     needed = plan.frame["corpus_examples"].dropna().to_numpy(dtype=np.float64)
     finite = np.sort(needed[np.isfinite(needed)])

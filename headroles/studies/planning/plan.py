@@ -30,7 +30,7 @@ _AT_THRESHOLD = "the pilot mean is at the threshold: no number of examples decid
 
 @takes(PlanOptions)
 def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
-    """Number of examples at which the t-tests of `assign_roles` would decide each head and role.
+    """Return how many examples the t-tests of `assign_roles` take to decide each head and role.
 
     Every head is taken to have the mean and the deviation of the pilot: a head above the
     threshold is to be shown to be above, one below to be below. The level of a single test
@@ -60,6 +60,17 @@ def plan_examples(scores: HeadScores, options: PlanOptions) -> PowerPlan:
     Raises:
         UsageError: an option outside its range, examples that cannot be clustered as asked, or
             scores that stopped early.
+
+    With scores of 20 examples for a pilot, made by hand:
+
+    >>> import numpy as np
+    >>> from headroles import HeadScores, plan_examples
+    >>> values = np.random.default_rng(0).normal([[3.5], [1.0]], 1.0, size=(20, 1, 2, 1))
+    >>> plan = plan_examples(HeadScores.by_hand(values, ["local"]))
+    >>> plan.frame[["layer", "head", "direction", "examples_with_score"]]
+       layer  head direction  examples_with_score
+    0      0     0       yes                108.0
+    1      0     1        no                  4.0
     """
     scores = scores_of(scores)
     refuse_stopped(scores, "a plan takes")

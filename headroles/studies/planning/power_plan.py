@@ -55,6 +55,11 @@ class PowerPlan(Result):
     has the power asked for, and ``corpus_examples`` the number of all examples that have so
     many, in documents like those of the pilot where they are clusters. Infinity is for a mean at
     the threshold, NaN for what cannot be planned; ``note`` says why.
+
+    With ``plan`` as `plan_examples` returns it:
+
+    >>> plan.summary().loc["local", ["above", "below", "half"]].to_dict()
+    {'above': 1.0, 'below': 1.0, 'half': 3.0}
     """
 
     record: PlanRecord

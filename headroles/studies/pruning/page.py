@@ -29,6 +29,12 @@ def draw_pruning_curves(
     Bands are the intervals of the table; the dotted line is the whole model. Without ``measure``,
     the first metric of the task, or the loss. Raises UsageError for a measure that the table does
     not have.
+
+    With ``curves`` as `find_pruning_curves` returns them:
+
+    >>> from headroles.report import draw_pruning_curves
+    >>> draw_pruning_curves(curves, "loss").get_xlabel()
+    'heads removed'
     """
     measure = known_measure(measure or curves.measure, list(curves.frame["measure"].unique()))
     rows = curves.frame[(curves.frame["measure"] == measure) & curves.frame["share"].notna()]

@@ -29,6 +29,12 @@ def draw_replication(
 
     Without ``role``, the number of roles that a head was shown to have in all sets. Raises
     UsageError for a role that the table does not have.
+
+    With ``replication`` as `replicate_roles` returns it:
+
+    >>> from headroles.report import draw_replication
+    >>> draw_replication(replication).get_title()
+    'roles in all 2 corpora'
     """
     heads, sets = replication.heads(), len(replication.asked.names)
     if role is None:
@@ -56,6 +62,12 @@ def draw_layer_counts(counts: LayerCounts, role: str, ax: Axes | None = None) ->
     """Heads with a role by layer: the mean over score sets, with the fewest and the most.
 
     Raises UsageError for a role that the table does not have.
+
+    With ``counts`` as `replicate_roles` returns them:
+
+    >>> from headroles.report import draw_layer_counts
+    >>> draw_layer_counts(counts, "local").get_xlabel()
+    'layer'
     """
     role = _role_in(role, counts.frame)
     summary = counts.summary()

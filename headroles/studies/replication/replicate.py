@@ -36,7 +36,7 @@ _OTHER_LENGTH = 1.2
 def replicate_roles(
     sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
 ) -> Replication | LayerCounts:
-    """Test in at least how many of k score sets each head has each role.
+    """Return in at least how many of k score sets each head has each role, by test.
 
     Evidence is that of betting: valid for any number of examples and any distribution. That a head
     has a role in at least u sets is tested by the evidence of the k - u + 1 sets that have the
@@ -52,6 +52,22 @@ def replicate_roles(
 
     Raises:
         UsageError: fewer than two sets, sets that do not go together, or without bounds.
+
+    In both corpora the first head has the role, and no score can be below 0 or above 10:
+
+    >>> import numpy as np
+    >>> from headroles import HeadScores, replicate_roles
+    >>> rng = np.random.default_rng(0)
+    >>> news, mail = (
+    ...     HeadScores.by_hand(
+    ...         rng.normal([[5.0], [1.0]], 0.3, size=(20, 1, 2, 1)), ["local"], bounds=(0, 10)
+    ...     )
+    ...     for _ in range(2)
+    ... )
+    >>> replicate_roles([news, mail], ["news", "mail"]).heads()[["head", "role", "at_least"]]
+       head   role  at_least
+    0     0  local         2
+    1     1  local         0
     """
     _check_sets(sets, names, options)
     present = [HeadColumns.of(one).roles for one in sets]

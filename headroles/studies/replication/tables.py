@@ -85,6 +85,11 @@ class Replication(_Replicated):
     largest mean scores; NaN if fewer were tested. ``log_e`` is the natural logarithm of the
     evidence that it is in at least so many, ``p_adjusted`` min(1, 1 / E) corrected over the family
     of all heads and roles for this number, ``replicated`` whether that is at most alpha.
+
+    With ``replication`` as `replicate_roles` returns it:
+
+    >>> replication.asked.names
+    ['news', 'mail']
     """
 
     kind: ClassVar[str] = "replication"
@@ -244,6 +249,11 @@ class LayerCounts(_Replicated):
 
     ``frame`` has a row per set, role and layer and the columns of ``columns``: how many heads
     there are, and how many were shown to have the role, each set corrected by itself.
+
+    With ``counts`` as `replicate_roles` returns them:
+
+    >>> counts.summary()["max"].tolist()
+    [1]
     """
 
     kind: ClassVar[str] = "layer counts"

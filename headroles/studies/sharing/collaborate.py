@@ -43,7 +43,7 @@ def collaborate_heads(
     task: str | Path | None = None,
     options: CollaborateOptions,
 ) -> tuple[CollaborativeModel, Collaboration]:
-    """Make a model whose heads share query and key dimensions, and measure what it changes.
+    """Return a model whose heads share query and key dimensions, and what that changes.
 
     Collaborative attention (Cordonnier et al. 2020): with R dimensions for all heads of a layer
     in the place of d for each,
@@ -69,6 +69,16 @@ def collaborate_heads(
         ModelSupportError: a family with position terms in its scores.
         UsageError: a rank that the layers cannot have, or neither a rank nor an error.
         CorpusError, ModelError, TokenizerError: as `score_heads`, and for a task as `ablate_heads`.
+
+    With ``model`` an encoder of 3 layers, whose 4 heads have 8 dimensions each:
+
+    >>> from headroles import collaborate_heads
+    >>> made, table = collaborate_heads(model, None, rank=24)
+    >>> table.frame[["layer", "rank", "full_rank"]]
+       layer  rank  full_rank
+    0      0    24         32
+    1      1    24         32
+    2      2    24         32
     """
     with shown_in_notebooks(options, "steps") as shown:
         return _collaborate(model, sample, shown, task)

@@ -58,6 +58,11 @@ class Redundancy(Result):
     be larger than by chance (``query_shared``, ``key_shared``). Where layers share a module,
     it is listed as the first of them. The other views are ``layers``, dimensions that hold 90, 95
     and 99 % of the energy, and ``roles``, empty if no roles were given.
+
+    With ``redundancy`` as `report_redundancy` returns it:
+
+    >>> len(redundancy.frame)
+    18
     """
 
     record: RedundancyRecord

@@ -1,0 +1,65 @@
+"""Names in the examples of docstrings: a tiny model with its task, and results of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A classifier of 3 layers with 4 heads each, its task, scores made by hand, and results."""
+    import headroles as hr
+    from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
+
+    folder = tmp_path_factory.mktemp("examples")
+    model = save(make_task_model(), folder / "classifier")
+    task = write_labelled(folder / "task.tsv", SENTENCES)
+    other = write_labelled(folder / "other.tsv", SENTENCES[::-1])
+    rng = np.random.default_rng(0)
+    before, again, after = (
+        hr.HeadScores.by_hand(
+            rng.normal(means, 0.3, size=(20, 1, 2, 1)).clip(0, 10), ["local"], bounds=(0, 10)
+        )
+        for means in ([[5], [1]], [[5], [1]], [[1], [1]])
+    )
+    sets = [before, again], ["news", "mail"]
+    corpus = hr.read_conllu(hr.sample_treebank())
+    scored = hr.score_heads(model, corpus, roles="punctuation,confidence", pairing="none")
+    hits = hr.score_heads(model, corpus, score="hit", relations="nsubj")
+    found = hr.classify_heads(model, corpus, roles="local,punctuation", threshold=0.9)
+    roles = found.save(folder / "roles")
+    ablations = [hr.ablate_heads(model, file, sets="single") for file in (task, other)]
+    return {
+        "model": model,
+        "corpus": corpus,
+        "folder": roles,
+        "task": task,
+        "other": other,
+        "scores": before,
+        "table": hr.assign_roles(before),
+        "shifts": hr.compare_roles(before, after),
+        "plan": hr.plan_examples(before),
+        "replication": hr.replicate_roles(*sets),
+        "counts": hr.replicate_roles(*sets, over="seeds"),
+        "best": hr.find_best_heads(hits),
+        "quantities": hr.describe_heads(scored),
+        "examples": hr.find_examples(scored, (0, 0), "punctuation", n=1),
+        "attention": hr.read_attention(scored, (0, 0), "punctuation", n=1),
+        "groups": hr.measure_token_groups(model, corpus),
+        "importance": hr.find_importance(model, task),
+        "ablations": ablations[0],
+        "drops": hr.compare_tasks(ablations, ["one", "other"]),
+        "found": hr.compare_roles_in_task(model, task, roles_from=roles, draws=9),
+        "curves": hr.find_pruning_curves(model, other, task, orders="importance,random", draws=2),
+        "collaboration": hr.collaborate_heads(model, None, rank=24)[1],
+        "redundancy": hr.report_redundancy(model, None, draws=9),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _examples(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
+    if isinstance(request.node, pytest.DoctestItem):
+        doctest_namespace.update(request.getfixturevalue("names_in_examples"))
