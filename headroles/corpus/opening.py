@@ -7,7 +7,6 @@ from os import PathLike as PathLikeOfOs
 from pathlib import Path
 
 from headroles.corpus.conllu_files import SUFFIXES, read_conllu
-from headroles.corpus.corpus import Corpus
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.options import (
@@ -17,6 +16,7 @@ from headroles.corpus.options import (
     ParsingOptions,
     TextOptions,
 )
+from headroles.corpus.sentence import Corpus
 from headroles.corpus.table_files import TABLES
 from headroles.corpus.text import read_pairs, read_text
 from headroles.errors import UsageError

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 # Pipes that a dependency parse does not need; all others run as the pipeline's author intended.
 _UNNEEDED_PIPES = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel")
-_ENOUGH_WORDS = 100
-_OF_SPACY = re.compile(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)")
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Pipeline:
     def frequent(self) -> frozenset[str]:
         """Frequent words of the language; none where the list is too short to tell languages."""
         words = frozenset(self.nlp.Defaults.stop_words)
-        return words if len(words) >= _ENOUGH_WORDS else frozenset()
+        return words if len(words) >= 100 else frozenset()
 
 
 def load_pipeline(parser: str | PathLike[str] | Language) -> Pipeline:
@@ -86,7 +84,11 @@ def _load(name: str | PathLike[str]) -> Language:
             Path(name) if isinstance(name, PathLike) else name, exclude=list(_UNNEEDED_PIPES)
         )
     except Exception as error:  # a package of that name may be anything, spaCy itself for one
-        own = str(name) if _OF_SPACY.fullmatch(str(name)) else "NAME, such as en_core_web_sm"
+        own = (
+            str(name)
+            if re.fullmatch(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)", str(name))
+            else "NAME, such as en_core_web_sm"
+        )
         raise ParserError(
             f"the spaCy pipeline {str(name)!r} cannot be loaded ({in_one_line(error)}); name an "
             f"installed pipeline or the path of one. spaCy's own: python -m spacy download {own}"
@@ -99,7 +101,9 @@ def _dependency_labels(nlp: Language, pipe: str) -> list[str]:
     return [str(label) for label in getattr(nlp.get_pipe(pipe), "labels", ())]
 
 
-def sentence_of(span: Span | Doc, name: str, document: str, position: int) -> Sentence | None:
+def sentence_of(
+    span: Span | Doc, name: str, document: str = "", position: int = 0
+) -> Sentence | None:
     """Convert ``span`` to a sentence without spaCy's white-space tokens; None if none is left."""
     tokens = [token for token in span if not token.is_space]
     if not tokens:

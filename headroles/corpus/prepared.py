@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.documents import prefix_of
 from headroles.corpus.places import Places
 from headroles.corpus.schemes import distinctive_labels, fold_subtype, recognise_scheme
-from headroles.corpus.sentence import ROOT, Sentence
+from headroles.corpus.sentence import ROOT, Corpus, Sentence, Skipped
 from headroles.corpus.spool import flush, from_line, temporary_spool, to_line, write_to
 from headroles.errors import CorpusError, StorageError
 from headroles.record import RecordedCorpus
@@ -54,39 +53,30 @@ class PreparedCorpus:
     order: tuple[int, ...] | None = field(default=None, repr=False)
 
     def __iter__(self) -> Iterator[Sentence]:
-        if self.order is not None:
-            for offset in self.order:
-                self.spool.seek(offset)
-                yield from_line(self.spool.readline())
-            return
-        self.spool.seek(0)
-        for line in self.spool:
-            yield from_line(line)
+        return self.span(0, 0, self.n_sentences)
 
-    def offsets(self) -> Iterator[tuple[int, Sentence]]:
+    def with_places(self) -> Iterator[tuple[int, Sentence]]:
         """Yield each sentence with its place in the spool, in reading order."""
         if self.order is not None:
-            for offset in self.order:
-                yield offset, from_line(self._line(offset))
+            yield from ((place, from_line(self._line(place))) for place in self.order)
             return
-        offset = 0
-        while line := self._line(offset):
-            yield offset, from_line(line)
-            offset += len(line)  # lines are ASCII: a character is a byte
+        place = 0
+        while line := self._line(place):
+            yield place, from_line(line)
+            place += len(line)  # lines are ASCII: a character is a byte
 
-    def _line(self, offset: int) -> str:
-        self.spool.seek(offset)  # each read seeks, so that several readers can alternate
+    def _line(self, place: int) -> str:
+        self.spool.seek(place)  # each read seeks, so that several readers can alternate
         return self.spool.readline()
 
-    def span(self, first: int, offset: int, n_sentences: int) -> Iterator[Sentence]:
-        """Yield sentences after ``first`` others; ``offset`` is their place in the spool."""
+    def span(self, first: int, place: int, n_sentences: int) -> Iterator[Sentence]:
+        """Yield sentences after ``first`` others; ``place`` is that of the first in the spool."""
         if self.order is not None:
-            for place in self.order[first : first + n_sentences]:
-                yield from_line(self._line(place))
-            return
-        self.spool.seek(offset)
-        for line in islice(self.spool, n_sentences):
-            yield from_line(line)
+            lines: Iterable[str] = map(self._line, self.order[first : first + n_sentences])
+        else:
+            self.spool.seek(place)
+            lines = islice(self.spool, n_sentences)
+        yield from map(from_line, lines)
 
     def content_digest(self) -> str:
         """Digest all sentences in reading order, with annotations and documents."""
@@ -94,8 +84,8 @@ class PreparedCorpus:
         self.spool.seek(0)
         for line in self.spool:
             content.update(line.encode())
-        for offset in self.order or ():
-            content.update(offset.to_bytes(8, "little"))
+        for place in self.order or ():
+            content.update(place.to_bytes(8, "little"))
         return content.hexdigest()
 
     def describe(self) -> RecordedCorpus:
@@ -153,7 +143,11 @@ def read_through(corpus: Corpus, spool: IO[str]) -> PreparedCorpus:
         # documents are digested by number, so that a renamed file has the same digest
         digest.update(to_line(sentence, document).encode())
     if not n_sentences:
-        raise CorpusError(f"no sentences in {_where(corpus)}; {_why_none(skipped)}")
+        where = listed(corpus.source.get("files", [])) or (
+            f"the {corpus.source.get('format', 'sentences')} given"
+        )
+        reasons = "; ".join(f"{count} {reason}" for reason, count in skipped.items())
+        raise CorpusError(f"no sentences in {where}; {reasons or 'check the paths given'}")
     flush(spool)
     return PreparedCorpus(
         source=corpus.source,
@@ -220,22 +214,7 @@ class _SchemeWatch:
             )
 
 
-def _where(corpus: Corpus) -> str:
-    return listed(corpus.source.get("files", [])) or _given(corpus)
-
-
-def _given(corpus: Corpus) -> str:
-    return f"the {corpus.source.get('format', 'sentences')} given"
-
-
-def _why_none(skipped: Skipped) -> str:
-    if skipped:
-        return "; ".join(f"{count} {reason}" for reason, count in skipped.items())
-    return "check the paths given"
-
-
 _SENTENCES, _RECORD = "sentences.jsonl", "corpus.json"
-_NOT_RECORDED = ("spool", "order")
 
 
 @contextmanager
@@ -247,7 +226,7 @@ def prepared_in(folder: Path, corpus: Corpus) -> Iterator[PreparedCorpus]:
         known = {
             one.name: getattr(ready, one.name)
             for one in fields(PreparedCorpus)
-            if one.name not in _NOT_RECORDED
+            if one.name not in ("spool", "order")
         }
         write_json(folder / _RECORD, known)
         yield ready

@@ -1,18 +1,18 @@
-"""Parsed sentences, and examples of one sentence or two adjacent ones: the unit of every test."""
+"""Sentences, corpora of them, and examples of one sentence or two: the unit of every test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from headroles.wording import listed
 
 ANNOTATIONS = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 """Further columns of CoNLL-U, whose texts are stored unchanged."""
 MISSING = "_"
-
 _FEW = 10  # words that a message names
-
 ROOT = -1
 """Governor of a word that depends on no other word."""
 
@@ -116,6 +116,40 @@ def tree_defect(governors: tuple[int, ...], n_trees: int = 1) -> str | None:
     if len(roots) > n_trees:
         return f"has {len(roots)} roots (words {listed(roots, _FEW)}) instead of one"
     return None
+
+
+Skipped = Counter[str]
+"""Counts of skipped sentences or examples by reason, in words."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Parsed text that is read when iterated, from `read_conllu`, `read_text`, `make_corpus`, ...
+
+    Iterating reads the sources from the start, one sentence at a time. ``source`` describes the
+    origin of the sentences and becomes part of the record of every result. ``undivided`` are the
+    documents of a treebank that are whole files because the files name no documents. ``frequent``
+    are frequent words, in lower case, of the language that a parser takes the text for.
+    """
+
+    source: dict[str, Any]
+    read: Callable[[Skipped], Iterator[Sentence]] = field(repr=False)
+    undivided: frozenset[str] = field(default=frozenset(), repr=False)
+    frequent: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return self.read(Counter())
+
+    def watched(self, on_read: Callable[[int], None]) -> Corpus:
+        """Return the same corpus, which reports the number of sentences read from time to time."""
+
+        def read(skipped: Skipped) -> Iterator[Sentence]:
+            for count, sentence in enumerate(self.read(skipped), start=1):
+                if count % 256 == 0:
+                    on_read(count)
+                yield sentence
+
+        return replace(self, read=read)
 
 
 PAIRINGS = ("adjacent", "none")

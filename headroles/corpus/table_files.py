@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from headroles.corpus.files import HUB_PREFIX, CorpusFile, is_dataset, kind_of
@@ -15,25 +16,24 @@ from headroles.wording import in_one_line, listed, shortened
 Row = tuple[int, list[str]]
 _NAMES = {"tab": "\t", "comma": ",", "semicolon": ";"}
 SEPARATORS = tuple(_NAMES)
-_LONGEST_CELL = 2**31 - 1
 TABLES = (".tsv", ".csv", ".jsonl", ".ndjson", ".parquet")
-"""Endings of files that hold tables."""
+"""Extensions of files that hold tables."""
 
 
 def has_names(file: CorpusFile) -> bool:
-    """Tell whether columns have names in any case: all tables have them but separated text."""
+    """Tell whether columns always have names, as in all tables but separated text."""
     return _reader_of(file) is not None
 
 
 def read_rows(file: CorpusFile, separator: str | None = None) -> Iterator[Row]:
     """Yield the rows of a table, the names of its columns first, with the numbers of their lines.
 
-    The ``separator`` of text is one of ``SEPARATORS``; None takes tabs, and in files that end in
-    ``.csv`` what the first line has most of. Quotation marks are ordinary characters beside tabs,
-    and quote cells beside commas and semicolons.
+    The ``separator`` of text is one of ``SEPARATORS``; None takes tabs, and in ``.csv`` files the
+    separator that occurs most in the first line. Quotation marks are ordinary characters in files
+    with tabs, and quote cells in files with commas or semicolons.
 
-    Raises CorpusError for a file that is not what its ending says, UsageError without the package
-    that reads it.
+    Raises CorpusError for a file whose content does not fit its extension, UsageError without the
+    package that reads it.
     """
     if (read := _reader_of(file)) is not None:
         yield from read(file)
@@ -45,8 +45,8 @@ def read_rows(file: CorpusFile, separator: str | None = None) -> Iterator[Row]:
         yield 1, first.split("\t")
         yield from ((number, line.split("\t")) for number, line in enumerate(lines, start=2))
         return
-    csv.field_size_limit(_LONGEST_CELL)
-    reader = csv.reader((f"{line}\n" for line in _with(first, lines)), delimiter=chosen)
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader((f"{line}\n" for line in chain([first], lines)), delimiter=chosen)
     start = 1
     try:
         for cells in reader:
@@ -60,7 +60,7 @@ def read_rows(file: CorpusFile, separator: str | None = None) -> Iterator[Row]:
 
 
 def hint_of_separator(names: Sequence[str]) -> str:
-    """Say what to do about a header that has one column by tabs, and several by another one."""
+    """Return what to do about a header with one column by tabs and several by a comma or such."""
     if len(names) != 1:
         return ""
     found = [name for name, mark in _NAMES.items() if mark in names[0]]
@@ -70,11 +70,6 @@ def hint_of_separator(names: Sequence[str]) -> str:
         f"; it looks {found[0]}-separated: pass separator={found[0]!r} "
         f"(--separator {found[0]}), or convert it to tabs"
     )
-
-
-def _with(first: str, lines: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from lines
 
 
 def _separator_of(file: CorpusFile, first: str) -> str:
@@ -135,12 +130,12 @@ def _parquet_rows(file: CorpusFile) -> Iterator[Row]:
 
 
 def _dataset_rows(file: CorpusFile) -> Iterator[Row]:
-    """Rows of a data set of Hugging Face: a folder it was saved in, or ``hf:NAME:SPLIT``."""
+    """Yield the rows of a data set of Hugging Face: a folder of it, or ``hf:NAME:SPLIT``."""
     data = _load_dataset(str(file.path))
     if hasattr(data, "keys"):
         splits = list(data.keys())
         where = f"{file}:SPLIT" if str(file).startswith(HUB_PREFIX) else f"{file}/SPLIT"
-        raise UsageError(f"{file} has several parts; name one, {where}: {listed(splits, 12)}")
+        raise UsageError(f"{file} has several splits; name one, {where}: {listed(splits, 12)}")
     names = list(data.column_names)
     yield 0, names
     for number, record in enumerate(data, start=1):
@@ -205,11 +200,11 @@ def place_of(file: object, column: str | int, names: Sequence[str] | None, width
     return number
 
 
-def check_width(file: object, line: int, cells: Sequence[str], width: int, cure: str = "") -> None:
+def check_width(file: object, line: int, cells: Sequence[str], width: int, more: str = "") -> None:
     """Raise CorpusError for a line with more or fewer cells than the first one."""
     if len(cells) != width:
         raise CorpusError(
-            f"{file}, line {line}: {len(cells)} columns instead of {width}; correct the line{cure}"
+            f"{file}, line {line}: {len(cells)} columns instead of {width}; correct the line{more}"
         )
 
 

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.files import CorpusFile, PathLike, find_files
-from headroles.corpus.kept_parses import keep_parses
 from headroles.corpus.options import PairsOptions, TextOptions
 from headroles.corpus.parsing import load_pipeline, sentence_of
-from headroles.corpus.sentence import Sentence
+from headroles.corpus.saved_parses import save_parses
+from headroles.corpus.sentence import Corpus, Sentence, Skipped
 from headroles.corpus.table_files import (
     TABLES,
     check_text_columns,
@@ -27,7 +26,7 @@ from headroles.wording import shortened
 
 @takes(TextOptions)
 def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOptions) -> Corpus:
-    """Read plain text, split into sentences and parsed by the spaCy pipeline ``parser``.
+    r"""Return a corpus of plain text, split and parsed by the spaCy pipeline ``parser``.
 
     Each file (or each ``*.txt`` file of a folder) is one document; blank lines separate paragraphs,
     and line breaks inside a paragraph count as spaces. With ``lines`` every line that is not blank
@@ -40,6 +39,18 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
     Raises:
         CorpusError: a path does not exist, or a folder has no text file.
         ParserError: the pipeline cannot be loaded or does not parse.
+
+    >>> import spacy
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> untrained = spacy.blank("en")  # in place of a trained pipeline, such as "en_core_web_sm"
+    >>> _ = untrained.add_pipe("parser").add_label("root"), untrained.initialize()
+    >>> with TemporaryDirectory() as folder:
+    ...     untrained.to_disk(f"{folder}/parser")
+    ...     _ = Path(folder, "pets.txt").write_text("Dogs bark.\nCats sleep.\n")
+    ...     corpus = read_text(f"{folder}/pets.txt", f"{folder}/parser", lines=True)
+    ...     [sentence.words for sentence in corpus]
+    [('Dogs', 'bark', '.'), ('Cats', 'sleep', '.')]
     """
     found = find_files(paths, ".txt")
     pipeline = load_pipeline(parser)
@@ -58,7 +69,7 @@ def read_text(paths: PathLike | Iterable[PathLike], parser: str, options: TextOp
 
     source = pipeline.source("text", found.source)
     corpus = Corpus({**source, "lines": options.lines}, read, frequent=pipeline.frequent)
-    return keep_parses(corpus, options.keep_parses)
+    return save_parses(corpus, options.keep_parses)
 
 
 @takes(PairsOptions)
@@ -68,21 +79,34 @@ def read_pairs(
     columns: Sequence[str | int],
     options: PairsOptions,
 ) -> Corpus:
-    """Sentence pairs (GLUE style), each cell parsed by the spaCy pipeline ``parser``.
+    r"""Return a corpus of sentence pairs (GLUE style), parsed by the spaCy pipeline ``parser``.
 
     Files are tab-separated or CSV, JSON lines (``.jsonl``) or Parquet; folders that a data set of
     Hugging Face was saved in, and ``hf:NAME:SPLIT`` for one of the hub, are read with datasets.
     ``columns`` names one or two columns, by number from 0 or by name in the header line; the two
     cells of a row are the two segments of one example, and every row is a document of its own.
-    Beside tabs quotation marks are ordinary characters. A cell may hold several sentences: it stays
-    one segment, with the trees of all of them. ``header=False`` says that the first line is data;
-    where nothing is said and columns have numbers, a first line that looks like data is refused.
+    In files with tabs quotation marks are ordinary characters. A cell may hold several sentences:
+    it stays one segment, with the trees of all of them. ``header=False`` says that the first line
+    is data; without ``header``, numbered columns and a first line that looks like data are an
+    error.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no ``*.tsv`` file.
         ParserError: the pipeline cannot be loaded or does not parse.
         UsageError: not one or two columns, a column named in a file without a header, or a header
             that looks like data.
+
+    >>> import spacy
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> untrained = spacy.blank("en")  # in place of a trained pipeline, such as "en_core_web_sm"
+    >>> _ = untrained.add_pipe("parser").add_label("root"), untrained.initialize()
+    >>> with TemporaryDirectory() as folder:
+    ...     untrained.to_disk(f"{folder}/parser")
+    ...     _ = Path(folder, "pets.tsv").write_text("one\tother\nDogs bark.\tCats sleep.\n")
+    ...     corpus = read_pairs(f"{folder}/pets.tsv", f"{folder}/parser", ["one", "other"])
+    ...     [sentence.words for sentence in corpus]
+    [('Dogs', 'bark', '.'), ('Cats', 'sleep', '.')]
     """
     check_text_columns(columns)
     if len(set(map(str, columns))) < len(columns):
@@ -105,7 +129,7 @@ def read_pairs(
 
     source = pipeline.source("pairs", found.source)
     corpus = Corpus({**source, "text_columns": list(columns)}, read, frequent=pipeline.frequent)
-    return keep_parses(corpus, options.keep_parses)
+    return save_parses(corpus, options.keep_parses)
 
 
 def _lines(lines: Iterable[str]) -> Iterator[str]:

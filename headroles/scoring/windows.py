@@ -42,7 +42,7 @@ def windows_of(
     waiting: deque[tuple[int, Sentence]] = deque()
 
     def read() -> Iterator[Sentence]:
-        for offset, sentence in corpus.offsets():
+        for offset, sentence in corpus.with_places():
             waiting.append((offset, sentence))
             yield sentence
 

@@ -105,7 +105,7 @@ def test_parts_of_a_data_set_are_named(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     parts = {"train": datasets.Dataset.from_pandas(TABLE)}
     datasets.DatasetDict(parts).save_to_disk(str(tmp_path / "all"))
-    with pytest.raises(UsageError, match=r"has several parts; name one, .*/SPLIT: train"):
+    with pytest.raises(UsageError, match=r"has several splits; name one, .*/SPLIT: train"):
         rows_of(tmp_path / "all")
 
 

@@ -223,14 +223,14 @@ def _refuse_sharing(sharing: Sharing) -> None:
 def find_units(corpus: PreparedCorpus, pairing: str, by_document: bool) -> list[list[int]]:
     """Places of the sentences of each unit: of documents where there are several, else examples."""
     documents: dict[str, list[int]] = {}
-    for offset, sentence in corpus.offsets():
+    for offset, sentence in corpus.with_places():
         documents.setdefault(sentence.document, []).append(offset)
     if by_document and len(documents) > 1:
         return list(documents.values())
     offsets: list[int] = []
 
     def read() -> Iterator[Sentence]:
-        for offset, sentence in corpus.offsets():
+        for offset, sentence in corpus.with_places():
             offsets.append(offset)
             yield sentence
 

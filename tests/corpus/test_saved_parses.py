@@ -17,7 +17,7 @@ from headroles.corpus import (
     prepared,
     read_conllu,
 )
-from headroles.corpus.kept_parses import keep_parses, to_conllu
+from headroles.corpus.saved_parses import save_parses, to_conllu
 from headroles.errors import CorpusError, UsageError
 
 ANNOTATIONS = {"lemma": ("cat", "_"), "upos": ("NOUN", "VERB"), "feats": ("Number=Plur", "_")}
@@ -28,7 +28,7 @@ OTHER = Sentence("u-1", "u.txt", 0, ("\u00a0x|y=z", "#"), (-1, 0), ("root", "pun
 
 def test_kept_sentences_are_read_back(tmp_path: Path) -> None:
     file = tmp_path / "kept.conllu"
-    with prepared(keep_parses(make_corpus([CATS, TWO_TREES, OTHER]), file)) as first:
+    with prepared(save_parses(make_corpus([CATS, TWO_TREES, OTHER]), file)) as first:
         assert not list(first)[1].annotations
     with prepared(read_conllu(file)) as again:
         assert again.digest == first.digest
@@ -72,7 +72,7 @@ def test_scheme_and_what_was_skipped_are_kept(tmp_path: Path, skips: list[int]) 
 
     file = tmp_path / "kept.conllu"
     corpus = Corpus({"format": "pairs", "scheme": "clear"}, read)
-    with prepared(keep_parses(corpus, file)) as first, prepared(read_conllu(file)) as again:
+    with prepared(save_parses(corpus, file)) as first, prepared(read_conllu(file)) as again:
         assert again.digest == first.digest
         assert first.scheme == again.scheme == again.describe().scheme == "clear"
         assert again.skipped == first.skipped
@@ -82,7 +82,7 @@ def test_scheme_and_what_was_skipped_are_kept(tmp_path: Path, skips: list[int]) 
 def test_a_scheme_is_that_of_all_files_or_guessed(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.conllu" for name in ("clear", "ud", "none")]
     for name, file in zip(("clear", "ud", ""), files, strict=True):
-        list(keep_parses(Corpus({"scheme": name}, lambda _: iter([CATS])), file))
+        list(save_parses(Corpus({"scheme": name}, lambda _: iter([CATS])), file))
         file.write_text(file.read_text().replace("t-1", file.stem))
     for chosen, scheme in (([files[0]], "clear"), ([files[0], files[2]], "ud")):
         with prepared(read_conllu(chosen)) as ready:
@@ -106,7 +106,7 @@ def test_nothing_is_left_of_a_corpus_that_was_not_read_to_its_end(tmp_path: Path
         raise CorpusError("defective")
 
     with pytest.raises(CorpusError):
-        list(keep_parses(Corpus({}, fail), tmp_path / "kept.conllu"))
+        list(save_parses(Corpus({}, fail), tmp_path / "kept.conllu"))
     assert not list(tmp_path.iterdir())
 
 
@@ -114,7 +114,7 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     file = tmp_path / "kept.conllu"
     file.write_text("mine")
     with pytest.raises(UsageError, match="already exists; give it as the corpus"):
-        keep_parses(make_corpus([CATS]), file)
+        save_parses(make_corpus([CATS]), file)
     assert file.read_text() == "mine"
 
 

@@ -1,20 +1,19 @@
-"""Saving of parsed text as CoNLL-U, from which the sentences can be read without a parser."""
+"""Saving of parsed text as CoNLL-U, from which its sentences can be read without a parser."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from conllu.models import Metadata, Token, TokenList
 
 from headroles import storage
-from headroles.corpus.corpus import Corpus, Skipped
 from headroles.corpus.schemes import CLEAR, OTHER, UD
-from headroles.corpus.sentence import ANNOTATIONS, MISSING, ROOT, Sentence
+from headroles.corpus.sentence import ANNOTATIONS, MISSING, ROOT, Corpus, Sentence, Skipped
 from headroles.errors import CorpusError, UsageError
 
 TREES = "headroles.trees"
@@ -25,7 +24,7 @@ SKIPPED = "headroles.skipped"
 """Comment of a sentence next to skipped text: counts by reason."""
 
 
-def keep_parses(corpus: Corpus, file: Path | None) -> Corpus:
+def save_parses(corpus: Corpus, file: Path | None) -> Corpus:
     """Return the corpus; if ``file`` is given, reading it to the end also writes it to ``file``.
 
     The file appears once the corpus has been read to its end. Raises UsageError if it exists.
@@ -53,12 +52,12 @@ def keep_parses(corpus: Corpus, file: Path | None) -> Corpus:
 class _Writer:
     """Writer that lags one sentence behind, so that a sentence can record what is skipped after it.
 
-    ``told`` counts what was skipped and recorded so far, or belongs to other corpora.
+    ``recorded`` counts what was skipped and recorded so far, or belongs to other corpora.
     """
 
     stream: IO[str]
     scheme: str
-    told: Counter[str]
+    recorded: Counter[str]
     waiting: Sentence | None = None
     document: str | None = None
 
@@ -66,37 +65,35 @@ class _Writer:
         """Write the waiting sentence, and make ``sentence`` wait."""
         if self.waiting is not None:
             comments = {SCHEME: self.scheme} if self.scheme else {}
-            if more := skipped - self.told:
+            if more := skipped - self.recorded:
                 comments[SKIPPED] = json.dumps(more)
             begins = self.waiting.document != self.document
             self.stream.write(to_conllu(self.waiting, comments, begins_document=begins))
-            self.scheme, self.told = "", Counter(skipped)
+            self.scheme, self.recorded = "", Counter(skipped)
             self.document = self.waiting.document
         self.waiting = sentence
 
 
-@dataclass
-class Told:
-    """Facts that files of saved parses record about their text."""
+def scheme_of_file(metadata: Mapping[str, str]) -> str:
+    """Return the scheme that the comments of a file's first sentence name; empty if none."""
+    named = metadata.get(SCHEME, "")
+    return named if named in (UD, CLEAR, OTHER) else ""
 
-    _schemes: dict[str, str] = field(default_factory=dict)
 
-    def begin(self, file: object, metadata: Mapping[str, str]) -> None:
-        """Note the scheme of a file, from the comments of its first sentence."""
-        said = metadata.get(SCHEME, "")
-        self._schemes.setdefault(said if said in (UD, CLEAR, OTHER) else "", str(file))
+def common_scheme(schemes: Mapping[str, str]) -> str:
+    """Return the scheme of all files, of the first file of each scheme; empty if one is unknown.
 
-    def scheme(self) -> str:
-        """Return the scheme of all files; empty if unknown. Raises CorpusError for two schemes."""
-        if "" in self._schemes or not self._schemes:
-            return ""
-        if len(self._schemes) > 1:
-            found = " and ".join(f"{file} ({name})" for name, file in self._schemes.items())
-            raise CorpusError(
-                f"two label schemes in one corpus: {found}; score corpora of different schemes in "
-                "separate runs"
-            )
-        return next(iter(self._schemes))
+    Raises CorpusError for two schemes.
+    """
+    if "" in schemes:
+        return ""
+    if len(schemes) > 1:
+        found = " and ".join(f"{file} ({name})" for name, file in schemes.items())
+        raise CorpusError(
+            f"two label schemes in one corpus: {found}; score corpora of different schemes in "
+            "separate runs"
+        )
+    return next(iter(schemes), "")
 
 
 def skipped_in(metadata: Mapping[str, str]) -> dict[str, int]:
@@ -127,20 +124,19 @@ def to_conllu(
     columns = [
         sentence.annotations.get(name) or (MISSING,) * len(sentence.words) for name in ANNOTATIONS
     ]
-    tokens = []
-    for k, (lemma, upos, xpos, feats, deps, misc) in enumerate(zip(*columns, strict=True)):
-        tokens.append(
-            Token(
-                id=k + 1,
-                form=sentence.words[k],
-                lemma=lemma,
-                upos=upos,
-                xpos=xpos,
-                feats=feats,
-                head=sentence.governors[k] + 1,
-                deprel=sentence.relations[k],
-                deps=deps,
-                misc=misc,
-            )
-        )  # in the order of the columns, since keys are written in order
+    tokens = [
+        Token(  # keys are written in order, which is that of the columns
+            id=k + 1,
+            form=sentence.words[k],
+            lemma=lemma,
+            upos=upos,
+            xpos=xpos,
+            feats=feats,
+            head=sentence.governors[k] + 1,
+            deprel=sentence.relations[k],
+            deps=deps,
+            misc=misc,
+        )
+        for k, (lemma, upos, xpos, feats, deps, misc) in enumerate(zip(*columns, strict=True))
+    ]
     return str(TokenList(tokens, metadata).serialize())
