@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,31 @@ from headroles.models.sites import find_sites
 from headroles.studies.claims.options import ClaimOptions
 
 SHARE = 0.99
-DRAWS = 59
+FEW_LAYERS = 2
+DRAWS, DRAWS_OF_FEW = 9, 59
+"""Random spaces for each layer; the test exchanges each layer with its draws, by itself."""
 Maps = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Queries and keys of a layer, both (heads, size, width)."""
 
 
 def dimensions_of(model: Attending, options: ClaimOptions) -> dict[str, NDArray[Any]]:
-    """``shares`` of `shared_dimensions` of a model's layers."""
+    """``shares`` of `shared_dimensions` of a model's layers; equal layers count once."""
     encoder = load_encoder(model, options)
     with open_reader(encoder.model) as reader:
         n_heads = reader.n_heads
     sites = find_sites(encoder.model, n_heads)
-    maps = ((site.maps.query, site.maps.key) for site in sites)
-    return {"shares": shared_dimensions(maps, options.seed)}
+    every = [(site.maps.query, site.maps.key) for site in sites]
+    return {"shares": shared_dimensions(distinct(every), options.seed)}
 
 
-def shared_dimensions(layers: Iterable[Maps], seed: int) -> NDArray[np.float64]:
-    """Dimensions for 99 % of the energy of the sum over heads, as shares (layers, 1 + DRAWS).
+def distinct(layers: Sequence[Maps]) -> list[Maps]:
+    """The layers without those that equal the layer before."""
+    following = pairwise(layers)
+    return [layers[0], *(own for last, own in following if not all(map(np.array_equal, last, own)))]
+
+
+def shared_dimensions(layers: Sequence[Maps], seed: int) -> NDArray[np.float64]:
+    """Dimensions for 99 % of the energy of the sum over heads, as shares (layers, 1 + draws).
 
     The first column is of the heads as they are. In the others each head keeps its singular values
     and has random spaces, as if heads shared dimensions by chance alone.
@@ -45,7 +54,7 @@ def shared_dimensions(layers: Iterable[Maps], seed: int) -> NDArray[np.float64]:
         strength = torch.from_numpy(head_singular(query, key)[1]).float()
         flat = [torch.from_numpy(maps.reshape(-1, width)).float() for maps in (query, key)]
         row = [_dimensions(flat[0].T @ flat[1])]
-        for _ in range(DRAWS):
+        for _ in range(DRAWS if len(layers) > FEW_LAYERS else DRAWS_OF_FEW):
             drawn = torch.randn(2, heads, width, size, generator=generator)
             left, right = torch.linalg.qr(drawn).Q
             joined = [one.swapaxes(0, 1).flatten(1) for one in (left * strength[:, None], right)]

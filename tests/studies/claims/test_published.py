@@ -11,7 +11,7 @@ import pytest
 from headroles.models.subspaces import dimensions_for
 from headroles.studies.claims import CLAIMS, Halves, NotTestable
 from headroles.studies.claims.answers import HeadAnswers
-from headroles.studies.claims.dimensions import shared_dimensions
+from headroles.studies.claims.dimensions import distinct, shared_dimensions
 from headroles.studies.claims.published.separators_middle import middle
 from headroles.studies.claims.published.several_roles_middle import by_layer, nearness
 from headroles.studies.inspection.token_reading import QUANTITIES
@@ -202,11 +202,17 @@ def test_shared_dimensions_of_queries_and_keys() -> None:
     strength = np.linalg.svd(np.einsum("hsd,hse->de", *shared), compute_uv=False)
     assert dimensions[0, 0] == dimensions_for(strength, 0.99) / 12
     _, shown, contradicted = outcome("low-rank-together", measured_with(dimensions=dimensions))
-    assert shown == pytest.approx(1 / 60)
+    assert shown == pytest.approx(1 / 60**2, rel=0.8)  # each of two layers among 60
     assert contradicted == 1
     dimensions = shared_dimensions([(query, key)], 0)
     _, shown, _ = outcome("low-rank-together", measured_with(dimensions=dimensions))
     assert shown > 0.05
+
+
+def test_layers_with_the_same_weights_count_once() -> None:
+    maps = RNG(0).normal(size=(4, 4, 3, 24))
+    one, other = (maps[0], maps[1]), (maps[2], maps[3])
+    assert distinct([one, one, one, other]) == [one, other]
 
 
 def task_of(alone: float = 0.0, one: float = 0.0, pruned: float = 0.0) -> Any:
