@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from docs.studies.claims_over_encoders import STEPS, first_of
+from docs.studies.claims_over_encoders import AFTER, OF_TWO, STEPS, first_of
 from headroles.drawing.style import line_looks, svg_of
 from headroles.studies.claims import CLAIMS
 
@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     given = parser.parse_args()
     claims = first_of(pd.read_csv(given.tables / "claims.csv"))
+    claims = claims[~claims["claim"].isin(OF_TWO)]
     syntactic = first_of(pd.read_csv(given.tables / "syntactic.csv"))
     for name, figure in (
         ("claims-matrix", draw_matrix(claims)),
@@ -51,12 +52,10 @@ def main() -> None:
 
 
 def draw_matrix(claims: pd.DataFrame) -> Figure:
-    """Rows are claims with their published figures, columns are encoders; cells have effects."""
+    """Draw effects with verdicts: claims by encoders, fine-tuned copies at the right."""
     names = [one for one in CLAIMS if one in set(claims["claim"])]
-    encoders = [one for one in dict.fromkeys(claims["encoder"]) if " to " not in one]
-    pairs = [one for one in dict.fromkeys(claims["encoder"]) if " to " in one]
-    columns = [*encoders, *pairs]
-    figure = Figure(figsize=(5.5 + 0.72 * len(columns), 1.8 + 0.34 * len(names)))
+    columns = sorted(dict.fromkeys(claims["encoder"]), key=lambda one: one in AFTER)
+    figure = Figure(figsize=(5.5 + 0.62 * len(columns), 1.8 + 0.34 * len(names)))
     ax = figure.subplots()
     for row in claims.itertuples():
         x, y = columns.index(row.encoder), names.index(row.claim)
@@ -66,8 +65,7 @@ def draw_matrix(claims: pd.DataFrame) -> Figure:
         ax.text(x, y, told or "n.t.", ha="center", va="center", color=front, fontsize=8)
     ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(names) - 0.5, -0.5)
-    told = [one.replace(" to ", " to\n") for one in columns]
-    ax.set_xticks(range(len(columns)), told, rotation=40, ha="left", fontsize=8)
+    ax.set_xticks(range(len(columns)), columns, rotation=40, ha="left", fontsize=8)
     ax.xaxis.tick_top()
     published = [CLAIMS[one].published.split(" (")[0].split(" only")[0] for one in names]
     published = [said.replace(" and a figure", "") for said in published]
@@ -80,7 +78,7 @@ def draw_matrix(claims: pd.DataFrame) -> Figure:
 
 
 def draw_syntactic(counts: pd.DataFrame) -> Figure:
-    """Share of the heads of each encoder that are syntactic, control after control."""
+    """Draw the share of each encoder's heads that are syntactic, control after control."""
     figure = Figure(figsize=(8.5, 4.6), layout="constrained")
     ax = figure.subplots()
     for look, (_, row) in zip(line_looks(), counts.iterrows(), strict=False):

@@ -4,8 +4,9 @@ python -m docs.studies.claims_page docs/data/claims docs/claims-measured.md
 
 The sentences are in claims_page.txt beside this script, with a field in braces for each number and
 table, as `fields` makes them: `claim[ID]` counts verdicts over encoders (`Counts`),
-`effect[ENCODER][ID]` is one effect and `task[MODEL][ID]` one with a task, `same[A and B]`
-counts claims with equal verdicts, `left` has the heads after each control.
+`effect[ENCODER][ID]` is one effect, over EWT `english[ENCODER][ID]`, and `task[MODEL][ID]` one of a
+model with a task; `same[A and B]` counts claims with equal verdicts; `left` has the heads after
+each control.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
-from docs.studies.claims_over_encoders import AFTER, STEPS, first_of
+from docs.studies.claims_over_encoders import AFTER, ENGLISH, OF_TWO, STEPS, first_of
 from headroles.studies.claims import CLAIMS
 from headroles.studies.claims.table import CONTRADICTED, NOT_TESTABLE, SHOWN, UNDECIDED
 
@@ -36,9 +37,13 @@ def main() -> None:
     names = ("claims", "encoders", "syntactic", "tasks")
     read = SimpleNamespace(**{one: pd.read_csv(given.tables / f"{one}.csv") for one in names})
     sentences = Path(__file__).with_suffix(".txt").read_text("utf-8")
-    page = re.sub(r"(\d)%", r"\1 %", sentences.format_map(fields(read)))
-    blocks = [block if block[0] in "|#!" else fill(block, WIDTH) for block in page.split("\n\n")]
-    given.page.write_text("\n\n".join(blocks).rstrip() + "\n", encoding="utf-8")
+    page = re.sub(r"(\d) ?%", r"\1\0%", sentences.format_map(fields(read)))
+    blocks = [
+        block if block[0] in "|#!" else fill(block, WIDTH, break_on_hyphens=False)
+        for block in page.split("\n\n")
+    ]
+    text = "\n\n".join(blocks).replace("\0", " ")
+    given.page.write_text(text.rstrip() + "\n", encoding="utf-8")
 
 
 def fields(read: SimpleNamespace) -> dict[str, object]:
@@ -46,26 +51,35 @@ def fields(read: SimpleNamespace) -> dict[str, object]:
     rows = first_of(read.claims)
     alone = rows[~rows["encoder"].isin(AFTER)]
     effects = rows.pivot_table(index="claim", columns="encoder", values="effect")
+    in_english = read.claims[read.claims["treebank"] == Path(ENGLISH[0]).name]
+    in_english = in_english[in_english["pairing"] == "adjacent"]
     tasks = read.tasks.pivot_table(index="claim", columns="model", values="effect")
     pairs = [("gte-small", "bge-small-en"), ("gte-small", "e5-small"), ("bge-small-en", "e5-small")]
     syntactic = first_of(read.syntactic)
     originals = syntactic[~syntactic["encoder"].isin(AFTER)]
-    notes = alone[alone["claim"] == "syntactic-heads"]["note"].fillna("")
+    notes = alone.set_index("claim")["note"].fillna("")
+    random = notes["low-rank-together"].str.extract(r"spaces: ([\d.]+)")[0].astype(float)
     return {
         "claim": {one: Counts.of(own) for one, own in alone.groupby("claim")},
         "effect": effects.to_dict(),
+        "english": in_english.pivot_table(
+            index="claim", columns="encoder", values="effect"
+        ).to_dict(),
         "task": tasks.to_dict(),
         "same": {f"{one} and {other}": same(rows, one, other) for one, other in pairs},
         "left": originals[["heads", *STEPS]].sum(),
         "n": SimpleNamespace(
             encoders=alone[~alone["encoder"].str.contains(" to ")]["encoder"].nunique(),
             copies=len(AFTER),
-            modifiers=int(notes.str.contains(": (?:amod|advmod)").sum()),
+            modifiers=int(notes["syntactic-heads"].str.contains(": (?:amod|advmod)").sum()),
+            random_low=random.min(),
+            random_high=random.max(),
         ),
         "table": {
             "verdicts": verdicts(alone, read.encoders),
             "syntactic": listed(syntactic[["encoder", "heads", *STEPS]]),
             "others": others(read.claims),
+            "copies": copies(rows),
             "tasks": of_tasks(read.tasks),
         },
     }
@@ -107,7 +121,7 @@ def verdicts(rows: pd.DataFrame, encoders: pd.DataFrame) -> str:
     """Table of each claim: published figure, effects, counts of verdicts, partial conjunction."""
     least = encoders.set_index("claim")
     found = []
-    for name in (one for one in CLAIMS if one in set(rows["claim"])):
+    for name in (one for one in CLAIMS if one in set(rows["claim"]) - set(OF_TWO)):
         counts = Counts.of(rows[rows["claim"] == name])
         said = CLAIMS[name].published
         row = {"claim": f"`{name}`", "published": "in words" if "in words" in said else said}
@@ -125,11 +139,12 @@ def verdicts(rows: pd.DataFrame, encoders: pd.DataFrame) -> str:
 def others(claims: pd.DataFrame) -> str:
     """Table of further texts: how often the verdict is that of the first treebank."""
     key = ["encoder", "claim"]
-    first = first_of(claims).set_index(key)["verdict"]
+    alone = claims[~claims["encoder"].str.contains(" to ")]
+    first = first_of(alone)
+    further, first = alone.drop(first.index), first.set_index(key)["verdict"]
     found = []
-    for (treebank, pairing), rows in claims.groupby(["treebank", "pairing"], sort=False):
+    for (treebank, pairing), rows in further.groupby(["treebank", "pairing"], sort=False):
         own = rows.set_index(key)["verdict"]
-        own = own[own.index.isin(first.index)]
         both = pd.DataFrame({"first": first.loc[own.index], "here": own})
         said = both[(both != NOT_TESTABLE).all(axis=1)]
         opposite = (said["first"] != said["here"]) & ~(said == UNDECIDED).any(axis=1)
@@ -137,8 +152,17 @@ def others(claims: pd.DataFrame) -> str:
         row |= {"encoders": rows["encoder"].nunique(), "tests": len(said)}
         row |= {"same verdict": int((said["first"] == said["here"]).sum())}
         row |= {"opposite verdict": int(opposite.sum())}
-        if len(said) and not said.index.equals(first.index):
-            found.append(row)
+        found.append(row)
+    return listed(pd.DataFrame(found))
+
+
+def copies(rows: pd.DataFrame) -> str:
+    """Table of the claims about fine-tuning by pair."""
+    found = []
+    for name, own in rows[rows["claim"].isin(OF_TWO)].groupby("encoder", sort=False):
+        told = own.set_index("claim").loc[list(OF_TWO)]
+        cells = [f"{SIGNS[one.verdict]} {one.effect:.2f}" for one in told.itertuples()]
+        found.append({"encoder and copy": name} | dict(zip(OF_TWO, cells, strict=True)))
     return listed(pd.DataFrame(found))
 
 
