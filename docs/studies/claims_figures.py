@@ -9,6 +9,7 @@ claims-syntactic.svg; the same tables give the same files.
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -67,14 +68,18 @@ def draw_matrix(claims: pd.DataFrame) -> Figure:
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xticks(range(len(columns)), columns, rotation=40, ha="left", fontsize=8)
     ax.xaxis.tick_top()
-    published = [CLAIMS[one].published.split(" (")[0].split(" only")[0] for one in names]
-    published = [said.replace(" and a figure", "") for said in published]
-    labels = [f"{one}   [{said}]" for one, said in zip(names, published, strict=True)]
+    labels = [f"{one}   [{published(one)}]" for one in names]
     ax.set_yticks(range(len(names)), labels, fontsize=8)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     figure.subplots_adjust(left=3.9 / figure.get_figwidth(), right=0.93, bottom=0.02, top=0.78)
     return figure
+
+
+def published(claim: str) -> str:
+    """Shorten the published figure of a claim: the first source, without what it is of."""
+    said = CLAIMS[claim].published
+    return "in words" if "in words" in said else re.sub(r" \([^)]*\)", "", said).split(";")[0]
 
 
 def draw_syntactic(counts: pd.DataFrame) -> Figure:

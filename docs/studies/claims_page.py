@@ -20,6 +20,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 
+from docs.studies.claims_figures import published
 from docs.studies.claims_over_encoders import AFTER, ENGLISH, OF_TWO, STEPS, first_of
 from headroles.studies.claims import CLAIMS
 from headroles.studies.claims.table import CONTRADICTED, NOT_TESTABLE, SHOWN, UNDECIDED
@@ -123,8 +124,7 @@ def verdicts(rows: pd.DataFrame, encoders: pd.DataFrame) -> str:
     found = []
     for name in (one for one in CLAIMS if one in set(rows["claim"]) - set(OF_TWO)):
         counts = Counts.of(rows[rows["claim"] == name])
-        said = CLAIMS[name].published
-        row = {"claim": f"`{name}`", "published": "in words" if "in words" in said else said}
+        row = {"claim": f"`{name}`", "published": published(name)}
         row["here"] = f"{counts.low:.2f} to {counts.high:.2f}"
         row |= {"shown": counts.shown, "contradicted": counts.contradicted}
         row |= {"undecided": counts.undecided, "not testable": counts.untestable}
@@ -170,7 +170,7 @@ def of_tasks(tasks: pd.DataFrame) -> str:
     """Table of the claims about removed heads by model."""
     found = []
     for name, rows in tasks.groupby("claim", sort=False):
-        row = {"claim": f"`{name}`", "published": CLAIMS[name].published.split(" (")[0]}
+        row = {"claim": f"`{name}`", "published": published(name)}
         for one in rows.itertuples():
             told = f" {one.effect:.2f}" if one.effect == one.effect else ""
             row[one.model] = SIGNS[one.verdict] + told
