@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from benchmarks.fuzzing import ODD, Surface
-from headroles.cli.export import ExportOptions
+from headroles.cli.results import ExportOptions
 from headroles.corpus import CorpusOptions
 from headroles.options import Options, fields_of
 from headroles.scoring.options import ScoreOptions

@@ -1,6 +1,6 @@
 """Declarations of all studies, in the order of work. Importing this loads none of them."""
 
-from headroles.results.study import SCORES, TASK, declare
+from headroles.results.study import FOLDERS, SCORES, TASK, declare
 
 declare(
     kind="role table",
@@ -77,6 +77,11 @@ declare(
     function="headroles.studies.replication.replicate:replicate_roles",
     options="headroles.studies.replication.options:ReplicateOptions",
     commands=("replicate",),
+    over=FOLDERS,
+    of="headroles.scoring.scores:HeadScores",
+    written_by="score or classify",
+    help="Test in how many of several corpora heads have a role.\n\nCorpora may be languages that "
+    "one multilingual model reads.",
     figures={
         "role": "headroles.studies.replication.page:draw_replication",
     },
@@ -159,6 +164,12 @@ declare(
     function="headroles.studies.importance.by_task:compare_tasks",
     options="headroles.studies.importance.options:TaskDropOptions",
     commands=("by-task",),
+    over=FOLDERS,
+    of="headroles.studies.importance.ablation:Ablations",
+    written_by="ablate",
+    help="Compare what is lost without heads in several tasks.\n\nTasks may be languages or "
+    "genres, of one model or each of its own: the relative drop as a matrix of layers, thirds of the "
+    "layers or heads by task.",
     figures={
         "tasks": "headroles.studies.importance.figures:draw_task_drops",
     },

@@ -22,7 +22,7 @@ from headroles.cli import app
 from headroles.drawing.page import Page
 from headroles.options import Options, fields_of
 from headroles.results.result import Result
-from headroles.results.study import SCORES, TASK, Study, studies
+from headroles.results.study import FOLDERS, SCORES, TASK, Study, studies
 from tests.conftest import make_scores
 
 PACKAGE = Path(headroles.__file__).parent
@@ -40,7 +40,7 @@ def test_everything_that_a_declaration_names_is_there(study: Study) -> None:
         assert inspect.signature(study.load("page"), eval_str=True).return_annotation is Page
     assert all(study.load_figure(kind).__name__.startswith("draw_") for kind in study.figures)
     assert study.figures or not study.caption
-    assert study.over in ("", SCORES, TASK)
+    assert study.over in ("", SCORES, TASK, FOLDERS)
     assert bool(study.over) == bool(study.help)
 
 

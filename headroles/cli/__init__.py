@@ -5,6 +5,6 @@ from headroles.cli.studies import add_commands
 
 add_commands()
 
-from headroles.cli import report, figure, export, models, info, demo  # noqa: E402, isort: skip
+from headroles.cli import results, about  # noqa: E402, isort: skip
 
-__all__ = ["app", "demo", "export", "figure", "info", "main", "models", "report"]
+__all__ = ["about", "app", "main", "results"]

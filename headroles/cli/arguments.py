@@ -1,4 +1,4 @@
-"""What several commands are told: models, corpora, folders."""
+"""Arguments of several commands: models, corpora, folders."""
 
 from __future__ import annotations
 
@@ -28,4 +28,10 @@ ScoredArgument = Annotated[
 ]
 Out = Annotated[
     Path, typer.Option("--out", help="Folder for the results.", rich_help_panel="Output")
+]
+OptionalOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Folder to save the result in; left out: none.", rich_help_panel="Output"
+    ),
 ]

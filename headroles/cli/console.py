@@ -172,7 +172,7 @@ class _Lines:
 
     def __init__(self, what: str, unit: str, forecast: _Forecast) -> None:
         self._what, self._unit, self._forecast = what, unit, forecast
-        self._told = self._start = time.monotonic()
+        self._said = self._start = time.monotonic()
         self._first = self._done = self._total = 0
 
     def __call__(self, done: int, total: int) -> None:
@@ -181,8 +181,8 @@ class _Lines:
         if done < self._done or not self._total:
             self._start, self._first = now, done
         self._total, self._done = total, done
-        if now - self._told >= SECONDS_BETWEEN_LINES:
-            self._told = now
+        if now - self._said >= SECONDS_BETWEEN_LINES:
+            self._said = now
             doing = f"{self._what}: {done} of {total}" if total else f"{READING}: {done}"
             err.print(f"{doing} {self._unit}{self._left(now)}", soft_wrap=True)
 
@@ -242,7 +242,9 @@ def say(text: str) -> None:
     out.print(printable(addressed(text)), soft_wrap=True)
 
 
-def finish(folder: Path, options: OutputOptions, told: Summary, roles: Sequence[str] = ()) -> None:
+def finish(
+    folder: Path, options: OutputOptions, result: Summary, roles: Sequence[str] = ()
+) -> None:
     """Print results for people or for scripts, and where they are; write the page if asked for.
 
     ``roles`` are the user's own roles that the command named.
@@ -250,10 +252,10 @@ def finish(folder: Path, options: OutputOptions, told: Summary, roles: Sequence[
     report = _report(folder, options, roles)
     if options.json:
         reported = {"report": str(report)} if report else {}
-        print_json({"out": str(folder), **told.facts(), **reported})
+        print_json({"out": str(folder), **result.facts(), **reported})
         return
-    print_told(options, told)
-    steps = [*told.next_steps(folder)]
+    print_result(options, result)
+    steps = [*result.next_steps(folder)]
     if hasattr(options, "report"):
         page = report or f"headroles report {folder}"
         steps[:1] = [f"See:     {page}  (pictures, in one HTML file)"]
@@ -266,11 +268,11 @@ def finish(folder: Path, options: OutputOptions, told: Summary, roles: Sequence[
         )
 
 
-def print_told(options: OutputOptions, told: Summary) -> None:
+def print_result(options: OutputOptions, result: Summary) -> None:
     """Print the summary, or in full: with whole warnings, and the details."""
     from headroles.results.shown import brief
 
-    print_shown(chain(told.shown(), told.details()) if options.full else brief(told.shown()))
+    print_shown(chain(result.shown(), result.details()) if options.full else brief(result.shown()))
 
 
 def _report(folder: Path, options: OutputOptions, roles: Sequence[str]) -> Path | None:

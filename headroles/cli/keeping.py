@@ -1,4 +1,4 @@
-"""How commands keep and show the result of a study."""
+"""Run a study for a command: claim its folder, show progress, save and print its result."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headroles.cli import console
 from headroles.cli.flags import ReportedOptions
@@ -26,13 +24,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Asked = TypeVar("Asked", bound="RunOptions")
 
-OptionalOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="Folder to save the result in; left out: none.", rich_help_panel="Output"
-    ),
-]
-
 
 def refuse_idle_overwrite(out: Path | None, output: FolderOptions, what: str) -> None:
     """Raise UsageError for what only a folder can have, without one: to ask before the work."""
@@ -45,11 +36,11 @@ def refuse_idle_overwrite(out: Path | None, output: FolderOptions, what: str) ->
 
 
 def show(result: Result, output: OutputOptions) -> None:
-    """Print a result that is kept nowhere, for people or for scripts."""
+    """Print a result that is saved nowhere, for people or for scripts."""
     if output.json:
         console.print_json(result.facts())
     else:
-        console.print_told(output, result)
+        console.print_result(output, result)
 
 
 def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> None:
@@ -72,10 +63,10 @@ def resumable_folder(
     unit: str = "passes",
     changed: str | None = None,
 ) -> Iterator[tuple[Path, Asked]]:
-    """A folder to be filled by a study of a task, and the options for that.
+    """Claim a folder for a study of a task; yield it with the options to use.
 
-    With them its parts stay in the folder if it is interrupted, and its progress is shown. The
-    folder is to hold a model that is made from the one ``changed``, if that is named.
+    With these options, an interrupted study leaves its parts in the folder and shows progress.
+    ``changed`` names the model that a new one in the folder is made from.
     """
     from headroles.results.stored import new_folder
     from headroles.storage import parts_beside
@@ -96,9 +87,9 @@ def resumable_folder(
 def shared_folder(
     out: Path, kinds: Sequence[type[Stored]], output: FolderOptions, resume: bool | None
 ) -> Iterator[tuple[Path, Sharing]]:
-    """A folder to be filled by scoring, and where windows of scores are kept until it is.
+    """Claim a folder for scores; yield it with the place of unfinished windows.
 
-    With several processes the first fills it, and the others have a place beside it.
+    Of several processes the first fills the folder, and the others work beside it.
     """
     from headroles import storage
     from headroles.results.stored import new_folder
@@ -106,7 +97,7 @@ def shared_folder(
 
     team = find_team()
     if team is not None and not team.is_first:
-        with _told_by_the_first(team):
+        with _without_results(team):
             yield out, Sharing(storage.parts_in(out), team)
         return
     with new_folder(out, kinds, output.overwrite, resume) as folder:
@@ -114,14 +105,14 @@ def shared_folder(
 
 
 @contextmanager
-def _told_by_the_first(team: Team) -> Iterator[None]:
-    """What one of several processes says if it is interrupted: it has no results of its own."""
-    told = f"process {team.index + 1} of {team.count}; the first one tells what is kept"
-    with told_when_interrupted(lambda: told):
+def _without_results(team: Team) -> Iterator[None]:
+    """Let an interrupted process say that the first one has the results."""
+    message = f"process {team.index + 1} of {team.count}; the first one says what is saved"
+    with told_when_interrupted(lambda: message):
         try:
             yield
         except KeyboardInterrupt as stop:
-            stop.args = (told,)
+            stop.args = (message,)
             raise
 
 
@@ -164,14 +155,14 @@ def with_progress(
     options: Any,
     unit: str = "sentences",
 ) -> R:
-    """What a study gives for its subjects and options, its progress shown on the way."""
+    """Return what a study makes of its subjects and options; show its progress."""
     with console.progress_bar(what, unit) as on_progress:
         watched = (console.watched(one, on_progress) for one in subjects)
         return study(*watched, options=replace(options, on_progress=on_progress))
 
 
 def finish_scoring(out: Path, output: OutputOptions, record: ScoresRecord) -> None:
-    """Say what was scored, and where it is."""
+    """Print what was scored, and where it is."""
     from headroles.scoring.run_notes import RunSummary
 
     console.finish(out, output, RunSummary(record))

@@ -1,19 +1,34 @@
 """Commands of studies, in the order of work.
 
-Most are made from the declaration of the study in `headroles.registry`; the others have a file.
+Most are made from the declaration of the study in `headroles.registry`; the others are in the
+module called as the room of their study.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Annotated, Any
+
+import typer
 
 from headroles.cli.app import app
-from headroles.cli.arguments import ModelArgument, Out, ScoredArgument, TaskArgument
+from headroles.cli.arguments import ModelArgument, OptionalOut, Out, ScoredArgument, TaskArgument
 from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions, command
-from headroles.cli.keeping import OptionalOut, fill_resumably, keep_or_show, refuse_idle_overwrite
-from headroles.results.study import SCORES, Study, studies
+from headroles.cli.keeping import fill, fill_resumably, keep_or_show, refuse_idle_overwrite
+from headroles.options import split_names
+from headroles.results.study import FOLDERS, SCORES, TASK, Study, studies
+
+Names = Annotated[
+    str | None,
+    typer.Option(
+        "--names",
+        help="What to call them, separated by commas; if left out: as their folders.",
+        rich_help_panel="Output",
+    ),
+]
 
 
 def add_commands() -> None:
@@ -23,11 +38,11 @@ def add_commands() -> None:
             if study.over and name == study.commands[0]:
                 _add(study)
             else:
-                import_module(f"headroles.cli.{name.replace('-', '_')}")
+                import_module(f"headroles.cli.{study.room}")
 
 
 def _add(study: Study) -> None:
-    made = _over_scores(study) if study.over == SCORES else _over_task(study)
+    made = {SCORES: _over_scores, TASK: _over_task, FOLDERS: _over_folders}[study.over](study)
     made.__name__ = study.commands[0].replace("-", "_")
     made.__doc__ = study.help
     made.__annotations__ |= {
@@ -62,3 +77,26 @@ def _over_task(study: Study) -> Callable[..., None]:
         fill_resumably(out, *made, model, task, options=options)
 
     return run
+
+
+def _over_folders(study: Study) -> Callable[..., None]:
+    def run(
+        folders: Any, out: Out, options: Any, output: FolderOptions, names: Names = None
+    ) -> None:
+        def work() -> Any:
+            sets = [resolve_name(study.of).load(folder) for folder in folders]
+            called = names_of(folders) if names is None else split_names(names)
+            return study.load("function")(sets, called, options)
+
+        fill(out, study.load("result"), output, work)
+
+    written = f"Folders that {study.written_by} wrote."
+    argument = typer.Argument(metavar="DIR DIR", help=written)
+    run.__annotations__["folders"] = Annotated[list[Path], argument]
+    return run
+
+
+def names_of(folders: list[Path]) -> list[str]:
+    """Return the last parts of paths, or whole paths where these are not different."""
+    short = [folder.resolve().name for folder in folders]
+    return short if len(set(short)) == len(short) else [str(folder) for folder in folders]

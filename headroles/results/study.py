@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import Any
 
-SCORES, TASK = "scores", "task"
-"""What a study can be over for its command to be made from its declaration."""
+SCORES, TASK, FOLDERS = "scores", "task", "folders"
+"""Subjects of studies whose command is made from their declaration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +24,13 @@ class Study:
         result: the class of the result, a `Result`.
         function: the function under `takes` that makes the result.
         options: the group of options of the function, in a module that loads nothing heavy.
-        commands: names of its commands. One called ``a-b`` is in ``headroles/cli/a_b.py``.
-        over: ``SCORES`` or ``TASK`` if the first command is made from this declaration: the
-            function then takes stored scores, or a model and the file of a task.
+        commands: names of its commands. Those that are not made from this
+            declaration are in the module of ``headroles.cli`` that is called as the room.
+        over: ``SCORES``, ``TASK`` or ``FOLDERS`` if the first command is made from this
+            declaration: the function then takes stored scores, or a model and the file of a task,
+            or several results and their names.
+        of: the class of the results in these folders.
+        written_by: the commands that write these folders, for the help.
         help: the help of a command that is made from this declaration.
         figures: functions that draw the result, by kind of figure; the first is drawn where no kind
             is asked for.
@@ -43,11 +47,18 @@ class Study:
     options: str
     commands: tuple[str, ...] = ()
     over: str = ""
+    of: str = ""
+    written_by: str = ""
     help: str = ""
     figures: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
     page: str = ""
     page_has_sentences: bool = False
+
+    @property
+    def room(self) -> str:
+        """Name of the package in ``headroles.studies`` that the study is in."""
+        return self.function.split(".")[2]
 
     def load(self, piece: str) -> Any:
         """Import a piece by the name of its attribute: ``result``, ``function``, ``page``."""

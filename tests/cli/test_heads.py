@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headroles import HeadScores, find_best_heads, measure_token_groups, read_conllu
-from headroles.cli.examples import read_head
+from headroles.cli.inspection import read_head
 from headroles.errors import UsageError
 from tests.cli.test_cli import run, run_well
 

@@ -109,11 +109,6 @@ def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]
         )
 
 
-def kind_of(options: ReplicateOptions) -> type[Replication] | type[LayerCounts]:
-    """The kind of table that these options ask for."""
-    return LayerCounts if options.over == SEEDS else Replication
-
-
 def _check_sets(
     sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
 ) -> None:

@@ -1,4 +1,4 @@
-"""``headroles export``: a stored table in another format."""
+"""Commands that read results: pages, figures, tables."""
 
 from __future__ import annotations
 
@@ -9,12 +9,58 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.flags import command
+from headroles.drawing.figure_options import FigureOptions
 from headroles.errors import StorageError, UsageError
 from headroles.formats import ENDINGS, FORMATS
 from headroles.options import Option, Options, split_names
+from headroles.studies.options import ReportOptions
 from headroles.wording import printable_lines
+
+ResultsArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
+
+
+@command(app)
+def report(
+    folder: ResultsArgument,
+    options: ReportOptions,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="HTML file; left out: report.html in DIR.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+) -> None:
+    """Make one HTML file of results, to read and to send."""
+    from headroles.report.pages import write_report
+
+    with console.working("drawing"):
+        file = write_report(folder, out, options.roles or (), options.model)
+    console.say(f"written to {file}")
+
+
+@command(app)
+def figure(
+    folder: ResultsArgument,
+    options: FigureOptions,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="FILE", help="File: .pdf, .svg or .png.", rich_help_panel="Output"
+        ),
+    ],
+) -> None:
+    """Draw a figure of results for a paper."""
+    from headroles.report.figures import write_figure
+
+    with console.working("drawing"):
+        file = write_figure(folder, out, options)
+    console.say(f"written to {file}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +113,7 @@ class ExportOptions(Options):
 
 @command(app)
 def export(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder that holds a table of results.")
-    ],
+    folder: ResultsArgument,
     options: ExportOptions,
     out: Annotated[
         Path | None,

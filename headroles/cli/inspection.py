@@ -1,4 +1,4 @@
-"""``headroles examples``: the sentences behind a number."""
+"""Commands of inspection: the sentences behind a number, and what tokens get."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import typer
 
 from headroles.cli import console
 from headroles.cli.app import app
-from headroles.cli.arguments import ScoredArgument
-from headroles.cli.flags import FolderOptions, command, given_flags
-from headroles.cli.keeping import OptionalOut, keep_or_show, refuse_idle_overwrite
+from headroles.cli.arguments import CorpusArgument, ModelArgument, OptionalOut, Out, ScoredArgument
+from headroles.cli.flags import FolderOptions, ReportedOptions, command, given_flags
+from headroles.cli.keeping import fill, keep_or_show, refuse_idle_overwrite, with_progress
+from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
-from headroles.studies.inspection.options import AttentionOptions, SentenceOptions
+from headroles.studies.inspection.options import AttentionOptions, SentenceOptions, TokenOptions
 from headroles.wording import shortened
 
 if TYPE_CHECKING:
@@ -109,3 +110,28 @@ def _draw(
             save_figure(draw_attention(found[0]), file)
     for one in told:
         console.warn(str(one.message))
+
+
+@command(app)
+def tokens(
+    model: ModelArgument,
+    corpus: CorpusArgument,
+    out: Out,
+    reading: CorpusOptions,
+    options: TokenOptions,
+    output: ReportedOptions,
+) -> None:
+    """Compare weights and norms that go to each kind of token.
+
+    Norms are weights times the lengths of what heads hand on from a token (Kobayashi et al. 2020).
+    """
+    from headroles.corpus import open_corpus
+    from headroles.studies.inspection.token_groups import TokenGroups, measure_token_groups
+
+    source = open_corpus(corpus, reading)
+    fill(
+        out,
+        TokenGroups,
+        output,
+        lambda: with_progress("reading", measure_token_groups, model, source, options=options),
+    )

@@ -1,0 +1,113 @@
+"""Commands about headroles itself: encoder families, the machine, a demonstration."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import Out
+from headroles.cli.flags import FolderOptions, OutputOptions, ReportedOptions, command
+from headroles.cli.keeping import with_progress
+
+_OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "conllu", "typer", "msgspec")
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "ATEN_CPU_CAPABILITY",
+    "ONEDNN_MAX_CPU_ISA",
+    "MKL_ENABLE_INSTRUCTIONS",
+)
+
+
+@command(app)
+def models(output: OutputOptions) -> None:
+    """List the encoder families. Those that cannot be scored come with the reason."""
+    from headroles.models.families import FAMILIES, REFUSED
+    from headroles.results.shown import Grid
+
+    if output.json:
+        supported = {
+            kind: {"name": family.name, "read_through": family.read_through, "note": family.note}
+            for kind, family in FAMILIES.items()
+        }
+        console.print_json({"supported": supported, "refused": REFUSED})
+        return
+    columns = ("family", "read through", "note")
+    rows = tuple((family.name, family.read_through, family.note) for family in FAMILIES.values())
+    console.print_shown(iter([Grid(columns, rows, left=frozenset(columns))]))
+    console.say(
+        "Other encoders, code from the hub included, are read through transformers' attention "
+        "interface or by the attentions that they return. Refused:"
+    )
+    for kind, reason in REFUSED.items():
+        console.say(f"  {kind}: {reason}")
+    console.say("  decoders: headroles scores encoders, those of encoder-decoders included")
+
+
+@command(app)
+def info(output: OutputOptions) -> None:
+    """Print versions, processor and devices for bug reports."""
+    found = describe_machine()
+    if output.json:
+        console.print_json(found)
+        return
+    for name, value in found.items():
+        told = ", ".join(f"{key} {own}" for key, own in value.items()) if value else "none"
+        console.say(f"{name:12}{told}")
+
+
+def describe_machine() -> dict[str, dict[str, Any]]:
+    """Versions of packages, the processor as torch uses it, its devices, encoder families."""
+    import torch
+
+    from headroles.models.families import FAMILIES
+    from headroles.record import versions
+
+    gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
+    return {
+        "versions": versions(),
+        "others": {name: own for name in _OPTIONAL if (own := _version(name))},
+        "processor": {
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "instructions": torch.backends.cpu.get_cpu_capability(),
+        },
+        "settings": {name: os.environ[name] for name in _THREADS if name in os.environ},
+        "devices": {
+            "cuda": torch.version.cuda or "not built in",
+            "GPUs": gpus or 0,
+            "mps": torch.backends.mps.is_available(),
+        },
+        "encoders": {"families": len(FAMILIES)},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+@command(app)
+def demo(output: FolderOptions, out: Out = Path("headroles-demo")) -> None:
+    """Run classify on the bundled treebank and model."""
+    from headroles.corpus import read_conllu
+    from headroles.results.stored import new_folder, write_together
+    from headroles.sample import demo_model, sample_treebank
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.classify import classify_heads
+    from headroles.studies.classification.options import ClassifyOptions
+
+    with new_folder(out, [HeadScores], output.overwrite) as folder:
+        model = demo_model()
+        source = read_conllu(sample_treebank())
+        result = with_progress("scoring", classify_heads, model, source, options=ClassifyOptions())
+        write_together(folder, [result.scores, result.roles])
+    console.finish(out, ReportedOptions(**vars(output), report=True), result)

@@ -1,0 +1,127 @@
+"""Commands of classification: score heads, test their roles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headroles.cli import console
+from headroles.cli.app import app
+from headroles.cli.arguments import CorpusArgument, ModelArgument, Out, ScoredArgument
+from headroles.cli.flags import (
+    FolderOptions,
+    OutputOptions,
+    ReportedOptions,
+    ResumeOptions,
+    command,
+)
+from headroles.cli.keeping import finish_scoring, shared_folder, with_progress
+from headroles.corpus import CorpusOptions
+from headroles.scoring.options import PartOptions, ScoreOptions
+from headroles.studies.classification.options import AssignOptions, ClassifyOptions, UntilOptions
+
+
+@command(app)
+def classify(
+    model: ModelArgument,
+    corpus: CorpusArgument,
+    out: Out,
+    reading: CorpusOptions,
+    options: ClassifyOptions,
+    output: ReportedOptions,
+    resuming: ResumeOptions,
+) -> None:
+    """Score the heads of MODEL over CORPUS and test their roles."""
+    from headroles.corpus import open_corpus
+    from headroles.results.stored import write_together
+    from headroles.roles import is_own
+    from headroles.scoring.run import assist
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.classify import classify_heads
+
+    with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
+        if sharing.assists:
+            assist(model, options.part(ScoreOptions), sharing)
+            return
+        source = open_corpus(corpus, reading)
+        work = partial(classify_heads, sharing=sharing)
+        result = with_progress("scoring", work, model, source, options=options)
+        write_together(folder, [result.scores, result.roles])
+    own = [name for name in options.roles or () if is_own(name)]
+    console.finish(out, output, result, own)
+
+
+@command(app)
+def score(
+    model: ModelArgument,
+    corpus: CorpusArgument,
+    out: Out,
+    reading: CorpusOptions,
+    part: PartOptions,
+    options: ScoreOptions,
+    until: UntilOptions,
+    output: FolderOptions,
+    resuming: ResumeOptions,
+) -> None:
+    """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
+    from headroles.corpus import open_corpus
+    from headroles.scoring.run import assist, open_scoring, score_to_folder
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.stopping import Stopping
+    from headroles.testing.options import TestOptions
+
+    with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
+        sharing = replace(sharing, part=part.corpus_part)
+        if sharing.assists:
+            assist(model, options, sharing)
+            return
+        with console.progress_bar("scoring") as on_progress:
+            source = console.watched(open_corpus(corpus, reading), on_progress)
+            options = replace(options, on_progress=on_progress)
+            if until.until is not None:
+                stopping = Stopping(until, TestOptions())
+                record = stopping.score_to_folder(model, source, options, folder, sharing)
+            else:
+                with open_scoring(model, source, options, sharing=sharing) as run:
+                    record = score_to_folder(run, folder)
+    finish_scoring(out, output, record)
+
+
+@command(app)
+def merge(
+    parts: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR DIR", help="Folders that score --part wrote, all of them."),
+    ],
+    out: Out,
+    output: FolderOptions,
+) -> None:
+    """Join parts of a corpus that were scored apart."""
+    from headroles.results.stored import new_folder
+    from headroles.scoring.merging import merge_scores
+    from headroles.scoring.scores import HeadScores
+
+    with new_folder(out, [HeadScores], output.overwrite) as folder:
+        record = merge_scores(parts, folder)
+    finish_scoring(out, output, record)
+
+
+@command(app)
+def assign(scored: ScoredArgument, options: AssignOptions, output: OutputOptions) -> None:
+    """Test the scores in DIR again, without the model. Writes the role table there."""
+    from headroles.presets import DEFAULT
+    from headroles.results.stored import put_into
+    from headroles.scoring.scores import HeadScores
+    from headroles.studies.classification.assignment import assign_roles
+
+    scores = HeadScores.load(scored)
+    with console.working("testing"):
+        table = assign_roles(scores, options)
+    if options.preset != scores.record.options.get("preset", DEFAULT):
+        console.warn("the scores were not made with this preset: only the tests follow it")
+    put_into(scored, table)
+    console.finish(scored, output, table)
