@@ -168,8 +168,8 @@ declare(
     of="headroles.studies.importance.ablation:Ablations",
     written_by="ablate",
     help="Compare what is lost without heads in several tasks.\n\nTasks may be languages or "
-    "genres, of one model or each of its own: the relative drop as a matrix of layers, thirds of the "
-    "layers or heads by task.",
+    "genres, of one model or each of its own: the relative drop as a matrix of layers, thirds of "
+    "the layers or heads by task.",
     figures={
         "tasks": "headroles.studies.importance.figures:draw_task_drops",
     },
