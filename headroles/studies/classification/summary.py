@@ -42,7 +42,8 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
             *_about_gaps(table),
         )
     )
-    yield _heads_grid(table, answers)
+    grid = _heads_grid(table, answers)
+    yield grid if grid.rows else f"None of the {answers.n_heads} heads was shown to have a role."
     yield from _about_others(answers)
     yield from _arcs(table, answers)
     yield from map(Warned, table.warnings)
