@@ -61,7 +61,7 @@ def info(output: OutputOptions) -> None:
 
 
 def describe_machine() -> dict[str, dict[str, Any]]:
-    """Versions of packages, the processor as torch uses it, its devices, encoder families."""
+    """Describe packages, processor, devices and encoder families."""
     import torch
 
     from headroles.models.families import FAMILIES

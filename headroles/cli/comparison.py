@@ -94,7 +94,7 @@ def _score(
     reading: CorpusOptions,
     scoring: ScoreOptions,
 ) -> list[Path]:
-    """The folders of scores of models, which are in ``staging``."""
+    """Score models into ``staging``; return the folders of their scores."""
     from headroles.corpus import open_corpus
     from headroles.storage import parts_beside
     from headroles.studies.comparison.checkpoints import score_checkpoints

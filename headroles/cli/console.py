@@ -103,7 +103,7 @@ def _of_system(error: OSError) -> str:
 
 @contextmanager
 def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
-    """A callback (done, total) that draws a bar; lines now and then where no terminal is.
+    """Yield a callback (done, total) that draws a bar; lines now and then where no terminal is.
 
     A total of 0 says that the corpus is being read, and that nobody knows yet how long it is. Work
     that will take more than a minute says so in a line once the first part of it is done.
@@ -187,14 +187,14 @@ class _Lines:
             err.print(f"{doing} {self._unit}{self._left(now)}", soft_wrap=True)
 
     def _left(self, now: float) -> str:
-        """The minutes that the round will take, if it is one or more."""
+        """Return the minutes that the round will take, if it is one or more."""
         done = self._done - self._first
         seconds = (now - self._start) / done * (self._total - self._done) if done else 0
         return f", {seconds / 60:.0f} min left" if seconds >= 60 else ""
 
 
 def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
-    """A corpus whose reading is reported too; anything else as it is."""
+    """Return a corpus whose reading is reported too; anything else as it is."""
     from headroles.corpus import Corpus
 
     if not isinstance(subject, Corpus):
@@ -204,7 +204,7 @@ def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Something that turns on a terminal while work goes on whose end is not known."""
+    """Show something that turns on a terminal while work goes on whose end is not known."""
     if not err.is_terminal:
         yield
         return
@@ -213,23 +213,23 @@ def working(what: str) -> Iterator[None]:
 
 
 def warn(message: str) -> None:
-    """A line on standard error that does not end the command."""
+    """Print a line on standard error that does not end the command."""
     err.print(f"warning: {printable(addressed(message))}", style="yellow", soft_wrap=True)
 
 
 def note(message: str) -> None:
-    """A line on standard error about how the command goes on."""
+    """Print a line on standard error about how the command goes on."""
     err.print(printable(addressed(message)), soft_wrap=True)
 
 
 def print_json(content: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     text = storage.encode_json(content).decode()
     sys.stdout.buffer.write(json_lines(text).encode())
 
 
 def print_shown(shown: Iterable[Shown]) -> None:
-    """What a result shows; a pipe has no width, so grids are as wide as they are."""
+    """Print parts of a summary; a pipe has no width, so grids are as wide as they are."""
     from headroles.results.shown import WIDE, print_on
 
     if not out.is_terminal:
@@ -238,7 +238,7 @@ def print_shown(shown: Iterable[Shown]) -> None:
 
 
 def say(text: str) -> None:
-    """A line on standard output, however long."""
+    """Print a line on standard output, however long."""
     out.print(printable(addressed(text)), soft_wrap=True)
 
 

@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(Options):
-    """What a command prints."""
+    """Options of printed output."""
 
     title: ClassVar[str] = "Output"
 
@@ -45,7 +45,7 @@ class OutputOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class FolderOptions(OutputOptions):
-    """What a command that fills a folder prints, and what it may replace."""
+    """Options of commands that fill a folder."""
 
     title: ClassVar[str] = "Output"
 
@@ -54,7 +54,7 @@ class FolderOptions(OutputOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeOptions(Options):
-    """What becomes of an unfinished run in the folder."""
+    """Options of an unfinished run in the folder."""
 
     title: ClassVar[str] = "Output"
 
@@ -69,7 +69,7 @@ class ResumeOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportedOptions(FolderOptions):
-    """What a command prints whose results have a page to read."""
+    """Options of commands whose results have a page."""
 
     title: ClassVar[str] = "Output"
 
@@ -226,7 +226,7 @@ def _flag(one: Field) -> inspect.Parameter:
 
 
 def given_flags(context: typer.Context, group: type[Options]) -> list[str]:
-    """The flags of a group that the user gave."""
+    """Return the flags of a group that the user gave."""
     return [one.flag for one in fields_of(group) if _was_given(context, one.name)]
 
 

@@ -139,7 +139,7 @@ def fill_resumably(
     *subjects: Any,
     options: Any,
 ) -> None:
-    """`fill` with a study of a task, whose parts stay in the folder if it is interrupted."""
+    """Run `fill` with a study of a task, which leaves its parts in the folder if interrupted."""
     from headroles.results.stored import write_together
 
     with resumable_folder(out, [kind], output, resuming, options, what) as (folder, asked):

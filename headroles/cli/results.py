@@ -65,7 +65,7 @@ def figure(
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(Options):
-    """Which part of which table."""
+    """Options of the export of a table."""
 
     title: ClassVar[str] = "Output"
 
@@ -151,7 +151,7 @@ def _print(content: bytes, fmt: str) -> None:
 
 
 def _format(asked: str | None, out: Path | None) -> str:
-    """The format asked for, or that of the file's ending. Raises UsageError where they differ."""
+    """Return the format: the one asked for, or that of the file extension."""
     from headroles.storage import is_special
 
     if out is None or is_special(out):

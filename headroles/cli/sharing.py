@@ -138,7 +138,7 @@ def _report(
 
 
 def _of_sample(context: typer.Context, reading: CorpusOptions, task: Path | None) -> CorpusOptions:
-    """How the sample is read: columns and header are those of the task where there is one."""
+    """Return the options that read the sample: with a task, columns and header are the task's."""
     if task is not None:
         return replace(reading, text_columns=None, header=None)
     header = reading.header if "--header" in given_flags(context, CorpusOptions) else None
@@ -168,7 +168,7 @@ def _refuse_making(context: typer.Context, sample: list[Path] | None, task: Path
 
 
 def _open(sample: list[Path] | None, reading: CorpusOptions) -> Corpus | None:
-    """The sample; None for the bundled one."""
+    """Return the sample; None for the bundled one."""
     from headroles.corpus import open_corpus
 
     if not sample:

@@ -14,7 +14,7 @@ KINDS = tuple(dict.fromkeys(kind for study in studies() for kind in study.figure
 
 @dataclass(frozen=True, kw_only=True)
 class FigureOptions(Options):
-    """What a figure shows."""
+    """Options of a figure."""
 
     title: ClassVar[str] = "Output"
 

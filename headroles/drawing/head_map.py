@@ -89,7 +89,7 @@ class View:
     is_summary: bool = False
 
     def record(self) -> dict[str, Any]:
-        """The view for the script."""
+        """Return the view for the script."""
         is_position = self.only_position
         return {
             "name": self.name,
@@ -108,7 +108,7 @@ class View:
         }
 
     def _best(self) -> int:
-        """The place of the head to begin with."""
+        """Return the place of the head to begin with."""
         if self.best is not None:
             layer, head = self.best
             return layer * int(self.values.shape[1]) + head
@@ -143,7 +143,7 @@ class HeadMap:
         return self.views[: max(1, _MOST_CELLS // max(1, self.views[0].values.size))]
 
     def to_json(self) -> str:
-        """The data of the script as JSON that can stand in an HTML document."""
+        """Return the data of the script as JSON that can stand in an HTML document."""
         layers, heads = self.views[0].values.shape
         views = self.kept
         record = {
@@ -165,7 +165,7 @@ class HeadMap:
         return text
 
     def _quoted(self) -> dict[str, list[Any]]:
-        """Sentences of heads for the script, as many as there is room for."""
+        """Return sentences of heads for the script, as many as there is room for."""
         room, found = _MOST_QUOTED, {}
         for (layer, head), sentences in self.quoted.items():
             own = [
@@ -185,7 +185,7 @@ def _arc(arc: tuple[int, int, float, bool]) -> list[int | float | None]:
 
 
 def _column(cells: Cells) -> list[Any] | dict[str, Any]:
-    """Numbers of three digits, or texts by their numbers in a list of them."""
+    """Return numbers of three digits, or texts by their numbers in a list of them."""
     flat = np.asarray(cells).ravel()
     if flat.dtype.kind in "iuf":
         return [_short(float(value)) if np.isfinite(value) else None for value in flat]
@@ -207,7 +207,7 @@ def _colours(name: str) -> list[str]:
 
 
 def _plain(content: Any) -> Any:
-    """The same with texts that a reader can have in one line."""
+    """Return the same with texts that a reader can have in one line."""
     if isinstance(content, str):
         return printable_lines(content) if "\n" in content else printable(content)
     if isinstance(content, Mapping):

@@ -48,13 +48,13 @@ class Table:
 
     @classmethod
     def of(cls, grid: Grid, caption: str) -> Table:
-        """What a result shows to people, as a table of the page."""
+        """Return a grid of a result as a table of the page."""
         return cls(caption, grid.columns, grid.rows)
 
 
 @dataclass(frozen=True)
 class Group:
-    """What is said of one head, with sentences."""
+    """Text about one head, with sentences."""
 
     title: str
     text: str
@@ -90,7 +90,7 @@ class Page:
     sections: tuple[Section, ...]
 
     def to_html(self) -> str:
-        """The page as one HTML document that loads nothing; everything in it is escaped."""
+        """Return the page as one HTML document that loads nothing; everything in it is escaped."""
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup
 
@@ -114,7 +114,7 @@ class Page:
         )
 
     def _drawn(self) -> dict[str, object]:
-        """The page with its figures drawn."""
+        """Return the page with its figures drawn."""
         from markupsafe import Markup
 
         sections = []
@@ -135,7 +135,7 @@ class Page:
 
 
 def _told(figure: Figure, picture: Picture) -> str:
-    """What is read out in the place of a figure: its title if it is one of several."""
+    """Return the description of a figure for screen readers: its title if it is one of several."""
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     return picture.caption if len(picture.figures) == 1 or not titles else titles[0]
 

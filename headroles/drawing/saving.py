@@ -23,7 +23,7 @@ _DOTS = 150  # per inch, of PNG
 
 
 def check_figure_file(file: str | Path) -> Path:
-    """Where a figure is to go. Raises UsageError for a name that is of no format of figures."""
+    """Return the path of a figure. Raises UsageError for an unknown file extension."""
     path = Path(file)
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"the figure is {path.name!r}; its name must end in {', '.join(FORMATS)}")
@@ -86,7 +86,7 @@ def _fonts_there_are(figure: Figure) -> Iterator[set[str]]:
 
 
 def _fonts_for(characters: set[str]) -> tuple[list[str], set[str]]:
-    """Names of fonts for what the usual font lacks, and the characters that none has."""
+    """Return names of fonts for what the usual font lacks, and the characters that none has."""
     from matplotlib.font_manager import FontProperties, findfont, fontManager
 
     missing = {one for one in characters if one.isprintable()}

@@ -15,7 +15,7 @@ _ENDINGS = (".html", ".htm")
 
 
 def make_report(folder: str | Path, roles: Sequence[str] = (), model: str | None = None) -> Page:
-    """The page about the results in ``folder``: a role table, a comparison, or another table.
+    """Make the page about the results in ``folder``: a role table, a comparison, or another table.
 
     ``roles`` are roles of one's own, as ``MODULE:FUNCTION``, that may be imported to show their
     sentences; without them reading results runs no code of theirs. ``model`` is the one that was

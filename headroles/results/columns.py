@@ -22,7 +22,7 @@ _MOST = 1e100
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds: its type and its values.
+    """Type and values of a column.
 
     Numbers lie between ``least`` and ``most``, and may be missing where there are ``gaps``. A text
     is one of ``texts``, unless there are none.

@@ -84,7 +84,7 @@ class Result(Stored, Summary):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before relying on it: sentences for people."""
+        """Cautions about the result, a sentence each."""
         return tuple(addressed(one.text) for one in self.shown() if isinstance(one, Warned))
 
     def where(
@@ -93,7 +93,7 @@ class Result(Stored, Summary):
         layer: int | str | Sequence[int | str] | None = None,
         only_assigned: bool = False,
     ) -> Self:
-        """The same result with some of its rows: of these roles, these layers, heads with the role.
+        """Return some rows of the same result: of these roles, layers, or heads with the role.
 
         Roles are named by id, in words (``subject -> its verb``) or by their relation (``nsubj``).
         Layers may be texts: some tables have rows for ``all``. In names ``*`` stands for anything:
@@ -114,7 +114,7 @@ class Result(Stored, Summary):
         return replace(self, frame=rows, record=self.record.without_warnings())
 
     def __dir__(self) -> list[str]:
-        """Names for tab completion: those that serve people."""
+        """Return names for tab completion: those that serve people."""
         return [name for name in super().__dir__() if name not in _FOR_MACHINES]
 
     def _rows_of(self, column: str, asked: NDArray[np.object_]) -> NDArray[np.bool_]:
@@ -132,7 +132,7 @@ class Result(Stored, Summary):
         return self.frame[column].isin(chosen).to_numpy()
 
     def view(self, name: str = "long", value: str | None = None) -> pd.DataFrame:
-        """One of the tables of ``views``.
+        """Return one of the tables of ``views``.
 
         ``value`` is what the cells of a ``"wide"`` one show, a column of the long one. Raises
         UsageError for another name or value.
@@ -161,7 +161,7 @@ class Result(Stored, Summary):
         caption: str | None = None,
         label: str | None = None,
     ) -> bytes:
-        """A view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
+        """Return a view as csv, parquet, json, markdown, latex or html; UTF-8 where it is text.
 
         Of ``columns`` those are taken, in that order; without them a table of heads in LaTeX has up
         to four, as papers do, and roles are in words there. ``caption`` and ``label`` are those of
@@ -204,7 +204,7 @@ class Result(Stored, Summary):
         return f"{self.kind.capitalize()}{of}{f' over {over}' if over else ''}."
 
     def write_files(self, folder: Path) -> list[str]:
-        """The table as CSV, to be read everywhere, and as Parquet."""
+        """Write the table as CSV, to be read everywhere, and as Parquet."""
         names = [f"{self.stem}.{fmt}" for fmt in ("csv", "parquet")]
         for name in names:
             storage.write_bytes(folder / name, self.export(name.rpartition(".")[2]))
@@ -212,7 +212,7 @@ class Result(Stored, Summary):
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Self:
-        """The table from its Parquet file."""
+        """Read the table from its Parquet file."""
         file = folder / f"{cls.stem}.parquet"
         cure = cls.cure.format(folder=folder)
         stored = storage.read_table(file)
@@ -236,7 +236,7 @@ class Result(Stored, Summary):
         return len(self.frame)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of one kind, and have the same table and record."""
+        """Tell whether both are of one kind, and have the same table and record."""
         if type(other) is not type(self):
             return NotImplemented
         return self.record == other.record and self.frame.equals(other.frame)
@@ -251,7 +251,7 @@ class Result(Stored, Summary):
 
 
 def draw(result: Result) -> Figure | None:
-    """The figure of a result; None if it has none, or no rows to draw."""
+    """Return the figure of a result; None if it has none, or no rows to draw."""
     study = study_of(result.kind)
     if study is None or not study.caption:
         return None
@@ -263,7 +263,7 @@ def draw(result: Result) -> Figure | None:
 
 
 def picture(result: Result) -> str:
-    """The figure of a result as an HTML element; empty where it has none.
+    """Return the figure of a result as an HTML element; empty where it has none.
 
     The element holds a PNG: drawings of large models would take megabytes.
     """

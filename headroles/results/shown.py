@@ -44,7 +44,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Warned:
-    """What to know before relying on a result: a sentence for people."""
+    """Caution about a result: a sentence for people."""
 
     text: str
 
@@ -138,7 +138,7 @@ def _clip(told: list[Shown], n_lines: int) -> list[Shown]:
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:
-    """What a result shows as plain text."""
+    """Return parts of a summary as plain text."""
     from rich.console import Console
 
     page = io.StringIO()
@@ -212,7 +212,7 @@ def _rich_table(grid: Grid) -> Any:
 
 
 def as_html(shown: Iterable[Shown]) -> str:
-    """What a result shows as HTML, everything in it escaped."""
+    """Return parts of a summary as HTML, everything in it escaped."""
     return "\n".join(_html(one) for one in shown)
 
 

@@ -21,7 +21,7 @@ MODEL_KINDS = ("pruned model", "collaborative model")
 
 
 class Stored(ABC):
-    """What a result folder can hold.
+    """Content of a result folder.
 
     ``kind`` is what a folder calls what it holds, in words for people, and ``cure`` what to do
     about a folder that does not hold it. ``spares`` are kinds that cost more: saving one of this
@@ -113,7 +113,7 @@ def new_folder(
     overwrite: bool = False,
     resume: bool | None = None,
 ) -> Iterator[Path]:
-    """A folder to write results of these ``kinds`` into, as `storage.result_folder`.
+    """Claim a folder for results of these ``kinds``, as `storage.result_folder` does.
 
     To be opened before long work, which then has a place to go to. Raises StorageError as that
     does, and for a folder that holds what these ``kinds`` spare.
@@ -149,7 +149,7 @@ def put_into(folder: str | Path, result: Stored) -> None:
 
 
 def study_in(folder: Path) -> Study:
-    """The study whose result ``folder`` holds, the first one of several.
+    """Return the study whose result ``folder`` holds, the first of several.
 
     Raises StorageError if there is none, or ``run.json`` cannot be read.
     """

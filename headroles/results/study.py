@@ -79,10 +79,10 @@ def declare(**pieces: Any) -> None:
 
 
 def studies() -> tuple[Study, ...]:
-    """All studies, in the order in which they were declared."""
+    """Return all studies, in the order in which they were declared."""
     return tuple(_STUDIES.values())
 
 
 def study_of(kind: str) -> Study | None:
-    """The study whose result folders call ``kind``, if there is one."""
+    """Return the study whose result folders call ``kind``, if there is one."""
     return _STUDIES.get(kind)

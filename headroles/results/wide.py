@@ -13,7 +13,7 @@ from headroles.errors import UsageError
 def widened(
     frame: pd.DataFrame, rows: Sequence[str], column: str, names: Sequence[Any], value: str
 ) -> pd.DataFrame:
-    """One row for each combination of ``rows`` that there is, in the order of ``frame``.
+    """Return a row for each combination of ``rows`` in ``frame``, in its order.
 
     The columns are ``rows``, then one for each of ``names``, which are those of ``column``, holding
     ``value``: another column of ``frame``, in which every row and name are once at most. What is

@@ -17,7 +17,7 @@ _MANY = 0.1  # share of sentences without a document that is told
 def warn_of_documents(
     record: ScoresRecord, hypotheses: Hypotheses, options: LevelOptions
 ) -> list[str]:
-    """That a corpus does not tell its documents apart, and the ways out; mostly nothing.
+    """Warn of a corpus that does not name its documents, and say what to do.
 
     Nothing is said where examples were to be taken as independent, nor of scores made by hand, nor
     where the corpus itself is decided about, of which examples are drawn whatever they share.
@@ -69,7 +69,7 @@ def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
 
 
 def why_absent(roles: Sequence[Role], record: ScoresRecord) -> dict[str, str]:
-    """For each of the roles that no example has, by its id, what they take that is not there."""
+    """Say for each of the roles, by its id, why no example has it."""
     return {role.id: _why_absent(role, record) for role in roles}
 
 

@@ -45,7 +45,7 @@ class HeadColumns:
 
     @classmethod
     def of(cls, scores: HeadScores, described: bool = False) -> HeadColumns:
-        """Of the roles that any example has a score for; measures of roles are no roles.
+        """Return the columns of the roles that any example has a score for, measures excluded.
 
         With ``described`` of the quantities that describe heads, in the place of roles.
         """
@@ -63,7 +63,7 @@ class HeadColumns:
 
     @cached_property
     def places(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Of each column (T,), the place of its role in ``roles``, its layer and its head."""
+        """The place of the role in ``roles``, the layer and the head of each column (T,)."""
         axes = np.indices((len(self.roles), self.n_layers, self.n_heads))
         role, layer, head = (axis.ravel() for axis in axes)
         return role, layer, head
@@ -75,11 +75,11 @@ class HeadColumns:
         return {"layer": layer, "head": head, "role": np.array(self.ids, dtype=object)[role]}
 
     def by_role(self, of_roles: list[float]) -> FloatArray:
-        """(T,): for each column what its role has, of one number for each role."""
+        """Return (T,): for each column the number of its role."""
         return np.array(of_roles, dtype=np.float64)[self.places[0]]
 
     def values(self, scores: HeadScores) -> NDArray[np.float32]:
-        """The scores (examples, T)."""
+        """Return the scores (examples, T)."""
         values = new_array((scores.n_examples, len(self.places[0])), np.float32)
         for place, role in enumerate(self.ids):
             values[:, self._of_role(place)] = scores.column(role)
@@ -93,7 +93,7 @@ class HeadColumns:
     def read(
         self, block: ScoreBlock, scored: tuple[Role, ...], score: Score, clustered: bool
     ) -> tuple[NDArray[np.float32], Bounds | None, IntArray | None]:
-        """Values, bounds and, if they are ``clustered``, clusters of a block of whole documents.
+        """Return values, bounds and clusters (if ``clustered``) of a block of whole documents.
 
         ``scored`` are the roles that the block has scores for.
         """
@@ -102,13 +102,13 @@ class HeadColumns:
         return self.values(part), self.bounds(part), codes
 
     def thresholds(self, score: Score, asked: float | None) -> FloatArray:
-        """(T,): what the mean of each column is compared with, if not with an offset."""
+        """Return (T,): the thresholds of the columns, if not offsets."""
         return self.by_role([role.threshold(score, asked) for role in self.roles])
 
     def rivals(
         self, scores: HeadScores, values: NDArray[np.floating]
     ) -> tuple[FloatArray, FloatArray]:
-        """For comparisons with the best fixed offset: shifts (examples, R * L) and means (R * L,).
+        """Return shifts (examples, R * L) and means (R * L,) for comparisons with fixed offsets.
 
         The offset of each example was chosen on the other half of the documents. Its hits there are
         subtracted from the scores, and their mean is added again: only differences vary, and the
@@ -131,12 +131,12 @@ class HeadColumns:
 
     @property
     def by_layer(self) -> IntArray:
-        """Of each column (T,), the place of its role and layer among R * L."""
+        """The place of the role and layer of each column (T,) among R * L."""
         role, layer, _ = self.places
         return role * self.n_layers + layer
 
     def bounds(self, scores: HeadScores, shifts: FloatArray | None = None) -> Bounds | None:
-        """What the scores of every role lie between; None where that was not kept.
+        """Return bounds of the scores of every role; None if they were not stored.
 
         A score has a range of its own, which contrasts leave: differences, with a baseline.
         ``shifts`` (examples, R * L) are added to scores, and what they are in other examples is
@@ -170,7 +170,7 @@ def hypotheses_of(
     against: ThresholdOptions | None = None,
     ddof: int = 1,
 ) -> Hypotheses:
-    """H0 for every role, layer and head: the mean score is the threshold of the role.
+    """Return H0 for every role, layer and head: the mean score is the threshold of the role.
 
     ``against`` says what means are compared with, None for the usual: the threshold of each role,
     or for first choices between words the best fixed offset and a margin.
@@ -233,7 +233,7 @@ def clusters_in(documents: Sequence[str], options: UnitOptions) -> IntArray | No
 
 
 def are_units(n_documents: int, options: UnitOptions) -> bool:
-    """Whether examples are clustered by their documents, of which there are so many.
+    """Tell whether examples are clustered by their documents, of which there are so many.
 
     Raises UsageError for examples of one document that are to be clustered by document.
     """
@@ -248,7 +248,7 @@ def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
 
 
 def scores_of(given: Any) -> HeadScores:
-    """The scores that a study starts from: of a classification its own, of a folder those in it.
+    """Return the scores in a classification, in a folder, or given as they are.
 
     Raises UsageError for what holds none.
     """
@@ -264,12 +264,12 @@ def scores_of(given: Any) -> HeadScores:
 
 
 def general_threshold(score: Score, asked: float | None) -> float:
-    """What all roles are compared with that have nothing of their own."""
+    """Return the threshold of roles that have none of their own."""
     return float(score.threshold if asked is None else asked)
 
 
 def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
-    """What a record says of the units of tests.
+    """Return the fields of a record about the units of tests.
 
     ``effective_clusters`` are as many clusters of one size as those of the role that most have.
     """
@@ -293,5 +293,5 @@ def note_removed(frame: pd.DataFrame, record: ScoresRecord, among: pd.Series | b
 
 
 def roles_in(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Ids of the roles of a table of tests, in its order."""
+    """Return ids of the roles of a table of tests, in its order."""
     return tuple(frame["role"].unique())

@@ -28,7 +28,7 @@ class Rival:
 
 
 def rival_of(scores: HeadScores, role: str) -> Rival | None:
-    """The rule to beat for a role, by its id; None for one that has nothing to do with offsets.
+    """Return the rule that a role has to beat; None for one without offsets.
 
     The best offset of a half is the one with the largest mean over examples, the first in the
     order of `OFFSETS` of several. A half without any link takes that of all examples.
@@ -45,12 +45,12 @@ def rival_of(scores: HeadScores, role: str) -> Rival | None:
 
 
 def dealt_by(n_documents: int) -> str:
-    """What belongs to the halves of a corpus by turns: documents, or examples if there is one."""
+    """Return the unit dealt to the halves of a corpus: documents, or examples of one."""
     return "examples" if n_documents == 1 else "documents"
 
 
 def second_half(scores: HeadScores) -> NDArray[np.bool_]:
-    """(examples,): whether an example is of the second half of the corpus.
+    """Return (examples,): whether an example is of the second half of the corpus.
 
     Documents belong to the halves by turns, in their order: both halves are from everywhere.
     Where there is only one document, examples do.
@@ -62,7 +62,7 @@ def second_half(scores: HeadScores) -> NDArray[np.bool_]:
 
 
 def _best(shares: FloatArray, half: NDArray[np.bool_]) -> int:
-    """Place of the best offset of a half."""
+    """Return the place of the best offset of a half."""
     known = ~np.isnan(shares[:, 0])
     chosen = known & half if (known & half).any() else known
     return int(shares[chosen].mean(axis=0).argmax())

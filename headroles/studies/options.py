@@ -13,13 +13,13 @@ POPULATIONS = CORPUS, _ = ("corpus", "text")
 
 
 def usual(name: str) -> str:
-    """The thresholds or margins of all scores, for people."""
+    """Return the thresholds or margins of all scores, for people."""
     return ", ".join(f"{getattr(score, name):g} ({score.name})" for score in SCORES.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdOptions(Options):
-    """What means are compared with."""
+    """Options of the thresholds of means."""
 
     title: ClassVar[str] = "Tests"
 
@@ -46,7 +46,7 @@ class ThresholdOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions(Options):
-    """What may be imported to read results again."""
+    """Options of imports that reading results needs."""
 
     title: ClassVar[str] = "Roles"
 
@@ -63,7 +63,7 @@ class ImportOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions(ImportOptions):
-    """Which sentences and weights a page may show."""
+    """Options of the sentences and weights of a page."""
 
     model: Annotated[
         str | None,

@@ -29,7 +29,7 @@ class Provided(Protocol):
 
     @property
     def record(self) -> ScoresRecord:
-        """What they were computed from."""
+        """The record of the run."""
 
 
 DOCUMENT: Final = "document"
@@ -49,7 +49,7 @@ def refuse_stopped(scores: Provided, what: str) -> None:
 
 
 def warn_of_stopped(record: ScoresRecord) -> list[str]:
-    """What to know of intervals by t; mostly nothing."""
+    """Warn of intervals by t if scoring stopped early."""
     if not record.stopped_early:
         return []
     return [
@@ -59,7 +59,7 @@ def warn_of_stopped(record: ScoresRecord) -> list[str]:
 
 
 def stopped_tests(scores: Provided, asked: TestOptions) -> TestOptions:
-    """The tests as asked for; by betting, instead of t, of scores that came in random order.
+    """Return the tests asked for; by betting if scores came in random order.
 
     Raises UsageError for what is not valid of scores that stopped early.
     """
@@ -76,7 +76,7 @@ def stopped_tests(scores: Provided, asked: TestOptions) -> TestOptions:
 
 
 def drawn_units(scores: Provided, options: UnitOptions) -> str | None:
-    """What the random order was of, ``DOCUMENT`` or ``EXAMPLE``; None if there was none.
+    """Return the unit of the random order, ``DOCUMENT`` or ``EXAMPLE``; None if there was none.
 
     Raises UsageError for ``options`` that take something else as independent.
     """

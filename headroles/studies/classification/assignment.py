@@ -96,7 +96,7 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
 def _describe_rivals(
     scores: HeadScores, columns: HeadColumns, options: AssignOptions
 ) -> dict[str, tuple[int, int]]:
-    """The offsets that roles were compared with, if any were, as `RoleTable.rivals` has them."""
+    """Return the offsets that roles were compared with, as `RoleTable.rivals`."""
     if scores.offset_shares is None or options.threshold is not None:
         return {}
     rivals = {role: rival_of(scores, role) for role in columns.ids}
@@ -104,7 +104,7 @@ def _describe_rivals(
 
 
 def tests_asked(scores: HeadScores, options: AssignOptions) -> TestOptions:
-    """The tests that options ask for, of these scores. Raises UsageError if they do not fit."""
+    """Return the tests to make of these scores. Raises UsageError if they do not fit."""
     if not options.is_published:
         return stopped_tests(scores, options.tests)
     if scores.score != BIAS:
@@ -134,7 +134,7 @@ def table_of(
     asked: TestOptions,
     rivals: dict[str, tuple[int, int]],
 ) -> RoleTable:
-    """The table of all tests, and how was tested; ``rivals`` are those of `RoleTable`."""
+    """Make all tests and return their table; ``rivals`` are those of `RoleTable`."""
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
@@ -161,7 +161,7 @@ def table_of(
 
 
 def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
-    """The published threshold of ``block`` is one for weights."""
+    """Warn that the published threshold of ``block`` is one for weights."""
     if scores.record.measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
         return []
     return [
@@ -174,7 +174,7 @@ def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
 def _warn_of_half_precision(
     scores: HeadScores, columns: HeadColumns, hypotheses: Hypotheses
 ) -> list[str]:
-    """How many means lie as near to their thresholds as half precision may move them."""
+    """Warn of means so near to thresholds that half precision may change the answer."""
     half = scores.record.half_precision
     if half is None:
         return []
@@ -229,7 +229,7 @@ def _frame(
 
 
 def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
-    """Mean (T,) of the measure that the role of each column has, NaN where it has none."""
+    """Return mean (T,) of the measure that the role of each column has, NaN where it has none."""
     means = np.full((len(columns.roles), columns.n_layers * columns.n_heads), np.nan)
     for role in scores.roles:
         if role.measure_of in columns.ids and not role.is_tested:
@@ -239,7 +239,7 @@ def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
 
 
 def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object_]:
-    """What it does to roles (T,) that a layer sees only a window of the longest examples."""
+    """Note for each role (T,) that a layer sees only a window of the longest examples."""
     farthest = int(scores.lengths.max()) - 1
     notes = np.full((len(columns.roles), columns.n_layers, columns.n_heads), "", dtype=object)
     for layer, reach in enumerate(scores.record.reaches):

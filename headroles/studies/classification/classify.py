@@ -67,7 +67,7 @@ class Classification(Summary):
         yield from self.roles.next_steps(folder)
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         return self.roles.facts()
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ def classify_heads(
 
 
 def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:
-    """The same corpus; reading it to its end raises UsageError if it is one document."""
+    """Return the same corpus; reading it to its end raises UsageError if it is one document."""
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         documents = set()

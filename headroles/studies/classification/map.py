@@ -68,7 +68,7 @@ def asked_of_heads(table: RoleTable) -> Iterator[Asked]:
 
 
 def _views(table: RoleTable, answers: RoleAnswers) -> Iterator[View]:
-    """Roles whose heads go farthest beyond distance, others that heads have, all others."""
+    """Return roles whose heads go farthest beyond distance, others that heads have, all others."""
     counts = table.frame.groupby("role", sort=False)["assigned"].sum()
     first = [one.role for one in answers.arcs]
     rest = sorted(
@@ -131,7 +131,7 @@ def group_of(role: str) -> str:
 
 
 def _count(table: RoleTable) -> View:
-    """How many roles each head has, and which."""
+    """Return the view of how many roles each head has, and which."""
     rows = without_contrasts(table.frame)
     of_heads = rows.groupby(["layer", "head"])
     counts = grid_of(table.frame, of_heads["assigned"].sum().astype(float))
@@ -150,7 +150,7 @@ def _count(table: RoleTable) -> View:
 
 
 def _pooled(table: RoleTable) -> list[str]:
-    """Roles of all relations together, where there are single ones."""
+    """Return roles of all relations together, where there are single ones."""
     pooled = [role for role in table.roles if is_arc(role) and role.count(":") < 2]
     return pooled if len(pooled) < sum(map(is_arc, table.roles)) else []
 

@@ -18,13 +18,13 @@ from headroles.testing.options import (
 
 @dataclass(frozen=True, kw_only=True)
 class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
-    """How roles are assigned."""
+    """Options of the assignment of roles."""
 
     __test__ = False
     title: ClassVar[str] = "Tests"
 
     def check(self) -> None:
-        """Refuse what the published preset decides itself: all but threshold and alpha."""
+        """Reject options that the published preset sets itself: all but threshold and alpha."""
         super().check()
         given = self.part(TestOptions).record()
         for one in fields_of(TestOptions) if self.is_published else ():
@@ -44,7 +44,7 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class UntilOptions(Options):
-    """When scoring stops."""
+    """Options of scoring that stops early."""
 
     title: ClassVar[str] = "Tests"
 
@@ -73,7 +73,7 @@ class UntilOptions(Options):
     ] = 0
 
     def check(self) -> None:
-        """Refuse to be told how to stop where nothing says when."""
+        """Reject stopping options given without `until`."""
         super().check()
         for one in fields_of(UntilOptions):
             if self.until is None and getattr(self, one.name) != one.default:
@@ -84,12 +84,12 @@ class UntilOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyOptions(AssignOptions, ScoreOptions, UntilOptions):
-    """How heads are scored, and how roles are assigned."""
+    """Options of scoring, testing and stopping."""
 
     __test__ = False
 
     def check(self) -> None:
-        """Only betting may be looked at as often as one likes, and no interval may."""
+        """Reject tests and intervals that early stopping does not allow."""
         super().check()
         if self.until is not None and (self.is_published or self.test not in (T, BETTING)):
             raise UsageError(

@@ -33,7 +33,7 @@ _NOT_OF_ASSIGNED = ["assigned", "answer", "p_below", "p_below_adjusted", "df", "
 
 
 class RoleTests(RecordedTests, frozen=True, kw_only=True):
-    """How the roles of a table were tested; ``offsets`` are those of `RoleTable.rivals`."""
+    """Record of the tests of a role table; ``offsets`` are those of `RoleTable.rivals`."""
 
     interval: str
     offsets: dict[str, tuple[int, int]]
@@ -52,7 +52,7 @@ class RoleTests(RecordedTests, frozen=True, kw_only=True):
 
 
 class RolesRecord(ScoresRecord, frozen=True, kw_only=True):
-    """What a role table was made from, and how was tested."""
+    """Record of a role table: its scores and its tests."""
 
     tests: RoleTests
 
@@ -122,7 +122,7 @@ class RoleTable(Result):
 
     @property
     def tests(self) -> RoleTests:
-        """How was tested: the options, the units, what was left out, warnings."""
+        """The record of the tests: options, units, roles without examples, warnings."""
         return self.record.tests
 
     @property
@@ -144,7 +144,7 @@ class RoleTable(Result):
         return arcs[0].role if arcs else super().clearest_role()
 
     def heads_with(self, role: str) -> list[tuple[int, int]]:
-        """(layer, head) of the heads that ``role`` was assigned to.
+        """Return (layer, head) of the heads that ``role`` was assigned to.
 
         Raises UsageError for a role that the table does not have.
         """
@@ -152,11 +152,11 @@ class RoleTable(Result):
         return list(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True))
 
     def card(self) -> str:
-        """A card in Markdown for the README of the model."""
+        """Return a card in Markdown for the README of the model."""
         return card_of(self)
 
     def wide(self, value: str = "assigned") -> pd.DataFrame:
-        """One row per head, a column per role, holding column ``value`` of the long table.
+        """Return one row per head, a column per role, holding column ``value`` of the long table.
 
         Raises UsageError for one that it does not have.
         """
@@ -164,7 +164,7 @@ class RoleTable(Result):
         return widened(by_head, ("layer", "head"), "role", self.roles, value)
 
     def counts(self, answer: str = YES) -> pd.DataFrame:
-        """Number of heads with an answer: a row per role, a column per layer, and the total.
+        """Count heads with an answer: a row per role, a column per layer, and the total.
 
         Raises UsageError for anything but ``"yes"``, ``"no"``, ``"undecided"``, ``"untestable"``.
         """
@@ -177,11 +177,11 @@ class RoleTable(Result):
         return counts.assign(total=counts.sum(axis=1)).rename_axis(columns=None)
 
     def answers(self) -> pd.DataFrame:
-        """Number of heads by answer: a row per role, columns yes, no, undecided, untestable."""
+        """Count heads by answer: a row per role, columns yes, no, undecided, untestable."""
         return self._heads_by("answer")
 
     def certified(self) -> pd.DataFrame:
-        """Number of heads by certified answer: a row per role, columns yes, no, undecided, ..."""
+        """Count heads by certified answer: a row per role, a column per answer."""
         return self._heads_by("certified")
 
     def _heads_by(self, column: str) -> pd.DataFrame:
@@ -190,13 +190,13 @@ class RoleTable(Result):
         return counts.rename_axis(index="role", columns=None)
 
     def colocation(self) -> pd.DataFrame:
-        """Number of heads that have both of two roles; the diagonal counts the heads of a role."""
+        """Count the heads that have both of two roles; the diagonal counts those of one."""
         names = list(self.roles)
         has = self.wide()[names].eq(other=True).to_numpy(dtype=int)
         return pd.DataFrame(has.T @ has, index=names, columns=names).rename_axis("role")
 
     def beyond_position(self) -> pd.DataFrame:
-        """The roles of arcs whose heads also have the contrast with other words as far apart.
+        """Return the roles of arcs whose heads have the contrast at the same distance too.
 
         A row each, those first that go farthest beyond position: ``layer``, ``head``, ``role``,
         ``mean`` with its interval, and ``beyond``, the part of it that is more than position, with
@@ -216,7 +216,7 @@ class RoleTable(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before relying on it: sentences for people."""
+        """Cautions about the result, a sentence each."""
         return tuple(map(addressed, self.tests.warnings))
 
     def shown(self) -> Iterator[Shown]:
@@ -232,7 +232,7 @@ class RoleTable(Result):
         yield from next_steps(self, folder)
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts, with the heads of every role."""
+        """Return the result for scripts, with the heads of every role."""
         assigned = self.assigned[["layer", "head", "role", "mean", "p_adjusted"]]
         answers = self.answers()
         return {

@@ -34,7 +34,7 @@ EXAMPLES_PER_LOOK = 64
 
 @dataclass(frozen=True)
 class Stopping:
-    """When to stop: a share of the tests, and how they are made."""
+    """Rule of stopping: a share of the tests to be decided, and how they are made."""
 
     options: UntilOptions
     tests: TestOptions
@@ -52,7 +52,7 @@ class Stopping:
     def score(
         self, model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
     ) -> HeadScores:
-        """The scores up to where it stopped."""
+        """Return the scores up to where it stopped."""
         self._refuse_offsets(options)
         _refuse_sharing(sharing)
         units: list[int] = []
@@ -89,7 +89,7 @@ class Stopping:
             )
 
     def _shuffled(self, pairing: str, units: list[int], corpus: PreparedCorpus) -> PreparedCorpus:
-        """The corpus in random order; ``units`` gets the size of each unit."""
+        """Return the corpus in random order; ``units`` gets the size of each unit."""
         found = find_units(corpus, pairing, self.by_document)
         order = np.random.default_rng(self.options.shuffle_seed).permutation(len(found))
         units += [len(one) for one in found]
@@ -139,7 +139,7 @@ class StoppedRun:
 
 
 class AnswersSoFar:
-    """How much is decided by the blocks so far; each costs the same, however many came before.
+    """Answers of the blocks so far; each block costs the same, however many came before.
 
     Counts the examples, and the scores of heads, too. Raises UsageError if there is nothing to
     decide.
@@ -186,12 +186,12 @@ class AnswersSoFar:
         return block
 
     def answers(self) -> NDArray[np.str_]:
-        """To all heads and roles (T,); those that no example has are untestable."""
+        """Return the answers for all heads and roles (T,)."""
         return np.zeros(0, dtype=np.str_) if self._answers is None else self._answers.look()
 
     @property
     def share_decided(self) -> float:
-        """Of the heads and roles that any example has."""
+        """The decided share of the heads and roles that any example has."""
         decided = np.isin(self.answers(), (YES, NO))[self._is_there]
         return float(decided.mean()) if len(decided) else 0.0
 
@@ -221,7 +221,7 @@ def _refuse_sharing(sharing: Sharing) -> None:
 
 
 def find_units(corpus: PreparedCorpus, pairing: str, by_document: bool) -> list[list[int]]:
-    """Places of the sentences of each unit: of documents where there are several, else examples."""
+    """Return the places of sentences by unit: documents if there are several, else examples."""
     documents: dict[str, list[int]] = {}
     for offset, sentence in corpus.with_places():
         documents.setdefault(sentence.document, []).append(offset)

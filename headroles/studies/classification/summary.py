@@ -140,7 +140,7 @@ def error_rate(tests: RecordedLevel) -> str:
 
 
 def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
-    """One row for each role that heads have: how many, which, and the strongest of them."""
+    """Return one row for each role that heads have: how many, which, and the strongest of them."""
     title = f"What the {answers.n_heads} heads attend to"
     rows = [
         (
@@ -288,7 +288,7 @@ def _about_certified(table: RoleTable) -> str:
 
 
 def _answers_grid(table: RoleTable) -> Grid:
-    """For each role the heads with it in each layer, and how many heads got which answer."""
+    """Return for each role the heads with it in each layer, and how many heads got which answer."""
     per_layer, answers = table.counts().drop(columns="total"), table.answers()
     if not answers["untestable"].any():
         answers = answers.drop(columns="untestable")
@@ -334,5 +334,5 @@ def _strongest_grid(table: RoleTable) -> Grid:
 
 
 def _digits(score: str) -> int:
-    """Decimals that tell means apart on the scale of the score."""
+    """Return decimals that tell means apart on the scale of the score."""
     return 1 if SCORES[score].threshold >= 1 else 2

@@ -26,7 +26,7 @@ CERTIFIED = "certified_changes"
 
 
 def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
-    """What became of each role (tests,), from the answers before and after.
+    """Return the status of each role (tests,), from the answers before and after.
 
     ``"kept"`` (yes, yes), ``"gained"`` (no, yes), ``"lost"`` (yes, no) and ``"absent"`` (no, no)
     rest on two shown answers. A role that is undecided at one end is ``"undecided"``: that it
@@ -52,7 +52,7 @@ def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
 def describe_change(
     changed: NDArray[np.bool_], equivalent: NDArray[np.bool_], testable: NDArray[np.bool_]
 ) -> NDArray[np.str_]:
-    """What is known of each difference (tests,), from the tests of change and of equivalence.
+    """Return the answer about each difference (tests,), from the tests of change and equivalence.
 
     ``"changed"``: it is not 0, and not shown to be smaller than the margin. ``"equivalent"``: it is
     smaller than the margin. ``"trivial"``: both, a difference that is there and too small to
@@ -68,12 +68,12 @@ def describe_change(
 
 
 def is_certified(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows of a table of shifts are changes, however small, that are certified too."""
+    """Tell which rows are changes, trivial ones included, that are certified."""
     return frame["changed"] & frame["certified"].isin(("changed", "trivial"))
 
 
 def count_answers(frame: pd.DataFrame) -> pd.DataFrame:
-    """How many heads of each checkpoint, role and layer have each status.
+    """Count the heads of each checkpoint, role and layer by status.
 
     Columns ``checkpoint, role, layer, heads``, one for each of ``STATUSES``, and one for each of
     ``CHANGES``: what is known of the difference of means (`describe_change`), one answer each; and
@@ -89,7 +89,7 @@ def count_answers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_layers(frame: pd.DataFrame) -> pd.DataFrame:
-    """How far the heads of each layer moved at each checkpoint, over all roles.
+    """Measure how far the heads of each layer moved at each checkpoint, over all roles.
 
     ``tests`` were made; ``changed`` and ``equivalent`` are the shares of them that found this.
     ``effect_size`` is the mean absolute standardised difference, beside ``chance``, what that would
@@ -113,7 +113,7 @@ def summarise_layers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def find_moved_heads(frame: pd.DataFrame, n: int) -> pd.DataFrame:
-    """The ``n`` heads of each checkpoint that moved most, over all roles, farthest first.
+    """Return the ``n`` heads of each checkpoint that moved most, over all roles, farthest first.
 
     ``effect_size`` is the root mean square of a head's standardised differences and ``changed`` the
     number of its roles that changed by more than is trivial, ``certified_changes`` that of all
@@ -150,7 +150,7 @@ def find_moved_heads(frame: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 def measure_agreement(frame: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
-    """How far the role tables before and after name the same heads, by checkpoint and role.
+    """Measure how far the role tables before and after name the same heads.
 
     Units are the heads that could be tested both times; a head either was shown to have the role
     (yes) or was not (no, undecided). ``had`` and ``has`` count those with the role before and
@@ -194,7 +194,7 @@ def _agreement(heads: pd.DataFrame, alpha: float) -> dict[str, float]:
 
 
 def _kappa(table: NDArray[np.int64], alpha: float) -> dict[str, float]:
-    """Cohen's kappa of (2, 2) counts; see `measure_agreement`."""
+    """Return Cohen's kappa of (2, 2) counts; see `measure_agreement`."""
     kappa = low = high = np.nan
     if table.diagonal().max() < table.sum():
         with np.errstate(invalid="ignore"):  # in figures that are not used
@@ -207,14 +207,14 @@ def _kappa(table: NDArray[np.int64], alpha: float) -> dict[str, float]:
 
 
 def _distances(frame: pd.DataFrame) -> pd.Series[float]:
-    """Absolute standardised differences: 0 where nothing varies and nothing changed, else NaN."""
+    """Return absolute standardised differences: 0 if nothing varies or changed, else NaN."""
     distances = frame["effect_size"].abs()
     still = ~frame["changed"] & (frame["change"] != "untestable")
     return distances.where(distances.notna() | ~still, 0.0)
 
 
 def changed_most(frame: pd.DataFrame) -> list[str]:
-    """Roles by how often heads gained or lost them, then changed: syntactic first, contrasts last.
+    """Order roles by how often they were gained or lost, then by how often they changed.
 
     >>> import pandas as pd
     >>> changed_most(pd.DataFrame({"role": ["local", "syntactic"], "status": ["lost", "kept"],

@@ -92,7 +92,7 @@ def _check_folder_name(name: str) -> None:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What has to be the same in models that are to be compared."""
+    """Properties that models must share to be compared."""
 
     n_layers: int
     n_heads: int
@@ -102,7 +102,7 @@ class _Shape:
 
     @classmethod
     def of(cls, model: str, options: ScoreOptions) -> _Shape:
-        """That of a model, which is loaded and checked for it."""
+        """Load and check a model, and return its properties."""
         loaded = load_encoder(model, options)
         encoder = loaded.example_encoder()
         with open_reader(loaded.model) as reader:

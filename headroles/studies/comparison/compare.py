@@ -98,7 +98,7 @@ def compare_roles(
 
 
 def name_sides(n: int, options: CompareOptions) -> tuple[str, ...]:
-    """What ``n`` score sets are called. Raises UsageError for names that do not fit."""
+    """Name ``n`` score sets. Raises UsageError for names that do not fit."""
     names = options.names
     if names is None:
         names = ["after"] if n == 2 else [str(place) for place in range(1, n)]
@@ -132,7 +132,7 @@ def _record(
 
 
 def _same_weights(sets: Mapping[str, ScoresRecord]) -> list[str]:
-    """What to know of sets that come from one and the same model."""
+    """Warn of sets that come from one and the same model."""
     before = sets[BEFORE]
     digest = before.model.weights_sha256
     same = [
@@ -147,7 +147,7 @@ def _same_weights(sets: Mapping[str, ScoresRecord]) -> list[str]:
 
 
 def _name_warnings(warnings: Mapping[str, Sequence[str]]) -> list[str]:
-    """Each warning once, after what it is of."""
+    """Return each warning once, after the names of the sets that it is about."""
     named: dict[str, list[str]] = {}
     for name, texts in warnings.items():
         for text in texts:

@@ -109,7 +109,7 @@ def _differences_of_shape(first: HeadScores, second: HeadScores) -> Iterator[_Di
 
 
 def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
-    """What makes scores of the same name incomparable."""
+    """Yield differences that make scores of the same name incomparable."""
     if first.score != second.score:
         yield "their kind of score", repr(first.score.name), repr(second.score.name)
     yield from _differences_of_meaning(first, second)
@@ -130,7 +130,7 @@ def _told(record: ScoresRecord) -> dict[str, Any]:
 
 
 def _differences_of_meaning(first: HeadScores, second: HeadScores) -> Iterator[_Difference]:
-    """What makes two of roles of the same name."""
+    """Yield differences of meaning between roles of the same name."""
     others = {role.id: role.meaning for role in second.roles}
     for role in first.roles:
         for what, one in role.meaning.items():
@@ -156,12 +156,12 @@ def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[_Differ
 
 
 def _relations(roles: Sequence[Role]) -> Any:
-    """The relations that roles pool; None if none does."""
+    """Return the relations that roles pool; None if none does."""
     return next((role.meaning[_POOLED] for role in roles if _POOLED in role.meaning), None)
 
 
 def _shared_roles(sets: Sequence[HeadScores]) -> tuple[Role, ...]:
-    """Roles that all ``sets`` have with the same meaning, in the order of the first."""
+    """Return roles that all ``sets`` have with the same meaning, in the order of the first."""
     roles = tuple(role for role in sets[0].roles if all(role in other.roles for other in sets[1:]))
     if not roles:
         raise UsageError("the scores have no role in common; score the same roles with each model")
@@ -169,7 +169,7 @@ def _shared_roles(sets: Sequence[HeadScores]) -> tuple[Role, ...]:
 
 
 def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, _Rows]:
-    """For every set the places of the examples that all sets have, in the order of the first."""
+    """Return the places of the shared examples in each set, in the order of the first."""
     keys = [list(zip(scores.ids, scores.digests, strict=True)) for scores in named.values()]
     places = [{key: place for place, key in enumerate(own)} for own in keys]
     shared = [key for key in keys[0] if all(key in own for own in places[1:])]
@@ -203,7 +203,7 @@ def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, _Ro
 def _select(
     scores: HeadScores, rows: _Rows, roles: Sequence[Role], documents: Sequence[str]
 ) -> HeadScores:
-    """``scores`` of these examples and roles, its examples in ``documents``."""
+    """Return scores of these examples and roles, with these ``documents``."""
     columns = [scores.roles.index(role) for role in roles]
     return replace(
         scores,

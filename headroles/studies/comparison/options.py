@@ -22,7 +22,7 @@ ON_MISMATCH = ON_ERROR, _ = ("error", "intersect")
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdOptions):
-    """How score sets are compared."""
+    """Options of a comparison of score sets."""
 
     title: ClassVar[str] = "Comparison"
 
@@ -66,7 +66,7 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
     ] = "error"
 
     def check(self) -> None:
-        """Refuse a correction that does not come from the test."""
+        """Reject a correction that does not fit the test."""
         super().check()
         check_max_t(self.test, self.correction)
 

@@ -46,7 +46,7 @@ _TITLES = {CERTIFIED: "certified"}
 
 
 class PairedTests(RecordedTests, frozen=True, kw_only=True):
-    """How was tested, and by how much means may differ that are taken to be equal."""
+    """Record of paired tests, with the margin within which means count as equal."""
 
     margin: float
 
@@ -67,7 +67,7 @@ class ShiftsRecord(SetsRecord, frozen=True, kw_only=True):
 
     @property
     def tests(self) -> PairedTests:
-        """How was tested."""
+        """The record of the tests."""
         return self.read_options(PairedTests)
 
     @property
@@ -83,7 +83,7 @@ class ShiftsRecord(SetsRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RoleShifts(Result):
-    """What changed in which heads: a paired test for every checkpoint, role, layer and head.
+    """Changes of heads: a paired test for every checkpoint, role, layer and head.
 
     ``frame`` has the columns of ``columns``, ordered by checkpoint, role, layer and head; every
     checkpoint is compared with the scores before. Means, differences, their deviations, errors and
@@ -152,7 +152,7 @@ class RoleShifts(Result):
         return roles_in(self.frame)
 
     def with_status(self, status: str) -> pd.DataFrame:
-        """The rows with a status, such as ``"gained"``, largest standardised difference first.
+        """Return rows with a status, as ``"gained"``, largest standardised difference first.
 
         Raises UsageError for anything that is not one of ``STATUSES``.
         """
@@ -162,19 +162,19 @@ class RoleShifts(Result):
         return rows.sort_values("effect_size", key=abs, ascending=False, kind="stable")
 
     def counts(self) -> pd.DataFrame:
-        """Heads by status for each checkpoint, role and layer, as `count_answers` does."""
+        """Return heads by status for each checkpoint, role and layer, as `count_answers` does."""
         return count_answers(self.frame)
 
     def layers(self) -> pd.DataFrame:
-        """How far each layer moved, as `summarise_layers` does."""
+        """Measure how far each layer moved, as `summarise_layers` does."""
         return summarise_layers(self.frame)
 
     def agreement(self) -> pd.DataFrame:
-        """How far the role tables before and after agree, as `measure_agreement` does."""
+        """Measure how far the tables before and after agree, as `measure_agreement` does."""
         return measure_agreement(self.frame, self.record.tests.alpha)
 
     def moved(self, n: int = _SHOWN_HEADS) -> pd.DataFrame:
-        """The ``n`` heads of each checkpoint that moved most, as `find_moved_heads` does."""
+        """Return the ``n`` heads of each checkpoint that moved most, as `find_moved_heads` does."""
         return find_moved_heads(self.frame, n)
 
     @property
@@ -205,12 +205,12 @@ class RoleShifts(Result):
             yield self._heads_grid(checkpoint)
 
     def _limit(self) -> str:
-        """What means are compared with, for people."""
+        """Name the thresholds of the means."""
         has_contrasts = any(map(is_contrast, self.roles))
         return describe_limit(self.record.tests, has_contrasts, self.has_rivals)
 
     def _roles_grid(self, checkpoint: str) -> Grid:
-        """How many heads have each status, and what is known of the differences of their means.
+        """Count the heads of each role by status and by the change of their means.
 
         Of several checkpoints only roles in which something happened are shown.
         """
@@ -229,12 +229,12 @@ class RoleShifts(Result):
         return Grid(("heads by role", *(_TITLES.get(name, name) for name in shown)), tuple(cells))
 
     def _by_role(self, checkpoint: str) -> pd.DataFrame:
-        """Numbers of heads: a row per role, the columns of ``_COUNTS``."""
+        """Count heads: a row per role, the columns of ``_COUNTS``."""
         counts = _of(self.counts(), checkpoint)
         return counts.groupby("role", sort=False)[list(_COUNTS)].sum()
 
     def _agreement_grid(self, checkpoint: str) -> Shown:
-        """How far the role tables agree, for the roles that any head has at either end."""
+        """Tabulate the agreement on roles that any head has before or after."""
         agreement = _of(self.agreement(), checkpoint)
         rows = agreement[agreement["jaccard"].notna()].to_dict(orient="records")
         if not rows:
@@ -266,7 +266,7 @@ class RoleShifts(Result):
         return Grid(("layers", *map(str, layers["layer"])), rows)
 
     def _heads_grid(self, checkpoint: str) -> Shown:
-        """The heads that moved most; those that did not move at all are left out."""
+        """Return the heads that moved most; those that did not move at all are left out."""
         moved = _of(self.moved(), checkpoint)
         rows = moved[moved["effect_size"] > 0].to_dict(orient="records")
         if not rows:
@@ -287,7 +287,7 @@ class RoleShifts(Result):
         return Grid(columns, tuple(cells), left=frozenset(["most in"]))
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts; null for what is not defined."""
+        """Return the result for scripts; null for what is not defined."""
         record = self.record
         kept = ("options", "examples", "clustered_by", "n_clusters")
         return {
@@ -312,7 +312,7 @@ class RoleShifts(Result):
 
 
 def _sides(record: ShiftsRecord, limit: str) -> Iterator[str]:
-    """What was compared, over what, and how; ``limit`` is what means are compared with."""
+    """Describe the models, the corpus and the tests; ``limit`` names the thresholds."""
     tests = record.tests
     width = max(map(len, (*record.sets, "dropped")))
     for name, one in record.sets.items():
@@ -340,7 +340,7 @@ def _units(record: ShiftsRecord) -> str:
 
 
 def _interval(row: dict[Hashable, Any], name: str) -> str:
-    """A number with its interval, as far as they are defined."""
+    """Return a number with its interval, as far as they are defined."""
     if math.isnan(row[name]):
         return "-"
     limits = [row[f"{name}_low"], row[f"{name}_high"]]

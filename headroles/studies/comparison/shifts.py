@@ -39,7 +39,7 @@ class Pairs:
         return self.after.astype(np.float64) - self.before
 
     def means(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Means (T,) before, after, and of the absolute scores of each pair, added up.
+        """Return means (T,) before, after, and of the absolute scores of each pair, added up.
 
         Over the pairs that are there; NaN where there are none.
         """
@@ -104,7 +104,7 @@ def _hypotheses(
     options: TestOptions,
     bounds: Bounds | None,
 ) -> Hypotheses:
-    """H0 for every checkpoint, role, layer and head: the mean difference is 0."""
+    """Return H0 for every checkpoint, role, layer and head: the mean difference is 0."""
     return Hypotheses.of(
         np.concatenate([pair.differences for pair in pairs], axis=1),
         0,
@@ -118,7 +118,7 @@ def _hypotheses(
 
 
 def _bounds(sets: Sequence[HeadScores], columns: HeadColumns) -> Bounds | None:
-    """What the differences from the first of ``sets`` lie between; None where that is not known."""
+    """Return bounds of the differences from the first of ``sets``; None where they are unknown."""
     before, *after = (columns.bounds(scores) for scores in sets)
     known = [one for one in after if one is not None]
     if before is None or len(known) < len(after):
@@ -149,7 +149,7 @@ def _warn_of_uncertified(frame: pd.DataFrame, options: TestOptions) -> list[str]
 def _tests(
     hypotheses: Hypotheses, change: PValues, options: TestOptions, margin: float
 ) -> dict[str, NDArray[np.generic] | float]:
-    """What the tests found, by column.
+    """Return the results of the tests, by column.
 
     Change and equivalence are two questions, each corrected by itself.
     """
@@ -182,7 +182,7 @@ def _tests(
 def _certified(
     hypotheses: Hypotheses, options: TestOptions, margin: float
 ) -> dict[str, NDArray[np.generic] | str | float]:
-    """What betting finds, and the weighted mean difference; nothing where bounds are not known."""
+    """Return the answers of betting and the weighted mean difference; nothing without bounds."""
     if not hypotheses.has_bounds:
         return {"certified": "", "certified_difference": np.nan}
     asked = by_betting(options)
@@ -195,7 +195,7 @@ def _certified(
 
 
 def _add_answers(frame: pd.DataFrame, answers: Mapping[str, pd.DataFrame], before: str) -> None:
-    """Thresholds, the answers of the role tables before and after, and what became of the role."""
+    """Add thresholds, the answers before and after, and the status of the role."""
     key = ["layer", "head", "role"]
     tables = {name: table.set_index(key) for name, table in answers.items()}
     rows = pd.MultiIndex.from_frame(frame[key])

@@ -40,7 +40,7 @@ _SETS = {
 
 
 class Ablated(RecordedCorrection, frozen=True, kw_only=True):
-    """How heads were ablated and tested, and what was measured of the whole model."""
+    """Record of ablations and their tests, with measures of the whole model."""
 
     ablation: str
     margin: float
@@ -49,7 +49,7 @@ class Ablated(RecordedCorrection, frozen=True, kw_only=True):
 
 
 class AblationsRecord(TaskRecord, frozen=True, kw_only=True):
-    """What heads were removed from, and how."""
+    """Record of ablations: the model, the task, and the removals."""
 
     ablated: Ablated
 
@@ -60,7 +60,7 @@ class AblationsRecord(TaskRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Ablations(OutcomesResult):
-    """What the loss of a task becomes without heads, each removal tested over the examples.
+    """Losses of a task without heads, each removal tested over the examples.
 
     ``frame`` has the columns of ``columns``, a row for each removal. ``layer`` and ``head`` are -1
     where it is not of one layer or head. ``loss_change`` is the mean of the paired differences of
@@ -100,7 +100,7 @@ class Ablations(OutcomesResult):
 
     @property
     def ablated(self) -> Ablated:
-        """How was removed and tested: options, warnings, what was measured of the whole model."""
+        """The record of removals and tests: options, warnings, measures of the whole model."""
         return self.record.ablated
 
     @property
@@ -111,7 +111,7 @@ class Ablations(OutcomesResult):
         return self.outcomes, self.targets
 
     def rises(self) -> FloatArray:
-        """(layers, heads): the change of the loss without each single head; NaN if not removed."""
+        """Return (layers, heads): the change of the loss without each head; NaN if not removed."""
         found = np.full((self.record.layers, self.record.heads), np.nan)
         rows = self.frame[self.frame["set"] == "single"]
         found[rows["layer"], rows["head"]] = rows["loss_change"]
@@ -178,7 +178,7 @@ class Ablations(OutcomesResult):
         return Grid(("Loss rises most without", *names), tuple(rows))
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         ablated = {**self.record.options, **plain(self.ablated)}
         return {"ablated": ablated, "removals": to_records(self.frame)}
 

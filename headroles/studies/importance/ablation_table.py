@@ -30,7 +30,7 @@ _POWER = 0.8
 def make_table(
     run: TaskRun, removals: Sequence[Removal], outcomes: Outcomes, options: AblateOptions
 ) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each removal, and what to know before relying on the tests."""
+    """Return a row for each removal, and what to know before relying on the tests."""
     changes = outcomes.losses[:, 1:] - outcomes.losses[:, :1]
     hypotheses = Hypotheses.of(
         changes,
@@ -70,7 +70,7 @@ def make_table(
 
 
 def _needed(hypotheses: Hypotheses, options: AblateOptions) -> NDArray[np.float64]:
-    """Examples (T,) at which a two-sided test with a Bonferroni correction has power 0.8."""
+    """Return examples (T,) at which a two-sided test with a Bonferroni correction has power 0.8."""
     effect = np.abs(hypotheses.effect_size)
     needed = np.where(np.isnan(effect), np.nan, np.inf)
     some = effect > 0

@@ -49,21 +49,21 @@ _SHOWN = 8
 
 
 class ComparedRoles(RecordedCorrection, frozen=True, kw_only=True):
-    """How the importance of roles was compared."""
+    """Record of the comparison of roles."""
 
     estimator: str
     warnings: list[str]
 
 
 class RoleImportanceRecord(TaskRecord, frozen=True, kw_only=True):
-    """What the importance of roles was found with, and how it was compared."""
+    """Record of the importance of roles: the model, the task, and the comparison."""
 
     compared: ComparedRoles
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RoleImportance(Result):
-    """Whether heads with a role matter more to a task than others of their layers.
+    """Tests of whether heads with a role matter more to a task than others of their layers.
 
     ``frame`` has the columns of ``columns``, a row for each role that some heads have.
     ``importance_difference`` and ``loss_difference`` are means over the heads with the role, of
@@ -167,7 +167,7 @@ class RoleImportance(Result):
         yield Grid(("role", "heads", *names, "shares heads with"), tuple(rows))
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         compared = {**self.record.options, **plain(self.record.compared)}
         return {"compared": compared, "roles": to_records(self.frame)}
 
@@ -234,7 +234,7 @@ def compare_roles_in_task(
 def _warnings(
     having: Mapping[str, Sequence[Head]], heads: Sequence[Head], options: RoleImportanceOptions
 ) -> list[str]:
-    """Which roles cannot be shown to matter by the loss without their heads, and why."""
+    """Warn of roles that cannot be shown to matter by the loss without their heads."""
     found = []
     enough = ceil(2 / options.alpha) - 1
     enough_for_one = ceil(2 * len(having) / options.alpha) - 1
@@ -279,7 +279,7 @@ def _within(
     options: RoleImportanceOptions,
     name: str,
 ) -> dict[str, FloatArray]:
-    """How much larger the values of heads with a role are than those of their layers; tests."""
+    """Compare the values of heads with a role with those of their layers; test the differences."""
     numbers, layers = [values[head] for head in heads], [layer for layer, _ in heads]
     found = [
         permute_within(

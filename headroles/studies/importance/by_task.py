@@ -41,14 +41,14 @@ class TaskOfDrops(RecordedTaskFile, frozen=True, kw_only=True):
 
 
 class Drops(RecordedCorrection, frozen=True, kw_only=True):
-    """Which tasks were compared, and how."""
+    """Record of the comparison of several tasks."""
 
     tasks: list[TaskOfDrops]
     warnings: list[str]
 
 
 class DropsRecord(Record, frozen=True, kw_only=True):
-    """Which tasks were compared, and how."""
+    """Record of several tasks and of their comparison."""
 
     by_task: Drops
 
@@ -60,7 +60,7 @@ class DropsRecord(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TaskDrops(Result):
-    """How much of several tasks (or languages, genres) is lost without layers or heads.
+    """Losses of several tasks (or languages, genres) without layers or heads.
 
     ``frame`` has the columns of ``columns``, a row for each measure that all tasks have, removal
     and task. ``relative_drop`` is what is lost, as a share of what the whole model reaches: of a
@@ -102,7 +102,7 @@ class TaskDrops(Result):
 
     @property
     def compared(self) -> Drops:
-        """What was compared: tasks, options, warnings."""
+        """The record of the comparison: tasks, options, warnings."""
         return self.record.by_task
 
     @property
@@ -113,17 +113,17 @@ class TaskDrops(Result):
 
     @property
     def measure(self) -> str:
-        """What the matrix is first shown by: Matthews' correlation if it can be."""
+        """The first measure of the matrix: Matthews' correlation if it can be."""
         # Accuracy cannot fall below that of always naming the larger class, which differs by task.
         return "matthews" if "matthews" in self.measures else self.measures[0]
 
     @property
     def tasks(self) -> list[str]:
-        """What the tasks are called, in their order."""
+        """Names of the tasks, in their order."""
         return [one.name for one in self.compared.tasks]
 
     def largest(self, measure: str, most: int = MOST_ROWS) -> list[str]:
-        """The removals, in their order; of more than ``most`` those that most is changed by."""
+        """Return the removals in order; of more than ``most`` those that change most."""
         rows = self.frame[self.frame["measure"] == measure]
         order: list[str] = rows["removed"].drop_duplicates().tolist()
         if len(order) <= most:
@@ -134,12 +134,12 @@ class TaskDrops(Result):
 
     @staticmethod
     def marks(row: Any) -> str:
-        """The marks of a row: ``*`` differs from 0, ``>`` more, ``<`` less than in other tasks."""
+        """Return marks: ``*`` differs from 0, ``>`` more, ``<`` less than in other tasks."""
         marks = "*" if row["answer"] != "undecided" else ""
         return marks + {MORE: ">", LESS: "<"}.get(row["deviates"], "")
 
     def wide(self, value: str = "relative_drop") -> pd.DataFrame:
-        """One row per measure and removal, a column per task, holding column ``value``.
+        """Return one row per measure and removal, a column per task, holding column ``value``.
 
         Raises UsageError for one that it does not have.
         """
@@ -213,7 +213,7 @@ class TaskDrops(Result):
         )
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         return {"by_task": self.compared, "drops": to_records(self.frame)}
 
 
@@ -284,7 +284,7 @@ def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:
 
 
 def _common_removals(ablations: Sequence[Ablations], names: Sequence[str]) -> list[tuple[str, str]]:
-    """(set, removed) of the removals that all tasks have, in the order of the first."""
+    """Return (set, removed) of the removals that all tasks have, in the order of the first."""
     shapes = {(one.record.layers, one.record.heads) for one in ablations}
     found = [list(zip(one.frame["set"], one.frame["removed"], strict=True)) for one in ablations]
     common = [

@@ -39,7 +39,7 @@ def make_table(
     measures: Sequence[str],
     options: TaskDropOptions,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each of ``measures``, removal and task; warnings."""
+    """Return a row for each of ``measures``, removal and task; warnings."""
     frames, warnings = [], []
     for measure in measures:
         tasks = [
@@ -73,7 +73,7 @@ def make_table(
 def measures_of(
     ablations: Sequence[Ablations], names: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """The loss and the metrics that all tasks have, and what to say of those left out.
+    """Return the loss and the metrics that all tasks have, and what to say of those left out.
 
     Of what a whole model does not reach, no share can be lost.
     """
@@ -136,7 +136,7 @@ def _of_task(
 
 
 def relative_drops(values: FloatArray, measured: FloatArray, measure: str) -> FloatArray:
-    """(units, S): values whose means are the relative drops, and whose errors are theirs.
+    """Return (units, S): values whose means are the relative drops, and whose errors are theirs.
 
     ``values`` (units, 1 + S) and their measure (1 + S,) are those of the whole model and of S
     removals. A ratio of means is linear in small changes of both (the delta method).
@@ -148,7 +148,7 @@ def relative_drops(values: FloatArray, measured: FloatArray, measure: str) -> Fl
 
 
 def _deviations(drops: Sequence[Hypotheses], removals: Sequence[tuple[str, str]]) -> Hypotheses:
-    """How much more each removal matters in each task than in the others; (tasks * removals,)."""
+    """Test how much more each removal matters in each task than in the others."""
     kinds = np.array([kind for kind, _ in removals])
     n = len(drops)
     weights = np.eye(n) - (1 - np.eye(n)) / (n - 1)
@@ -158,7 +158,7 @@ def _deviations(drops: Sequence[Hypotheses], removals: Sequence[tuple[str, str]]
 
 
 def _less_mean(drops: NDArray[np.floating], kinds: NDArray[np.str_]) -> FloatArray:
-    """Values less their mean over the removals of the same set; NaN for the only one of a set."""
+    """Subtract the mean over the removals of the same set; NaN for a set of one."""
     found = np.full_like(drops, np.nan)
     for kind in np.unique(kinds):
         own = kinds == kind

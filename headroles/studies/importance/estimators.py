@@ -19,7 +19,7 @@ _SPLITS = 50
 
 
 def values_of(derivatives: Derivatives, estimator: str) -> FloatArray:
-    """(examples, layers * heads): what the means over examples are taken of."""
+    """Return (examples, layers * heads): the values whose means are importances."""
     if estimator == TOKEN:
         # The released code divides by tokens, in the last layer by examples, where only the
         # classifier token has a derivative.
@@ -33,7 +33,7 @@ def values_of(derivatives: Derivatives, estimator: str) -> FloatArray:
 
 
 def normalise(importances: FloatArray, how: str) -> FloatArray:
-    """Importances (layers, heads), each layer divided by its Euclidean length if ``how`` is l2.
+    """Divide importances (layers, heads) by the Euclidean length of layers if ``how`` is l2.
 
     A layer of zeros stays as it is.
     """
@@ -44,7 +44,7 @@ def normalise(importances: FloatArray, how: str) -> FloatArray:
 
 
 def reliability_of(values: FloatArray, options: ImportanceOptions) -> dict[str, float]:
-    """How much two halves agree on the order of heads, and what all examples make of that.
+    """Measure how much two halves agree on the order of heads, and what follows for all examples.
 
     ``values`` are (examples, layers, heads), NaN for heads that are gone. ``full`` and
     ``examples_needed`` follow from the formula of Spearman (1910) and Brown (1910).

@@ -76,7 +76,7 @@ class OutcomesResult(Result):
     examples_file: ClassVar[str]
 
     def write_files(self, folder: Path) -> list[str]:
-        """The table, and what came of every example."""
+        """Write the table, and the outcomes of every example."""
         names = super().write_files(folder)
         if self.outcomes is None or self.targets is None:
             return names
@@ -86,7 +86,7 @@ class OutcomesResult(Result):
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Self:
-        """The table and the outcomes."""
+        """Read the table and the outcomes."""
         table, file = super().read_files(folder, record), folder / cls.examples_file
         losses, predictions, targets = read_examples(file, _OUTCOMES).values()
         if losses.shape != predictions.shape:

@@ -66,7 +66,7 @@ class MeasuredTask(RecordedTask, frozen=True, kw_only=True):
 
 
 class Reliability(Piece, frozen=True):
-    """How far the order of one estimator can be relied on; None for what is not defined."""
+    """Reliability of the order of one estimator; None for what is not defined."""
 
     split_half: float | None
     full: float | None
@@ -74,7 +74,7 @@ class Reliability(Piece, frozen=True):
 
 
 class ImportanceRecord(TaskRecord, frozen=True, kw_only=True):
-    """What importance was found with, and how far it can be relied on."""
+    """Record of importance: the model, the task, and the reliability of orders."""
 
     task: MeasuredTask
     reliability: dict[str, Reliability]
@@ -97,7 +97,7 @@ class AskedReliability(Piece, frozen=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Importance(Result):
-    """How much the loss of a task depends on each head, by several estimators.
+    """Dependence of the loss of a task on each head, by several estimators.
 
     With d the derivative of an example's loss by the gate of a head (a gate of 1 leaves the head
     as it is), the estimators are means over examples: ``absolute`` of |d| (Michel et al. 2019,
@@ -142,14 +142,14 @@ class Importance(Result):
         return {("estimator",): [(one,) for one in ESTIMATORS], ("layer",): [], ("head",): heads}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:
-        """(layers, heads): a column of one estimator; NaN for layers that were left out."""
+        """Return (layers, heads): a column of one estimator; NaN for layers that were left out."""
         rows = self.frame[self.frame["estimator"] == estimator]
         values = np.full((self.record.layers, self.record.heads), np.nan)
         values[rows["layer"], rows["head"]] = rows[column]
         return values
 
     def wide(self, value: str = "importance") -> pd.DataFrame:
-        """One row per head, a column per estimator, holding column ``value``.
+        """Return one row per head, a column per estimator, holding column ``value``.
 
         Raises UsageError for one that it does not have.
         """
@@ -168,7 +168,7 @@ class Importance(Result):
         }
 
     def agreement(self) -> Iterator[tuple[str, str, float]]:
-        """Spearman's rank correlation over heads, for every two estimators."""
+        """Return Spearman's rank correlation over heads, for every two estimators."""
         between = self.wide("rank")[list(ESTIMATORS)].corr().to_numpy()
         for one, other in combinations(range(len(ESTIMATORS)), 2):
             yield ESTIMATORS[one], ESTIMATORS[other], float(between[one, other])
@@ -255,13 +255,13 @@ class Importance(Result):
         return (estimator, *reliable, told, "  ".join(heads))
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         kept = ("task", "layers", "heads", "reliability")
         heads = to_records(self.frame[["layer", "head", "estimator", "importance", "rank"]])
         return {**{name: plain(getattr(self.record, name)) for name in kept}, "importance": heads}
 
     def write_files(self, folder: Path) -> list[str]:
-        """The table, and the derivatives of all examples."""
+        """Write the table, and the derivatives of all examples."""
         names = super().write_files(folder)
         if self.derivatives is None:
             return names
@@ -271,7 +271,7 @@ class Importance(Result):
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Importance:
-        """The table and the derivatives."""
+        """Read the table and the derivatives."""
         table, heads = super().read_files(folder, record), record.shape
         each = dict.fromkeys(("tokens", "losses", "predictions"), ())
         shapes = {"by_gate": heads, "by_token": heads, **each}
@@ -318,7 +318,7 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
 
 
 def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
-    """The importance of the heads of a model over a task that are open already."""
+    """Return the importance of heads over a task that is open already."""
     gone = _gone(run)
     found = run.derivatives()
     values = {name: np.where(gone, np.nan, values_of(found, name)) for name in ESTIMATORS}

@@ -37,7 +37,7 @@ def check_measured(measured: Mapping[str, float], metrics: Sequence[str]) -> Non
 def unit_values(
     outcomes: Outcomes, targets: FloatArray, metrics: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """For the loss and each metric, values (units, settings) whose means over units it is.
+    """Return for the loss and each metric, values (units, settings) whose means over units it is.
 
     Loss and accuracy are means over examples. Other metrics are not: their units are random groups
     of examples, and the values are pseudo-values of the jackknife that leaves out one group after
@@ -55,13 +55,13 @@ def unit_values(
 def measured(
     outcomes: Outcomes, targets: FloatArray, metrics: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """The loss and each metric (settings,)."""
+    """Return the loss and each metric (settings,)."""
     found = {name: _each(name, outcomes.predictions, targets) for name in metrics}
     return {LOSS: outcomes.losses.mean(0), **found}
 
 
 def worse_by(differences: FloatArray, measure: str) -> FloatArray:
-    """Differences of a measure as what is worse by them: more loss, less of a metric."""
+    """Return differences of a measure with the sign of worse: more loss, less of a metric."""
     return differences if measure == LOSS else -differences
 
 

@@ -29,7 +29,7 @@ NONE, L2 = NORMALISATIONS = ("none", "l2")
 
 @dataclass(frozen=True, kw_only=True)
 class RankingOptions(Options):
-    """How heads are put in order of importance."""
+    """Options of the order of importance."""
 
     title: ClassVar[str] = "Heads"
 
@@ -55,7 +55,7 @@ def _as_parts(given: Any) -> Parts:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(TaskOptions):
-    """How a task is run by a study that takes time, and is taken up where it was interrupted."""
+    """Options of a long study of a task, which resumes where it was interrupted."""
 
     title: ClassVar[str] = "Task"
 
@@ -73,7 +73,7 @@ class RunOptions(TaskOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportanceOptions(RankingOptions, RunOptions):
-    """How the importance of heads is estimated."""
+    """Options of the estimation of importance."""
 
     title: ClassVar[str] = "Heads"
 
@@ -110,7 +110,7 @@ SETS = ("single", "others", "layers", "thirds", "roles")
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeTestOptions(ResamplingOptions, FlippedOptions):
-    """How changes of the loss are tested; examples of a task have no documents."""
+    """Options of tests of changes of the loss; examples of a task have no documents."""
 
     title: ClassVar[str] = "Tests"
 
@@ -141,7 +141,7 @@ class ChangeTestOptions(ResamplingOptions, FlippedOptions):
         return self.part(TestOptions, clusters="none")
 
     def check(self) -> None:
-        """Refuse a correction and intervals that do not come from the test and its resamples."""
+        """Reject a correction and intervals that do not fit the test and its resamples."""
         super().check()
         check_max_t(self.test, self.correction)
         check_resamples(self.interval, self.alpha, self.resamples)
@@ -149,7 +149,7 @@ class ChangeTestOptions(ResamplingOptions, FlippedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
-    """What is removed, and how its loss is tested."""
+    """Options of removals and their tests."""
 
     title: ClassVar[str] = "Heads"
 
@@ -185,7 +185,7 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
     ] = 0.01
 
     def check(self) -> None:
-        """Refuse sets that there are not, and roles without the set that they are for."""
+        """Reject unknown sets, and roles without the set that uses them."""
         super().check()
         for name in self.sets:
             if name not in SETS:
@@ -203,7 +203,7 @@ class AblateOptions(RoleOptions, ChangeTestOptions, RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
-    """How heads with a role are compared with others."""
+    """Options of the comparison of heads with a role with others."""
 
     title: ClassVar[str] = "Heads"
 
@@ -236,6 +236,6 @@ class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDropOptions(CorrectionOptions):
-    """How what is lost in several tasks is tested."""
+    """Options of tests of losses in several tasks."""
 
     title: ClassVar[str] = "Tests"

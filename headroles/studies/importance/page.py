@@ -91,7 +91,7 @@ def ablations_map(result: Ablations) -> HeadMap | None:
 
 
 def importance_page(folder: Path) -> Page:
-    """The page of the importance of heads in a folder."""
+    """Make the page of the importance of heads in a folder."""
     result = Importance.load(folder)
     estimators = list(dict.fromkeys(result.frame["estimator"]))
     pictures = tuple(
@@ -106,7 +106,7 @@ def importance_page(folder: Path) -> Page:
 
 
 def ablations_page(folder: Path) -> Page:
-    """The page of what is lost without heads."""
+    """Make the page of what is lost without heads."""
     result = Ablations.load(folder)
     pictures: tuple[Picture, ...] = ()
     if (result.frame["set"] == "single").any():
@@ -120,7 +120,7 @@ def ablations_page(folder: Path) -> Page:
 
 
 def role_importance_page(folder: Path) -> Page:
-    """The page of whether heads with a role matter more."""
+    """Make the page of whether heads with a role matter more."""
     result = RoleImportance.load(folder)
     alpha = result.record.compared.alpha
     caption = (
@@ -133,7 +133,7 @@ def role_importance_page(folder: Path) -> Page:
 
 
 def task_drops_page(folder: Path) -> Page:
-    """The page of which layers or heads matter for which task."""
+    """Make the page of which layers or heads matter for which task."""
     result = TaskDrops.load(folder)
     caption = (
         "what is lost without heads, as a share of what the whole model reaches. * differs from "
@@ -145,7 +145,7 @@ def task_drops_page(folder: Path) -> Page:
 
 
 def by_measure(draw: Callable[[str], Axes], first: str, caption: str) -> tuple[Picture, ...]:
-    """A figure of what the task is measured by, and one of the loss."""
+    """Return a figure of what the task is measured by, and one of the loss."""
     return tuple(
         Picture((figure_of(draw(measure)),), f"{measure}: {caption}")
         for measure in dict.fromkeys((first, LOSS))

@@ -21,7 +21,7 @@ from headroles.tasks.running import DERIVATIVES, TaskRun
 
 
 def present_heads(run: TaskRun) -> list[Head]:
-    """The heads that a model has, by layer and number. Raises UsageError if it has none."""
+    """Return the heads that a model has, by layer and number. Raises UsageError if it has none."""
     heads = heads_of(run.encoder.model)
     if not heads:
         raise UsageError(
@@ -31,7 +31,7 @@ def present_heads(run: TaskRun) -> list[Head]:
 
 
 def without(removed: Iterable[Head], shape: tuple[int, int]) -> torch.Tensor:
-    """Gates (layers, heads) that are closed for the heads that are removed, and open for others."""
+    """Return gates (layers, heads), closed for the removed heads."""
     gates = torch.ones(shape)
     for head in removed:
         gates[head] = 0
@@ -39,17 +39,17 @@ def without(removed: Iterable[Head], shape: tuple[int, int]) -> torch.Tensor:
 
 
 def without_each(sets: Iterable[Iterable[Head]], shape: tuple[int, int]) -> torch.Tensor:
-    """Gates (sets, layers, heads): for each set of heads those of `without`."""
+    """Return gates (sets, layers, heads): for each set of heads those of `without`."""
     return torch.stack([without(removed, shape) for removed in sets])
 
 
 def sorted_by(values: FloatArray, heads: Sequence[Head]) -> list[Head]:
-    """Heads by values (layers, heads), the smallest first; ties by layer and number."""
+    """Return heads by values (layers, heads), the smallest first; ties by layer and number."""
     return sorted(heads, key=lambda head: (values[head], head))
 
 
 def rises_of(run: TaskRun, shared: SharedLayers | None = None) -> FloatArray:
-    """(layers, heads): by how much the mean loss rises if a head alone is removed; NaN if gone.
+    """Return (layers, heads): the rise of the mean loss without each head; NaN if removed.
 
     A head of ``shared`` layers is removed from its whole group, and stands in the first layer.
     """
@@ -62,7 +62,7 @@ def rises_of(run: TaskRun, shared: SharedLayers | None = None) -> FloatArray:
 
 
 def _single(run: TaskRun, shared: SharedLayers | None = None) -> tuple[list[Head], torch.Tensor]:
-    """The heads that `rises_of` removes alone, and gates: open ones, then those of each head."""
+    """Return the heads that `rises_of` removes, and gates: open ones, then those of each head."""
     heads = present_heads(run)
     sets = [[head] for head in heads]
     if shared is not None:
@@ -79,7 +79,7 @@ def passes_to_choose(order: str, run: TaskRun, steps: int = 1) -> float:
 
 
 def load_roles(folder: str, role: str | None = None) -> RoleTable:
-    """The role table of a folder. Raises UsageError for a role that it does not have."""
+    """Return the role table of a folder. Raises UsageError for a role that it does not have."""
     table = RoleTable.load(Path(folder))
     if role is not None:
         find_role(role, table.roles)
@@ -87,7 +87,7 @@ def load_roles(folder: str, role: str | None = None) -> RoleTable:
 
 
 def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
-    """Of each role that any head of the model has, these heads.
+    """Return the heads of each role that any head of the model has.
 
     Raises UsageError for roles of a model of another size.
     """
@@ -122,7 +122,7 @@ class Removal:
 
 
 def removals_of(run: TaskRun, options: AblateOptions) -> list[Removal]:
-    """The sets of heads that are removed, as asked for."""
+    """Return the sets of heads that are removed, as asked for."""
     heads = present_heads(run)
     layers = sorted({layer for layer, _ in heads})
     of_layer = {layer: tuple(one for one in heads if one[0] == layer) for layer in layers}

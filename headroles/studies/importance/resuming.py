@@ -42,7 +42,7 @@ def keep_parts(
 
 
 def _described(run: TaskRun) -> dict[str, Any]:
-    """What a run asks of its model: labels are classes only by the model's own names for them."""
+    """Describe the question of a run to its model, with the model's own names of labels."""
     return {
         "examples": len(run.task),
         "sha256": run.task.digest,

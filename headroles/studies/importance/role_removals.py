@@ -87,13 +87,13 @@ def compare_removed(
 
 
 def n_sets_like(own: Iterable[Head], heads: Iterable[Head]) -> int:
-    """How many sets have as many heads of each layer as ``own``."""
+    """Count the sets with as many heads of each layer as ``own``."""
     all_of = Counter(layer for layer, _ in heads)
     return prod(comb(all_of[layer], n) for layer, n in Counter(at for at, _ in own).items())
 
 
 def draw_like(own: Iterable[Head], order: Iterable[Head]) -> tuple[Head, ...]:
-    """The first heads of an order, as many of each layer as ``own`` has."""
+    """Return the first heads of an order, as many of each layer as ``own`` has."""
     left = Counter(layer for layer, _ in own)
     chosen = []
     for head in order:
@@ -110,7 +110,7 @@ def _draw(
     observed: FloatArray,
     options: RoleImportanceOptions,
 ) -> FloatArray:
-    """Mean losses (draws, roles) without random sets; NaN after a role's last draw.
+    """Return mean losses (draws, roles) without random sets; NaN after a role's last draw.
 
     One order of all heads serves all roles in each draw: roles with equal numbers of heads in the
     lower layers share what is computed there. Draws of a role end where both of its tails have
@@ -159,7 +159,7 @@ def _expected_draws(
 
 
 def _end_decided(drawn: FloatArray, observed: FloatArray, enough: int) -> NDArray[np.bool_]:
-    """Discard draws after that with which both tails have ``enough``; whether there is one."""
+    """Discard draws after that with which both tails have ``enough``; tell if there is one."""
     above, below = ((side).cumsum(0) for side in (drawn >= observed, drawn <= observed))
     is_decided = np.minimum(above, below) >= enough
     drawn[is_decided.cumsum(0) > 1] = np.nan

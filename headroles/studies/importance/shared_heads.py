@@ -31,17 +31,17 @@ class SharedLayers:
         return sizes.pop() if sizes else 1
 
     def units(self, heads: Iterable[Head]) -> list[Head]:
-        """Those of ``heads`` that are in the first layer of a group."""
+        """Return those of ``heads`` that are in the first layer of a group."""
         first = {group[0] for group in self.groups}
         return [head for head in heads if head[0] in first]
 
     def spread(self, units: Iterable[Head]) -> list[Head]:
-        """All heads that ``units`` stand for."""
+        """Return all heads that ``units`` stand for."""
         group_of = {group[0]: group for group in self.groups}
         return [(layer, number) for first, number in units for layer in group_of[first]]
 
     def summed(self, derivatives: Derivatives) -> Derivatives:
-        """The derivatives by gates that whole groups share: sums over their layers.
+        """Return the derivatives by gates that whole groups share: sums over their layers.
 
         Sums by token are of absolute values, and so an upper bound.
         """
@@ -52,7 +52,7 @@ class SharedLayers:
         return replace(derivatives, by_gate=by_gate, by_token=by_token)
 
     def n_units(self, n_removed: int, n_heads: int) -> int:
-        """Number of units that ``n_removed`` of ``n_heads`` heads are.
+        """Count units that ``n_removed`` of ``n_heads`` heads are.
 
         Raises UsageError for a part of a unit.
         """

@@ -33,7 +33,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class WordAttention:
-    """How a head attends in an example: between U words and special tokens, in their order.
+    """Attention of a head in an example: between U words and special tokens, in their order.
 
     ``weights`` (U, U): attention to a word is the sum over its pieces, attention from a word the
     mean over its pieces, so that rows sum to 1. ``sieve`` (U, U) says which words each word would
@@ -62,7 +62,7 @@ class WordAttention:
     sieve: BoolArray
 
     def __len__(self) -> int:
-        """U."""
+        """Return the number of words and special tokens."""
         return len(self.labels)
 
 
@@ -135,7 +135,7 @@ def attention_of_heads(again: FoundAgain, options: AttentionOptions) -> list[lis
 
 
 def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
-    """The model that was scored. Raises ModelError for another one."""
+    """Return the model that was scored. Raises ModelError for another one."""
     recorded = scores.record.model
     cure = "name the model that was scored with model (--model)"
     model: Attending | None = options.model
@@ -160,7 +160,7 @@ def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
 
 
 def _as_scored(recorded: RecordedModel, options: AttentionOptions) -> AttentionOptions:
-    """The options with what the model was loaded with, where nothing else is asked for."""
+    """Return the options with what the model was loaded with, where nothing else is asked for."""
     usual = ModelOptions()
     given = {
         name: getattr(recorded, name) or getattr(usual, name)
@@ -176,7 +176,7 @@ def _encode_again(
     found: dict[str, Example],
     encoder: LoadedEncoder,
 ) -> list[EncodedExample]:
-    """The ``chosen`` examples in word pieces. Raises ModelError for others than were scored."""
+    """Return the ``chosen`` examples in word pieces. Raises ModelError for others."""
     pieces = encoder.example_encoder()
     encoded = pieces.encode([found[scores.ids[row]] for row in chosen], Counter())
     digests = [scores.digests[row] for row in chosen] if scores.digests else []
@@ -222,7 +222,7 @@ def _between_words(
     reach: int | None,
     encoder: LoadedEncoder,
 ) -> dict[str, Any]:
-    """What `WordAttention` says of the words, from weights (N, N) between pieces."""
+    """Return the fields of `WordAttention` about words, from weights (N, N) between pieces."""
     cells = sieve_cells(role, Batch([example]))
     if reach is not None:
         place = np.arange(len(example))

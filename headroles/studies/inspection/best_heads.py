@@ -32,7 +32,7 @@ _SHOWN = 8
 
 
 class BestRecord(ScoresRecord, frozen=True, kw_only=True):
-    """What a table of best heads was made from, and the level and units of its intervals."""
+    """Record of a table of best heads, with the level and units of its intervals."""
 
     best: RecordedUnits
 
@@ -113,7 +113,7 @@ class BestHeads(Result):
         yield Grid((*names, "interval of gain", "arcs"), tuple(rows))
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         return {"best": plain(self.record.best), "heads": to_records(self.frame)}
 
 
@@ -171,7 +171,7 @@ def _row(
     clusters: NDArray[np.intp] | None,
     alpha: float,
 ) -> dict[str, Any] | None:
-    """One row, None where either half has no score for the role."""
+    """Return one row, None where either half has no score for the role."""
     place = scores.role_ids.index(role)
     assert scores.offset_shares is not None
     hits, shares = scores.column(role), scores.offset_shares[:, place]

@@ -95,7 +95,7 @@ _KINDS = {
 
 
 class ExamplesOf(Piece, frozen=True, kw_only=True):
-    """Which examples were asked for: of which head and role, how many, and which of them.
+    """Request for examples: head, role, number, and which of them.
 
     ``no_weights`` is why the weights in them could not be read, if these were asked for.
     """
@@ -110,7 +110,7 @@ class ExamplesOf(Piece, frozen=True, kw_only=True):
 
 
 class ExamplesRecord(ScoresRecord, frozen=True, kw_only=True):
-    """What examples were found in, and which were asked for."""
+    """Record of examples: their scores and the request."""
 
     examples_of: ExamplesOf
 
@@ -141,7 +141,7 @@ class Examples(Result):
     )
 
     def shown(self) -> Iterator[Shown]:
-        """Each example with its score, and with what the head gives in it."""
+        """Show each example with its score, and with the weights that the head gives in it."""
         asked, score = self.record.examples_of, self.record.score
         scores = f"a {score} score" if asked.example else _KINDS[asked.which].format(score)
         role = asked.role
@@ -167,20 +167,20 @@ class Examples(Result):
         )
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts, with words and their numbers apart."""
+        """Return the result for scripts, with words and their numbers apart."""
         records = zip(to_records(self.frame), self.marked, strict=True)
         examples = [{**record, "marked": asdict(marked)} for record, marked in records]
         return {"of": storage.plain(self.record.examples_of), "examples": examples}
 
     def write_files(self, folder: Path) -> list[str]:
-        """The table, and the words with their marks."""
+        """Write the table, and the words with their marks."""
         names = super().write_files(folder)
         storage.write_json(folder / WORDS_FILE, {"examples": [asdict(one) for one in self.marked]})
         return [*names, WORDS_FILE]
 
     @classmethod
     def read_files(cls, folder: Path, record: Record) -> Examples:
-        """The table, and the words with their marks."""
+        """Read the table, and the words with their marks."""
         table = super().read_files(folder, record)
         file = folder / WORDS_FILE
         try:

@@ -30,14 +30,14 @@ def _paths(given: Any) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, PassOptions):
-    """What is read of tokens, and how."""
+    """Options of the reading of tokens."""
 
     title: ClassVar[str] = "Roles"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleOptions(ImportOptions):
-    """Which examples."""
+    """Options of the choice of examples."""
 
     title: ClassVar[str] = "Output"
 
@@ -62,7 +62,7 @@ class ExampleOptions(ImportOptions):
     ] = None
 
     def check(self) -> None:
-        """One example is no choice among several."""
+        """Reject a choice among examples where one is named."""
         super().check()
         if self.example is not None and self.which != MEDIAN:
             raise UsageError("example (--example) names the one to show; leave which (--which) out")
@@ -70,7 +70,7 @@ class ExampleOptions(ImportOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(ExampleOptions, ModelOptions):
-    """Which examples, and the model whose attention in them is read."""
+    """Options of the choice of examples, and of the model whose attention is read in them."""
 
     title: ClassVar[str] = "Model"
 
@@ -87,7 +87,7 @@ class AttentionOptions(ExampleOptions, ModelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SentenceOptions(AttentionOptions):
-    """Which examples, and whether the weights of the head are shown in them."""
+    """Options of the choice of examples, and of the weights shown in them."""
 
     title: ClassVar[str] = "Output"
 

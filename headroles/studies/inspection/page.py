@@ -12,7 +12,7 @@ from headroles.studies.inspection.token_groups import ALL_LAYERS, TokenGroups
 
 
 def token_page(folder: Path) -> Page:
-    """The page of the token groups in a folder."""
+    """Make the page of the token groups in a folder."""
     result = TokenGroups.load(folder)
     pictures = tuple(
         Picture(

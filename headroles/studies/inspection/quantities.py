@@ -31,7 +31,7 @@ ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
 def estimates_of(
     values: ArrayLike, clusters: ArrayLike | None, alpha: float
 ) -> dict[str, NDArray[Any]]:
-    """Of each column of ``values`` (examples, columns), NaN being missing, what `ESTIMATES` names.
+    """Return `ESTIMATES` of each column of ``values`` (examples, columns); NaN is missing.
 
     Intervals have level 1 - ``alpha`` and are robust to ``clusters`` (examples,).
     """
@@ -51,14 +51,14 @@ _MOST = 3
 
 
 class QuantitiesRecord(ScoresRecord, frozen=True, kw_only=True):
-    """What a table of quantities was made from, and the level and units of its intervals."""
+    """Record of a table of quantities, with the level and units of its intervals."""
 
     described: RecordedUnits
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Quantities(Result):
-    """What describes every head, one row each; ``role`` is what the quantity is called.
+    """Quantities that describe heads, one row each; ``role`` names the quantity.
 
     ``mean`` is over ``n`` examples, in units of the quantity; intervals are robust to clusters, and
     NaN where there are fewer than two.
@@ -77,7 +77,7 @@ class Quantities(Result):
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "role", *ESTIMATES)
 
     def shown(self) -> Iterator[Shown]:
-        """Means by layer, and the heads with the largest."""
+        """Tabulate means by layer, and the heads with the largest."""
         yield "means over heads by layer, and the heads with the largest: layer-head mean"
         rows = []
         for name in roles_in(self.frame):
@@ -94,7 +94,7 @@ class Quantities(Result):
         yield from map(Warned, warn_of_stopped(self.record))
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts, of every head."""
+        """Return the result for scripts, of every head."""
         return {"described": plain(self.record.described), "heads": to_records(self.frame)}
 
 

@@ -33,7 +33,7 @@ Sentences = tuple[Quoted, ...]
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the sentences of results come from.
+    """Sources of the sentences of results.
 
     ``imported`` are roles of one's own that may be imported; ``model`` is the one that was scored
     if it is not where it was then.
@@ -95,5 +95,5 @@ def _quoted(examples: Examples, weights: Sequence[WordAttention] | None) -> Iter
 
 
 def _places(seen: WordAttention, marked: MarkedExample) -> tuple[int, ...]:
-    """Where the words of the sieve stand among words and special tokens."""
+    """Return the places of the sieve's words among words and special tokens."""
     return tuple(np.flatnonzero(np.isin(seen.words, marked.keys)).tolist())

@@ -26,7 +26,7 @@ def read_again(
     files: Sequence[Path] | None = None,
     imported: Sequence[str] = (),
 ) -> tuple[dict[str, Example], dict[str, Role]]:
-    """The examples of these ids, and the roles with their sieves, by id.
+    """Return the examples of these ids, and the roles with their sieves, by id.
 
     ``files`` are where the treebank is now; where it was when it was scored if None. A role of
     one's own is among the roles only if its ``MODULE:FUNCTION`` is ``imported``: scores may come
@@ -69,7 +69,7 @@ def read_again(
 
 
 def _without_own(recorded: Sequence[str] | None, imported: Sequence[str]) -> tuple[str, ...] | None:
-    """The recorded names without roles of one's own, but for those ``imported``."""
+    """Return the recorded names without roles of one's own, but for those ``imported``."""
     own = [name for name in recorded or () if is_own(name)]
     for name in imported:
         if name not in own:
@@ -81,7 +81,7 @@ def _without_own(recorded: Sequence[str] | None, imported: Sequence[str]) -> tup
 
 
 def not_imported(role: str, flag: str = "roles (--roles)") -> str:
-    """Why a role of one's own has no sentences, and what to do."""
+    """Say why a user's role has no sentences, and what to do."""
     name = printable(":".join(role.split(":")[:2]))
     return (
         f"{name} is a Python function, and reading results imports none by itself; if you trust "
@@ -90,7 +90,7 @@ def not_imported(role: str, flag: str = "roles (--roles)") -> str:
 
 
 def _where_they_were(files: Sequence[str]) -> list[Path]:
-    """The files of a treebank. Raises CorpusError for one that is not there."""
+    """Return the files of a treebank. Raises CorpusError for one that is not there."""
     found = list(map(Path, files))
     for file in found:
         if not file.exists():
@@ -169,7 +169,7 @@ def find_again(
 
 
 def sieve_among(roles: dict[str, Role], role: str) -> Role:
-    """The role with its sieve. Raises UsageError for one that was not made again."""
+    """Return the role with its sieve. Raises UsageError for one that was not made again."""
     if role in roles:
         return roles[role]
     if is_own(role):
@@ -180,7 +180,7 @@ def sieve_among(roles: dict[str, Role], role: str) -> Role:
 def choose_examples(
     scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
 ) -> NDArray[np.int64]:
-    """Places of the examples that were asked for, among all of ``scores``.
+    """Return places of the examples that were asked for, among all of ``scores``.
 
     Raises UsageError for a head or role that the scores do not have, and an example without score.
     """
@@ -203,21 +203,21 @@ def choose_examples(
 
 
 def _distances(values: NDArray[np.float32], which: str) -> NDArray[np.float32]:
-    """How far values, one or more, are from those that were asked for, in any unit."""
+    """Return distances of values from those asked for, in any unit."""
     if which == MEDIAN and len(values):
         return np.asarray(np.abs(values - np.median(values)))
     return values if which == SMALLEST else -values
 
 
 def _mark(example: Example, role: Role) -> MarkedExample:
-    """The words of an example, and those that the role is about."""
+    """Return the words of an example, and those that the role is about."""
     words = tuple(word for sentence in example.sentences for word in sentence.words)
     keys, pairs = marked_words(role, Batch([_word_by_word(example)]))
     return MarkedExample(words, tuple(sorted(keys)), tuple(pairs))
 
 
 def _word_by_word(example: Example) -> EncodedExample:
-    """The example as if every word were one token, with special tokens around sentences."""
+    """Return the example as if every word were one token, with special tokens around sentences."""
     segments: list[int] = [SPECIAL]
     governors: list[int] = []
     relations: list[str] = []

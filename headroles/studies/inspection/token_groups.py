@@ -56,14 +56,14 @@ class TokenUnits(Piece, frozen=True, kw_only=True):
 
 
 class TokensRecord(CorpusRecord, frozen=True, kw_only=True):
-    """What a table of token groups was made from, and the units of its intervals."""
+    """Record of a table of token groups, with the units of its intervals."""
 
     token_groups: TokenUnits
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TokenGroups(Result):
-    """What heads take from tokens of each kind, by weights and by norms (Kobayashi et al. 2020).
+    """Attention to tokens of each kind, by weights and by norms (Kobayashi et al. 2020).
 
     ``frame`` has a row for each ``layer`` (a text, ``"all"`` for the mean over layers), ``group``
     and ``quantity``. Groups are ``classifier``, ``separators``, ``punctuation`` and ``other``
@@ -115,7 +115,7 @@ class TokenGroups(Result):
         return ALL_LAYERS in set(self.frame["layer"])
 
     def summary(self) -> pd.DataFrame:
-        """Means over layers: a row for each group, a column for each quantity.
+        """Return means over layers: a row for each group, a column for each quantity.
 
         Raises UsageError for a part of the table without the rows of all layers.
         """
@@ -128,7 +128,7 @@ class TokenGroups(Result):
         return table.loc[list(GROUPS), [TOKENS, *PER_TOKEN, DIFFERENCE]]
 
     def layers(self) -> pd.DataFrame:
-        """Means by layer: a row for each group and quantity, a column for each layer and all."""
+        """Return means by layer: a row for each group and quantity."""
         index = ["group", "quantity"]
         table = self.frame.pivot_table(
             index=index, columns="layer", values="mean", sort=False, dropna=False
@@ -205,7 +205,7 @@ class TokenGroups(Result):
         return dict(zip(names, self.frame.itertuples(), strict=True))
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         return {"token_groups": plain(self.record.token_groups), "rows": to_records(self.frame)}
 
 
@@ -284,7 +284,7 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
 def _frame(
     values: NDArray[np.float32], clusters: NDArray[np.intp] | None, alpha: float
 ) -> pd.DataFrame:
-    """The long table of ``values`` (examples, layers + 1, quantities)."""
+    """Return the long table of ``values`` (examples, layers + 1, quantities)."""
     layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
     labels = [(layer, group, name) for layer in layers for group, name in QUANTITIES]
     columns = dict(zip(("layer", "group", "quantity"), zip(*labels, strict=True), strict=True))

@@ -68,7 +68,7 @@ class TokenReading:
         self._budget = Budget.of(self.encoder.device, self.options.batch_tokens)
 
     def values(self) -> NDArray[np.float32]:
-        """(examples, layers + 1, quantities) of `QUANTITIES`, NaN where there is none.
+        """Return (examples, layers + 1, quantities) of `QUANTITIES`, NaN where there is none.
 
         The last are means over layers.
         """
@@ -94,7 +94,7 @@ class TokenReading:
     def _of(
         self, examples: list[EncodedExample], reader: AttentionReader, norms: NormReader
     ) -> list[NDArray[np.float32]]:
-        """Rows of the examples, in their order."""
+        """Return rows of the examples, in their order."""
 
         def read(batch: ExampleBatch) -> list[NDArray[np.float32]]:
             return rows_of(batch, read_tokens(self.encoder, reader, norms, batch), self.counts)
@@ -111,7 +111,7 @@ class TokenReading:
 def read_tokens(
     encoder: LoadedEncoder, reader: AttentionReader, norms: NormReader, batch: ExampleBatch
 ) -> FloatArray:
-    """(examples, layers, 4, tokens): what each token gets of a layer's rows, by `PER_TOKEN`.
+    """Return (examples, layers, 4, tokens): what each token gets of a layer's rows, by `PER_TOKEN`.
 
     ``weights`` and ``norms`` are means over heads and queries, ``layer_norms`` over queries, so
     that those of an example add up to 1; ``length`` is the mean of ||f|| over heads. Layers that
@@ -141,7 +141,9 @@ class TokenListener:
         self._layers.append(torch.stack([*shares, norms.lengths(layer).mean(dim=1)], dim=1))
 
     def values(self, encoder: LoadedEncoder) -> FloatArray:
-        """(examples, layers, 4, tokens); raises ModelError for attention that is not finite."""
+        """Return (examples, layers, 4, tokens); raises ModelError for attention that is not
+        finite.
+        """
         found: FloatArray = torch.stack(self._layers, dim=1).cpu().numpy().astype(np.float64)
         there = np.array([bool(kept) for kept in self._reader.remaining])
         refuse_not_finite(found[:, there], self._batch.examples, encoder)
@@ -152,7 +154,7 @@ class TokenListener:
 def rows_of(
     batch: ExampleBatch, per_token: FloatArray, counts: Mapping[str, int]
 ) -> list[NDArray[np.float32]]:
-    """Of each example (layers + 1, quantities), from what its tokens get."""
+    """Return for each example (layers + 1, quantities), from what its tokens get."""
     groups = groups_of(Batch(batch.examples)).swapaxes(0, 1)
     return [
         values_of(one, own[..., : len(one)], group[:, : len(one)], counts)
@@ -161,7 +163,7 @@ def rows_of(
 
 
 def groups_of(batch: Batch) -> NDArray[np.bool_]:
-    """(4, examples, tokens): whether a token is of each of `GROUPS`."""
+    """Return (4, examples, tokens): whether a token is of each of `GROUPS`."""
     marks = np.stack(
         [
             np.isin(batch.words[row], [k for k, mark in enumerate(marks_in(example)) if mark])
@@ -178,7 +180,7 @@ def values_of(
     groups: NDArray[np.bool_],
     counts: Mapping[str, int],
 ) -> NDArray[np.float32]:
-    """(layers + 1, quantities) from what each token gets (layers, 4, n), for groups (4, n)."""
+    """Return (layers + 1, quantities) from (layers, 4, n) per token and groups (4, n)."""
     columns = [column for group in groups for column in _of_group(per_token, group)]
     places = np.flatnonzero(example.sizes)
     frequency = np.array([counts.get(fold(word), 0) for word in _words(example.sentences)])[places]
@@ -196,7 +198,7 @@ def values_of(
 
 
 def _of_group(per_token: FloatArray, group: NDArray[np.bool_]) -> list[FloatArray]:
-    """The columns (layers,) of a group; NaN where the example has no such token."""
+    """Return the columns (layers,) of a group; NaN where the example has no such token."""
     n_layers = len(per_token)
     if not group.any():
         return [np.full(n_layers, np.nan)] * (len(PER_TOKEN) + 2)
@@ -210,7 +212,7 @@ def _words(sentences: Sequence[Sentence]) -> list[str]:
 
 
 def rank_correlations(values: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
-    """(...): Spearman's rank correlation of ``values`` (..., words) with ``counts`` (words,).
+    """Return Spearman's rank correlations of ``values`` (..., words) with ``counts``.
 
     NaN for fewer than three words, and where either is the same for all words.
     """

@@ -15,7 +15,7 @@ from headroles.testing.options import (
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(FlippedOptions, LevelOptions, ThresholdOptions):
-    """What is to be decided, and how surely."""
+    """Options of a plan: the share to decide, and the power."""
 
     title: ClassVar[str] = "Tests"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
-    """The share of heads and roles that are decided, against the examples of the corpus.
+    """Draw the share of heads and roles that are decided, against the size of the corpus.
 
     Of those that can be planned; what no number of examples decides keeps the share below 1.
 
@@ -48,7 +48,7 @@ def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
 
 
 def plan_page(folder: Path) -> Page:
-    """The page of how many examples it takes."""
+    """Make the page of how many examples it takes."""
     result = PowerPlan.load(folder)
     needed = result.frame["corpus_examples"].dropna().sort_values().to_numpy()
     pictures: tuple[Picture, ...] = ()

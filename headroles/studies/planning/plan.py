@@ -118,7 +118,7 @@ def _frame(columns: HeadColumns, pilot: Hypotheses, options: PlanOptions) -> pd.
 
 
 def _levels(options: PlanOptions, n_tests: int, n_heads: int) -> FloatArray:
-    """Level of the test of each of ``n_heads`` heads, the easiest first, in a family."""
+    """Return level of the test of each of ``n_heads`` heads, the easiest first, in a family."""
     if options.correction == "none":
         return np.full(n_heads, options.alpha)
     if not options.correction.startswith("fdr_"):
@@ -152,7 +152,7 @@ def _plan(
 def _examples(
     rows: pd.DataFrame, levels: FloatArray, power: float, n_examples: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Examples with a score, and in the corpus, that decide each test at its level."""
+    """Return examples with a score, and in the corpus, that decide each test at its level."""
     n = rows["n"].to_numpy()
     with_score = smallest_n(
         rows["effect_size"].abs(),

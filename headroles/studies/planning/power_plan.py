@@ -29,7 +29,7 @@ _BEYOND_REACH = 1_000_000
 
 
 class Planned(RecordedLevel, frozen=True, kw_only=True):
-    """What a plan was asked for, and the size of the pilot."""
+    """Options of a plan, and the size of the pilot."""
 
     power: float
     clustered_by: str
@@ -39,14 +39,14 @@ class Planned(RecordedLevel, frozen=True, kw_only=True):
 
 
 class PlanRecord(ScoresRecord, frozen=True, kw_only=True):
-    """What a plan was made from, and what it was asked for."""
+    """Record of a plan: the pilot and the options."""
 
     plan: Planned
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PowerPlan(Result):
-    """How many examples it takes to decide every head and role, if all is as in the pilot.
+    """Numbers of examples that decide every head and role, if all is as in the pilot.
 
     ``frame`` has the columns of ``columns``, ordered by role, layer and head. ``n``, ``mean`` and
     ``effect_size`` are those of the pilot. ``direction`` is ``"yes"`` for heads above the
@@ -78,11 +78,11 @@ class PowerPlan(Result):
 
     @property
     def plan(self) -> Planned:
-        """What was asked for, and the size of the pilot."""
+        """The options of the plan, and the size of the pilot."""
         return self.record.plan
 
     def summary(self) -> pd.DataFrame:
-        """For each role how many heads there are to decide, and the corpus that it takes.
+        """Return for each role how many heads to decide, and the corpus that it takes.
 
         Columns: ``share``, of the examples that have a score for the role; ``above``, ``below``
         and ``unplanned``, numbers of heads; ``half``, ``nine_tenths`` and ``all``, the examples
@@ -156,7 +156,7 @@ class PowerPlan(Result):
             )
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts; null where no number of examples is known to do."""
+        """Return the result for scripts; null where no number of examples is known to do."""
         return {"plan": plain(self.plan), "roles": to_records(self.summary().reset_index())}
 
 

@@ -45,7 +45,7 @@ class HeadState:
 
 @dataclass(frozen=True)
 class Compensation:
-    """How the heads that are left differ from those of the whole model fine-tuned alike.
+    """Differences of the remaining heads from those of the whole model fine-tuned alike.
 
     ``frame`` has a row for each head that is left. ``weight_change`` is
     the Euclidean length of the difference of its weights, divided by that of its weights in the
@@ -59,7 +59,7 @@ class Compensation:
     frame: pd.DataFrame
 
     def shown(self) -> Iterator[Shown]:
-        """How evenly the heads changed, and the mean of each layer."""
+        """Say how evenly the heads changed; tabulate the means of layers."""
         frame = self.frame
         weights, change = frame["weight_change"], frame["importance_change"].mean()
         n_more, n_less = (int((frame["answer"] == answer).sum()) for answer in (MORE, LESS))
@@ -81,13 +81,13 @@ class Compensation:
 
 
 def state_of(run: TaskRun, gates: Tensor) -> HeadState:
-    """A model as it is, its importances found under ``gates`` (layers, heads)."""
+    """Return a model as it is, its importances found under ``gates`` (layers, heads)."""
     values = values_of(run.derivatives(gates=gates), ABSOLUTE)
     return HeadState(weights_of_heads(run.sites), values.reshape(-1, *run.shape))
 
 
 def find_compensation(whole: HeadState, masked: HeadState, removed: Sequence[Head]) -> Compensation:
-    """The heads that are left of a model fine-tuned without ``removed``, against the whole one."""
+    """Compare the remaining heads, fine-tuned without ``removed``, with those of the whole."""
     heads = [head for head in whole.weights if head not in removed]
     layers, numbers = (list(axis) for axis in zip(*heads, strict=True))
     before, after = (state.importances[:, layers, numbers] for state in (whole, masked))
@@ -110,7 +110,7 @@ def find_compensation(whole: HeadState, masked: HeadState, removed: Sequence[Hea
 
 
 def _test(excess: FloatArray, size: float) -> dict[str, Any]:
-    """Whether means of (examples, heads) differ from 0; ``size`` is that of what they come of."""
+    """Test whether means of (examples, heads) differ from 0; ``size`` is that of the terms."""
     hypotheses = Hypotheses.of(excess, 0.0, size=size)
     asked = TestOptions(clusters="none")
     p_values = find_p_values(hypotheses, asked, "two-sided")

@@ -35,7 +35,7 @@ def _shares(given: Any) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
-    """Which orders are followed how far, and how they are compared."""
+    """Options of the orders of removing heads, and of their comparison."""
 
     title: ClassVar[str] = "Heads"
 
@@ -75,7 +75,9 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
     ] = "random"
 
     def check(self) -> None:
-        """Orders that there are, each with what it needs, and one to compare them with."""
+        """Reject unknown orders, orders without what they need, and a missing base of
+        comparison.
+        """
         super().check()
         if not self.orders or not self.shares:
             raise UsageError("name an order and a share at least (--orders, --shares)")
@@ -90,7 +92,7 @@ class CurveOptions(SelectionOptions, CorrectionOptions, TestSetOptions):
             )
 
     def of_order(self, order: str) -> tuple[str, Self]:
-        """The name of an order without what it says more, and the options with that in them."""
+        """Return the bare name of an order, and the options that its full name sets."""
         name, colon, more = order.partition(":")
         if name not in ORDERS:
             raise UsageError(f"the order is {name!r}; it must be one of {', '.join(ORDERS)}")

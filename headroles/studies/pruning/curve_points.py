@@ -33,16 +33,16 @@ class Points:
     sets: tuple[tuple[Head, ...], ...]
 
     def settings(self, order: str, share: float) -> list[int]:
-        """The settings of an order and a share, one for each draw."""
+        """Return the settings of an order and a share, one for each draw."""
         return [one.setting for one in self.points if (one.order, one.share) == (order, share)]
 
     def n_removed(self, share: float) -> int:
-        """How many heads a share is."""
+        """Return how many heads a share is."""
         return next(len(one.removed) for one in self.points if one.share == share)
 
 
 def find_points(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> Points:
-    """The points of all orders; heads that several of them remove are run once.
+    """Return the points of all orders; heads that several of them remove are run once.
 
     ``runs`` are over the examples that each draw finds orders with, none if no order needs any.
 
@@ -78,7 +78,7 @@ def _draws(
     options: CurveOptions,
     runs: Sequence[TaskRun],
 ) -> Iterator[tuple[int, list[list[Head]]]]:
-    """The seed of each draw, and the heads that are removed at each of ``counts``."""
+    """Return the seed of each draw, and the heads that are removed at each of ``counts``."""
     name, own = options.of_order(order)
     for draw in range(options.draws):
         seed, run = options.seed + draw, runs[draw] if name in BY_TASK else None

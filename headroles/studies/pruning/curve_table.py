@@ -31,7 +31,7 @@ def make_table(
     metrics: Sequence[str],
     options: CurveOptions,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """A row for each measure, order and share, and for the mean over several shares; warnings."""
+    """Return a row for each measure, order and share, and for the mean over shares; warnings."""
     values = unit_values(outcomes, targets, metrics)
     found = measured(outcomes, targets, metrics)
     frames, warnings = [], []
@@ -55,7 +55,7 @@ def make_table(
 
 
 def _estimated(order: str, points: Points, values: FloatArray, options: CurveOptions) -> Hypotheses:
-    """The means of an order, over other examples and draws."""
+    """Return the means of an order, over other examples and draws."""
     own = _with_mean(values[:, _settings(order, points, options)])
     return Hypotheses.of_crossed(own, size=size_of(own), called="the curves")
 
@@ -63,7 +63,7 @@ def _estimated(order: str, points: Points, values: FloatArray, options: CurveOpt
 def _of_order(
     order: str, points: Points, found: FloatArray, estimated: Hypotheses, options: CurveOptions
 ) -> pd.DataFrame:
-    """The values of an order, with intervals: ``found``, of which ``estimated`` has the errors."""
+    """Return the values of an order; ``estimated`` has the errors of those ``found``."""
     own = _settings(order, points, options)
     by_draw, reach = _with_mean(found[own]), _reach(estimated, options)
     n_rows = by_draw.shape[-1]
@@ -83,7 +83,7 @@ def _of_order(
 def _compared(
     points: Points, found: FloatArray, values: FloatArray, measure: str, options: CurveOptions
 ) -> dict[str, NDArray[Any]]:
-    """Columns of the differences of all other orders from ``against``, in the order of rows."""
+    """Return columns of the differences of the other orders from ``against``."""
     base = _settings(options.against, points, options)
     parts, differences = [], []
     for order in options.orders:
@@ -112,18 +112,18 @@ def _compared(
 
 
 def _settings(order: str, points: Points, options: CurveOptions) -> NDArray[np.intp]:
-    """(draws, shares): where each draw of an order was run at each share."""
+    """Return (draws, shares): where each draw of an order was run at each share."""
     return np.array([points.settings(order, share) for share in options.shares]).T
 
 
 def _with_mean(values: FloatArray) -> FloatArray:
-    """Values (..., shares), and as the last their mean over the shares if there are several."""
+    """Append to values (..., shares) their mean, if there are several shares."""
     if values.shape[-1] == 1:  # The same test twice would count twice in the correction.
         return values
     return np.concatenate([values, values.mean(-1, keepdims=True)], axis=-1)
 
 
 def _reach(hypotheses: Hypotheses, options: CurveOptions) -> FloatArray:
-    """Half the lengths of intervals."""
+    """Return half the lengths of intervals."""
     found = find_intervals(hypotheses, TestOptions(alpha=options.alpha))
     return found.ci_high - hypotheses.moments.mean

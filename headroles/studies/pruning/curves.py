@@ -54,7 +54,7 @@ class DealtTask(RecordedTaskFile, frozen=True, kw_only=True):
 
 
 class Curves(RecordedCorrection, frozen=True, kw_only=True):
-    """How curves were found and compared."""
+    """Record of curves and of their comparison."""
 
     orders: list[str]
     shares: list[float]
@@ -67,7 +67,7 @@ class Curves(RecordedCorrection, frozen=True, kw_only=True):
 
 
 class CurvesRecord(TaskRecord, frozen=True, kw_only=True):
-    """What curves are of, and how they were found and compared."""
+    """Record of curves: the model, the task, and the comparison."""
 
     curves: Curves
 
@@ -78,7 +78,7 @@ class CurvesRecord(TaskRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PruningCurves(OutcomesResult):
-    """What a task loses as more and more heads are removed, in several orders.
+    """Losses of a task as more and more heads are removed, in several orders.
 
     ``frame`` has the columns of ``columns``, a row for each order, share of the heads removed and
     measure (the loss and the metrics of the task); the share NaN is the mean over all
@@ -123,12 +123,12 @@ class PruningCurves(OutcomesResult):
 
     @property
     def curves(self) -> Curves:
-        """How was pruned and compared: options, warnings, what the whole model reached."""
+        """The record of the comparison: options, warnings, measures of the whole model."""
         return self.record.curves
 
     @property
     def points(self) -> list[Point]:
-        """Of every order, share and draw its seed, its setting, and the heads that are removed."""
+        """The seed, the setting and the removed heads of every order, share and draw."""
         return self.curves.points
 
     @property
@@ -137,12 +137,12 @@ class PruningCurves(OutcomesResult):
         return next(iter(self.record.task.metrics), LOSS)
 
     def overall(self, measure: str) -> pd.DataFrame:
-        """The rows of a measure that are means over the shares, or those of the only share."""
+        """Return the rows of a measure that are means over the shares, or of the only share."""
         rows = self.frame[self.frame["measure"] == measure]
         return rows[rows["share"].isna()] if len(self.curves.shares) > 1 else rows
 
     def wide(self, value: str = "value") -> pd.DataFrame:
-        """One row per order, a column per share, holding column ``value`` of the first metric.
+        """Return a row per order, a column per share, with ``value`` of the first metric.
 
         Raises UsageError for one that it does not have.
         """
@@ -203,7 +203,7 @@ class PruningCurves(OutcomesResult):
         )
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         curves = {**self.record.options, **plain(self.curves)}
         return {"curves": curves, "values": to_records(self.frame)}
 
@@ -294,7 +294,7 @@ def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> 
 
 
 def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> list[TaskRun]:
-    """For each draw a run over the examples that it finds orders with, none without a file.
+    """Return for each draw a run over the examples that it finds orders with, none without a file.
 
     No two draws have an example in common, and each has its share of every label.
 
@@ -324,7 +324,7 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
 
 
 def _warnings(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> list[str]:
-    """What to know of the examples that orders were found with."""
+    """Warn of the examples that orders were found with."""
     found = []
     if runs and runs[0].task.digest == tested.task.digest:
         found.append(

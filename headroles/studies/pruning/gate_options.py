@@ -14,7 +14,7 @@ FROZEN, TRAINED = WEIGHTS = ("frozen", "trained")
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions(UpdateOptions, TestSetOptions):
-    """How gates are learnt."""
+    """Options of learning gates."""
 
     title: ClassVar[str] = "Heads"
 
@@ -58,7 +58,7 @@ class GateOptions(UpdateOptions, TestSetOptions):
         return self.keep or 0
 
     def check(self) -> None:
-        """The number of heads cannot be guessed."""
+        """Reject a missing number of heads."""
         super().check()
         if self.keep is None:
             raise UsageError("tell how many heads stay: keep (--keep N)")

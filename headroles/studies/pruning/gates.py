@@ -35,7 +35,7 @@ OnUpdate = Callable[[int], None]
 
 @dataclass(frozen=True)
 class LearntGates:
-    """What one seed came to.
+    """Gates that one seed learnt.
 
     ``log_alpha`` of ``heads``; ``kept`` are the heads of the largest; ``n_open`` is how many the
     rule of Voita et al. (2019) would keep; ``loss`` is the mean over the task with ``kept`` alone.
@@ -57,7 +57,7 @@ def learn_gates(
     on_update: OnUpdate = lambda done: None,
     parts: OpenParts | None = None,
 ) -> LearntGates:
-    """Gates of ``heads``, learnt over the examples of a task so that ``options.n_kept`` are left.
+    """Learn gates of ``heads`` over a task so that ``options.n_kept`` heads remain.
 
     The loss decides which heads do better than others, and after every update all log alpha are
     shifted by one number, so that as many open gates are expected as are to be open by then: there
@@ -95,7 +95,7 @@ def learn_gates(
 
 
 def expected_open(gate: HardConcrete, n_heads: int, options: GateOptions) -> list[float]:
-    """How many open gates are expected after each update: down in a line, then as many as kept."""
+    """Return the expected number of open gates after each update: linear, then constant."""
     start = n_heads * float(gate.p_nonzero(torch.tensor(START)))
     n_down = max(1, round(options.updates * SHARE_OF_DESCENT))
     # A number of gates that is open at first may be below what is kept of a few heads.
@@ -104,7 +104,7 @@ def expected_open(gate: HardConcrete, n_heads: int, options: GateOptions) -> lis
 
 
 def place(values: Tensor, heads: Sequence[Head], shape: tuple[int, int]) -> Tensor:
-    """(layers, heads): ``values`` at the places of ``heads``, 1 elsewhere; with gradients."""
+    """Return ``values`` at the places of ``heads`` (layers, heads), else 1; with gradients."""
     layers, numbers = (
         torch.tensor(axis, device=values.device) for axis in zip(*heads, strict=True)
     )
@@ -132,7 +132,7 @@ def _set_gradients(
 
 
 def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[Batch]]:
-    """Groups of examples without end, all of them in a new order before any comes again."""
+    """Return groups of examples without end, all of them in a new order before any comes again."""
     rng, groups = np.random.default_rng(seed), run.groups(n_examples)
     while True:
         for number in rng.permutation(len(groups)):
@@ -177,7 +177,7 @@ class Learning:
     def __init__(
         self, adam: torch.optim.Adam, n_updates: int, parts: OpenParts | None, name: str
     ) -> None:
-        """Raises StorageError for a state that cannot be read, or is one of other numbers."""
+        """Load a state. Raises StorageError for one that cannot be read or has other numbers."""
         self.done = 0
         self._adam, self._n_updates, self._parts, self._name = adam, n_updates, parts, name
         self._numbers: list[Tensor] = [
@@ -188,7 +188,7 @@ class Learning:
         self._kept_at = time.monotonic()
 
     def count_update(self) -> None:
-        """One more update is done; now and then, and after the last one, all is kept."""
+        """Count an update; save all now and then, and after the last one."""
         self.done += 1
         is_last = self.done == self._n_updates
         if self._parts is None:

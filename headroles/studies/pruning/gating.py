@@ -48,12 +48,12 @@ class Gated(Summary):
 
     @property
     def overlap_by_chance(self) -> float:
-        """What it would be if every seed kept as many heads at random: the share that is kept."""
+        """The overlap if every seed kept as many heads at random: the share that is kept."""
         return len(self.runs[0].kept) / len(self.runs[0].heads)
 
     @property
     def kept_by(self) -> dict[tuple[int, int], int]:
-        """How many seeds keep each head that any keeps."""
+        """The number of seeds that keep each head, of heads that any keeps."""
         return dict(sorted(Counter(head for run in self.runs for head in run.kept).items()))
 
     def shown(self) -> list[Shown]:
@@ -91,7 +91,7 @@ class Gated(Summary):
         yield from self.pruned.next_steps(folder)
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         return {
             **self.pruned.facts(),
             "seeds": [_record(run) for run in self.runs],
@@ -152,7 +152,7 @@ def gate(
     options: GateOptions,
     test: str | Path | None = None,
 ) -> Gated:
-    """`gate_heads` into a folder that is claimed, for callers that have their options together."""
+    """Do `gate_heads` into a folder that is claimed, with options as a group."""
     run = open_run(model, task, options)
     heads = present_heads(run)
     _check(run, len(heads), options)
@@ -178,7 +178,7 @@ def gate(
 def _learn(
     run: TaskRun, options: GateOptions, parts: OpenParts | None
 ) -> tuple[list[LearntGates], int]:
-    """What each seed came to, and the place of the best, whose weights the model has then."""
+    """Return the gates of each seed and the place of the best; the model gets its weights."""
     heads, network = present_heads(run), run.encoder.model
     trained = options.weights == TRAINED
     whole = best = deepcopy(network.state_dict()) if trained else None
@@ -216,7 +216,7 @@ def _check(run: TaskRun, n_heads: int, options: GateOptions) -> None:
 
 
 def _record(run: LearntGates) -> dict[str, Any]:
-    """What one seed came to, for files."""
+    """Return the gates of one seed, for files."""
     gates: Sequence[list[float]] = [
         [*head, value] for head, value in zip(run.heads, run.log_alpha, strict=True)
     ]

@@ -23,7 +23,7 @@ MOST_RATE = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateOptions(Options):
-    """How what is trained is updated."""
+    """Options of updates in training."""
 
     title: ClassVar[str] = "Fine-tuning"
 
@@ -40,7 +40,7 @@ class UpdateOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TuningOptions(UpdateOptions):
-    """How what is left of a model is fine-tuned."""
+    """Options of fine-tuning what remains of a model."""
 
     title: ClassVar[str] = "Fine-tuning"
 
@@ -81,7 +81,7 @@ class TuningOptions(UpdateOptions):
     ] = False
 
     def check(self) -> None:
-        """Refuse to be told how to fine-tune where nothing says on what."""
+        """Reject options of fine-tuning given without examples."""
         super().check()
         for one in fields_of(TuningOptions):
             if self.fine_tune_on is None and getattr(self, one.name) != one.default:
@@ -102,7 +102,7 @@ FORMS = ("pruned", "zeroed")
 
 @dataclass(frozen=True, kw_only=True)
 class TestSetOptions(RunOptions):
-    """How a task is run by a study that is measured on examples of its own."""
+    """Options of a study that is measured on examples of its own."""
 
     __test__ = False
     title: ClassVar[str] = "Task"
@@ -117,7 +117,7 @@ class TestSetOptions(RunOptions):
     ] = None
 
     def of_test(self) -> Self:
-        """The options with which the test is read."""
+        """Return the options with which the test is read."""
         return replace(self, examples=self.test_examples)
 
 
@@ -135,7 +135,7 @@ def _heads(given: Any) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class SelectionOptions(RoleOptions, RankingOptions):
-    """Which heads go, and which may not."""
+    """Options of which heads to remove."""
 
     title: ClassVar[str] = "Heads"
 
@@ -163,7 +163,7 @@ class SelectionOptions(RoleOptions, RankingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
-    """How a model is pruned."""
+    """Options of pruning."""
 
     title: ClassVar[str] = "Heads"
 
@@ -192,7 +192,7 @@ class PruneOptions(SelectionOptions, TuningOptions, TestSetOptions):
     ] = FORMS[0]
 
     def check(self) -> None:
-        """Either a number of heads or a share of them; a role for orders by role."""
+        """Reject a missing or double number of heads, and orders by role without a role."""
         super().check()
         if (self.keep is None) == (self.share is None):
             raise UsageError(

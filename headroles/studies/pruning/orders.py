@@ -24,7 +24,7 @@ def choose_heads(
     run: TaskRun | None = None,
     shared: SharedLayers | None = None,
 ) -> list[Head]:
-    """The ``n_removed`` heads, of those that there are, that go first.
+    """Choose ``n_removed`` of ``heads`` to remove first.
 
     With ``shared`` layers, ``heads`` are those of the first layer of each group.
 
@@ -57,7 +57,7 @@ def _by_importance(
     steps: int,
     shared: SharedLayers | None,
 ) -> list[Head]:
-    """The least important heads, the rest estimated again after each step, without those gone."""
+    """Return the least important heads, estimated again after each step."""
     removed: list[Head] = []
     for step in range(1, steps + 1):
         closed = removed if shared is None else shared.spread(removed)
@@ -73,7 +73,7 @@ def _by_importance(
 def _walk(
     order: Iterable[Head], n_removed: int, heads: Sequence[Head], options: SelectionOptions
 ) -> list[Head]:
-    """The first heads of an order that may go."""
+    """Return the first heads of an order that may go."""
     left = Counter(layer for layer, _ in heads)
     chosen: list[Head] = []
     for head in order:
@@ -118,7 +118,7 @@ def _check_protected(heads: Sequence[Head], options: SelectionOptions) -> None:
 def _by_layer(
     order: str, n_removed: int, heads: Sequence[Head], options: SelectionOptions
 ) -> list[Head]:
-    """Heads of whole layers; of the last one some at random."""
+    """Return heads of whole layers; of the last one some at random."""
     sizes = Counter(layer for layer, _ in heads)
     n_layers = max(sizes) + 1
     shuffled = _shuffled(heads, options)
@@ -130,7 +130,7 @@ def _by_layer(
 
 
 def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
-    """``n_chosen`` layers of a group, the ones that are given up last at the end.
+    """Return ``n_chosen`` layers of a group, the ones that are given up last at the end.
 
     ``bottom`` and ``top`` are the first and the last; ``middle`` starts at (L - k) // 2;
     ``both_ends`` are ceil(k / 2) from the bottom and floor(k / 2) from the top; of ``alternate`` no
@@ -160,7 +160,7 @@ def choose_layers(order: str, n_layers: int, n_chosen: int) -> list[int]:
 
 
 def _by_role(order: str, heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
-    """At random, heads with a role first or last."""
+    """Return heads at random, those with a role first or last."""
     table = load_roles(str(options.roles_from), options.role)
     having = set(table.heads_with(str(options.role)))
     first = order == "with_role"
@@ -173,7 +173,7 @@ def _shuffled(heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
 
 
 def _in_turn(heads: Sequence[Head]) -> list[Head]:
-    """One head of every layer, then another of every layer, and so on."""
+    """Return one head of every layer, then another of every layer, and so on."""
     turns: Counter[int] = Counter()
     numbered = []
     for head in heads:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def draw_pruning_curves(
     curves: PruningCurves, measure: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """What a model reaches without a share of its heads: a line with its band for each order.
+    """Draw the measure without a share of the heads: a line with its band for each order.
 
     Bands are the intervals of the table; the dotted line is the whole model. Without ``measure``,
     the first metric of the task, or the loss. Raises UsageError for a measure that the table does
@@ -58,7 +58,7 @@ def draw_pruning_curves(
 
 
 def curves_page(folder: Path) -> Page:
-    """The page of what is lost as more and more heads go."""
+    """Make the page of what is lost as more and more heads go."""
     result = PruningCurves.load(folder)
     caption = (
         "what is reached without a share of the heads, by order of removing them, with intervals; "

@@ -38,7 +38,7 @@ _TIMED = 128
 
 @dataclass(frozen=True)
 class Pruned(Summary):
-    """What became of a model: heads ``removed`` and ``kept``, weights and what was measured.
+    """Outcome of pruning: heads ``removed`` and ``kept``, weights and measures.
 
     ``before`` and ``after`` are the mean loss and the metrics of the examples it was measured on,
     which ``measured_on`` names; empty without any. ``tuning`` is what fine-tuning came to, None
@@ -116,7 +116,7 @@ class Pruned(Summary):
         return Grid((f"On {self.measured_on}", *self.before), rows)
 
     def _measured(self) -> Iterator[tuple[str, dict[str, float]]]:
-        """What was measured, in the order of what was done."""
+        """Yield measures, in the order of the steps."""
         yield "before", self.before
         if self.tuning is not None:
             yield "before, fine-tuned", self.tuning.whole
@@ -124,7 +124,7 @@ class Pruned(Summary):
         yield "after", self.after
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         return {
             "order": self.order,
             "removed": [list(head) for head in self.removed],
@@ -190,7 +190,7 @@ def prune(
     task: str | Path | None = None,
     test: str | Path | None = None,
 ) -> Pruned:
-    """`prune_heads` into a folder that is claimed, for callers that have their options together."""
+    """Do `prune_heads` into a folder that is claimed, with options as a group."""
     run = open_run(model, task, options) if task is not None else None
     measured = _over(model, test, options.of_test(), run)
     tuned = _tuned(model, options, measured or run)
@@ -219,7 +219,7 @@ def prune(
 def _choose(
     encoder: LoadedEncoder, heads: list[Head], options: PruneOptions, run: TaskRun | None
 ) -> list[Head]:
-    """The heads to remove; from layers that share a module, the same ones."""
+    """Return the heads to remove; from layers that share a module, the same ones."""
     shared = SharedLayers(shared_layers(encoder.model))
     n_removed = _n_removed(len(heads), options)
     if shared.size == 1:
@@ -233,7 +233,7 @@ def _choose(
 
 
 def _of_units(options: PruneOptions, shared: SharedLayers) -> PruneOptions:
-    """The options for units: a unit is protected if any of its heads is."""
+    """Return the options for units: a unit is protected if any of its heads is."""
     protect = dict.fromkeys(map(shared.first_of, options.protect or ()))
     return replace(options, protect=list(protect) or None)
 
@@ -298,14 +298,14 @@ def _remove(encoder: LoadedEncoder, removed: Sequence[Head]) -> tuple[float, flo
 def _over(
     model: str | Path, file: str | Path | None, options: TaskOptions, run: TaskRun | None
 ) -> TaskRun | None:
-    """The examples of a file, over the model that a run has loaded already if there is one."""
+    """Return the examples of a file, over the loaded model of a run if there is one."""
     if file is None:
         return None
     return open_run(model, file, options) if run is None else run.over(file, options)
 
 
 def _tuned(model: str | Path, options: PruneOptions, run: TaskRun | None) -> TaskRun | None:
-    """The examples to fine-tune on, None if that was not asked for."""
+    """Return the examples to fine-tune on, None if that was not asked for."""
     if options.fine_tune_on is None:
         return None
     check_trainer()
@@ -314,7 +314,7 @@ def _tuned(model: str | Path, options: PruneOptions, run: TaskRun | None) -> Tas
 
 
 def measure_whole(run: TaskRun | None) -> dict[str, float]:
-    """The mean loss and the metrics of a model as it is; empty without examples."""
+    """Return the mean loss and the metrics of a model as it is; empty without examples."""
     return {} if run is None else measure_under(run, torch.ones(run.shape))
 
 
@@ -328,7 +328,7 @@ def _n_removed(n_heads: int, options: PruneOptions) -> int:
 
 
 def _load(model: str | Path, options: PruneOptions) -> LoadedEncoder:
-    """The model with what is on top of it, where that is known to be there."""
+    """Return the model with what is on top of it, where that is known to be there."""
     names = load_config(str(model), options).architectures or [""]
     head = ENCODER
     if names[0].endswith("ForSequenceClassification"):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What fine-tuning came to.
+    """Outcome of fine-tuning.
 
     ``masked`` and ``whole`` are the mean loss and the metrics of the examples to measure on:
     without the heads before any fine-tuning, and with all heads after the same fine-tuning. Empty
@@ -46,7 +46,7 @@ class Tuning:
     compensation: Compensation | None = None
 
     def shown(self) -> Iterator[Shown]:
-        """How it was done, and which heads make up for others."""
+        """Say how the model was fine-tuned, and which heads make up for others."""
         yield (
             f"Fine-tuned on {self.examples} examples with the heads masked, {self.updates} updates "
             f"of {self.update_examples}."
@@ -55,7 +55,7 @@ class Tuning:
             yield from self.compensation.shown()
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts and for files."""
+        """Return the result for scripts and for files."""
         facts = {
             "examples": self.examples,
             "updates": self.updates,
@@ -105,7 +105,7 @@ def fine_tune(
 
 
 def measure_under(run: TaskRun | None, gates: Tensor) -> dict[str, float]:
-    """The mean loss and the metrics under gates (layers, heads); empty without examples."""
+    """Return the mean loss and the metrics under gates (layers, heads); empty without examples."""
     return {} if run is None else run.measure(run.outcomes(gates[None]))
 
 

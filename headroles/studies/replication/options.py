@@ -16,7 +16,7 @@ CORPORA, CHECKPOINTS, SEEDS = OVER = ("corpora", "checkpoints", "seeds")
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicateOptions(LevelOptions, ThresholdOptions):
-    """What is to be shown of several score sets."""
+    """Options of tests over several score sets."""
 
     title: ClassVar[str] = "Tests"
 

@@ -98,7 +98,7 @@ def replicate_roles(
 
 
 def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]:
-    """That sets differ in what their scores depend on."""
+    """Warn of sets that differ in what their scores depend on."""
     lengths = [float(one.lengths.mean()) for one in sets]
     if sets[0].score is BIAS and max(lengths) > _OTHER_LENGTH * min(lengths):
         told = ", ".join(f"{name} {n:.0f}" for name, n in zip(names, lengths, strict=True))
@@ -145,7 +145,7 @@ def _weights(scores: HeadScores) -> str | None:
 
 
 def _are_independent(sets: Sequence[HeadScores]) -> bool:
-    """Whether no example is in two sets, and no random order is that of two, as far as is known.
+    """Tell whether no two sets share an example or a random order, as far as is known.
 
     What is decided about a corpus itself has nothing else to do with chance than its order.
     """
@@ -158,7 +158,7 @@ def _are_independent(sets: Sequence[HeadScores]) -> bool:
 
 
 def _common_roles(present: Sequence[Sequence[Role]]) -> tuple[list[Role], list[str]]:
-    """The roles that two sets have or more, and ids of those that one has or that differ."""
+    """Return the roles that two sets have or more, and ids of those that one has or that differ."""
     found = list(dict.fromkeys(role for roles in present for role in roles))
     ids = Counter(role.id for role in found)
     common = [
@@ -177,7 +177,7 @@ def _of_roles(
 
 
 def _completed(scores: HeadScores, roles: list[Role]) -> HeadScores:
-    """The scores, with an empty column for each role that was not scored."""
+    """Return the scores, with an empty column for each role that was not scored."""
     lacking = [role for role in roles if role not in scores.roles]
     if not lacking:
         return scores
@@ -238,5 +238,5 @@ def _layer_counts(
 
 
 def _shows(hypotheses: Hypotheses, options: ReplicateOptions) -> NDArray[np.bool_]:
-    """Which heads have which roles (T,) in one set, corrected by itself."""
+    """Tell which heads have which roles (T,) in one set, corrected by itself."""
     return find_p_values(hypotheses, options, "greater", BETTING).shows(options.alpha)

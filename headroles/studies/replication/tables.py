@@ -24,7 +24,7 @@ from headroles.wording import head_name, listed, named_heads
 
 
 class Replicated(RecordedLevel, frozen=True, kw_only=True):
-    """What was asked of several score sets, and what is missing in some."""
+    """Record of the tests over several score sets, and of roles missing in some."""
 
     over: str
     score: str
@@ -43,13 +43,13 @@ class ReplicationRecord(SetsRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Replicated(Result):
-    """What both tables of replication have in common."""
+    """Base of both tables of replication."""
 
     record: ReplicationRecord
 
     @property
     def asked(self) -> Replicated:
-        """What was asked for, and of which sets."""
+        """The record of the options and the sets."""
         return self.record.replication
 
     def _title(self) -> str:
@@ -106,28 +106,28 @@ class Replication(_Replicated):
         return {**dict.fromkeys((("layer",), ("head",), ("role",)), ()), ("at_least",): numbers}
 
     def heads(self) -> pd.DataFrame:
-        """A row per head and role: in ``at_least`` how many sets it was shown, and ``shown_in``."""
+        """Return for each head and role ``at_least`` how many sets it was shown in, and which."""
         shown = self.frame["at_least"].where(self.frame["replicated"], 0)
         by_head = self.frame.assign(at_least=shown).groupby(["layer", "head", "role"], sort=False)
         heads: pd.DataFrame = by_head.agg({"at_least": "max", "shown_in": "first"}).reset_index()
         return heads
 
     def sets(self) -> pd.DataFrame:
-        """Number of heads that each set shows by itself: a row per role, a column per set."""
+        """Count heads that each set shows by itself: a row per role, a column per set."""
         heads = self.heads()
         named = heads["shown_in"].str.split(", ")
         shown = {name: [name in names for names in named] for name in self.asked.names}
         return pd.DataFrame(shown).groupby(heads["role"], sort=False).sum()
 
     def counts(self) -> pd.DataFrame:
-        """Number of heads: a row per role, a column per number of sets that it was shown for."""
+        """Count heads: a row per role, a column per number of sets."""
         counts = self.frame.pivot_table(
             index="role", columns="at_least", values="replicated", aggfunc="sum", sort=False
         )
         return counts.astype(int).rename_axis(columns=None)
 
     def layers(self) -> pd.DataFrame:
-        """Number of heads by role and layer: a column per number of sets."""
+        """Count heads by role and layer: a column per number of sets."""
         counts = self.frame.pivot_table(
             index=["role", "layer"],
             columns="at_least",
@@ -190,7 +190,7 @@ class Replication(_Replicated):
         return found.sort_values(["beyond", "mean"], ascending=False, kind="stable")
 
     def _grid(self, found: pd.DataFrame, has_contrasts: bool) -> Grid:
-        """One row for each role: how many heads have it in all sets, and the strongest of them."""
+        """Tabulate roles: how many heads have each in all sets, and the strongest."""
         n_layers, score = int(self.frame["layer"].max()) + 1, self.asked.score
         rows = []
         for role, own in found.groupby("role", sort=False):
@@ -233,7 +233,7 @@ class Replication(_Replicated):
         yield Grid(("role", *(f"layer {layer}" for layer in everywhere.columns)), rows)
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts, with the heads of every role."""
+        """Return the result for scripts, with the heads of every role."""
         heads = self.heads()
         return {
             "replication": plain(self.asked),
@@ -245,7 +245,7 @@ class Replication(_Replicated):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LayerCounts(_Replicated):
-    """How many heads of each layer have each role in score sets whose heads are no counterparts.
+    """Numbers of heads with each role by layer, in score sets whose heads do not correspond.
 
     ``frame`` has a row per set, role and layer and the columns of ``columns``: how many heads
     there are, and how many were shown to have the role, each set corrected by itself.
@@ -263,7 +263,7 @@ class LayerCounts(_Replicated):
     views: ClassVar[tuple[str, ...]] = ("long", "summary")
 
     def summary(self) -> pd.DataFrame:
-        """Fewest and most heads with a role among the sets, and their mean, by role and layer."""
+        """Return fewest, most and mean heads with a role among the sets, by role and layer."""
         by_layer = self.frame.groupby(["role", "layer"], sort=False)["with_role"]
         summary: pd.DataFrame = by_layer.agg(["min", "mean", "max"]).reset_index()
         return summary
@@ -292,5 +292,5 @@ class LayerCounts(_Replicated):
         yield from self._warned()
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         return {"replication": plain(self.asked), "layers": to_records(self.summary())}

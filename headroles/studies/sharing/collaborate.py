@@ -152,7 +152,7 @@ def _frame(fits: list[Fit], measured: dict[str, Any]) -> pd.DataFrame:
 def _passes(
     before: PreTrainedModel, after: PreTrainedModel, fits: list[Fit], longest: int
 ) -> list[Pass]:
-    """What passes over sequences of some lengths take: multiplications of scores, and seconds."""
+    """Measure passes over sequences of some lengths: multiplications of scores, and seconds."""
     passes = []
     for row in time_passes(before, after, longest):
         counts = [

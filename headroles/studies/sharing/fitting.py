@@ -36,7 +36,7 @@ class Fit:
     score_error_held_out: float
 
     def multiplications(self, tokens: int) -> tuple[int, int]:
-        """Of a sequence of ``tokens``, before and after."""
+        """Count those of a sequence of ``tokens``, before and after."""
         heads, _, width = self.site.maps.query.shape
         sharing = heads if self.factors.method == SHARED else 0
         before = multiplications(width, self.site.maps.full_rank, tokens)
@@ -75,7 +75,7 @@ def fit_sites(
     options: CollaborateOptions,
     n_heads: int,
 ) -> list[Fit]:
-    """Factors of every site, fitted to what is learnt from; whole layers have ``n_heads``."""
+    """Fit factors of every site; whole layers have ``n_heads``."""
     learnt, held_out = (
         moments_of(network, sites, one, options.on_progress) for one in (text.learnt, text.held_out)
     )
@@ -99,7 +99,7 @@ def moments_of(
     passes: Passes[ExampleBatch],
     on_progress: OnProgress | None = None,
 ) -> tuple[InputMoments, ...]:
-    """Moments of the inputs of each site over all examples."""
+    """Return moments of the inputs of each site over all examples."""
 
     def over_batches(read: ReadSums) -> Iterator[list[tuple[int, Sums]]]:
         for _, found in passes.over_all(lambda batch: read(batch.inputs), on_progress):
@@ -115,7 +115,7 @@ def _find(
     options: CollaborateOptions,
     n_heads: int,
 ) -> Factors:
-    """Factors of the rank asked for, or of the least rank whose error on the sample is met."""
+    """Find factors of the rank asked for, or of the least rank that meets the error."""
 
     def at(rank: int) -> Factors:
         return factorise(
@@ -144,14 +144,14 @@ def _find(
 
 
 def _own_rank(site: Site, rank: int, method: str, n_heads: int) -> int:
-    """What a rank that was asked for layers of ``n_heads`` is in one that may have lost some."""
+    """Scale a rank asked for layers of ``n_heads`` to a layer that may have lost some."""
     if method == SHARED:
         return min(rank, site.maps.full_rank)
     return rank // n_heads * len(site.heads)
 
 
 def _ranks(site: Site, method: str) -> Iterator[int]:
-    """Ranks to choose from, the full one last."""
+    """Return the ranks to choose from, the full one last."""
     heads, full = len(site.maps.query), site.maps.full_rank
     step = max(1, full // _STEPS) if method == SHARED else heads
     yield from range(step, full, step)

@@ -25,7 +25,7 @@ def divergences(
     passes: Passes[ExampleBatch],
     on_progress: OnProgress | None = None,
 ) -> NDArray[np.float64]:
-    """(layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
+    """Return (layers,): divergence of the attention of ``after`` from that of ``before``, in nats.
 
     Kullback-Leibler divergence of rows of attention, sum a ln(a / b), the mean over heads and
     real queries; NaN for a layer that has lost all its heads. Every model reads what its own
@@ -52,7 +52,7 @@ def divergences(
 
 
 def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
-    """The divergence of rows, summed over heads and real queries; rows of 0 diverge by 0."""
+    """Return the divergence of rows, summed over heads and real queries; rows of 0 diverge by 0."""
     tiny = torch.finfo(torch.float32).tiny
     ratio = before.clamp_min(tiny).log() - after.clamp_min(tiny).log()
     per_row = (before * ratio).sum(dim=(1, 3))
@@ -60,12 +60,12 @@ def _divergence(before: Tensor, after: Tensor, real: Tensor) -> float:
 
 
 def count_parameters(model: PreTrainedModel) -> int:
-    """Numbers that make up the encoder."""
+    """Return numbers that make up the encoder."""
     return sum(one.numel() for one in encoder_of(model).parameters())
 
 
 def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:
-    """Of the queries, keys and scores of one layer, for one sequence of ``tokens``.
+    """Count those of the queries, keys and scores of one layer, for one sequence of ``tokens``.
 
     ``rank`` dimensions of all heads together, or shared by ``sharing`` heads.
     """

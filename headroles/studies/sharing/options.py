@@ -16,7 +16,7 @@ WEIGHTINGS = INPUTS, _ = ("inputs", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class SampleOptions(PassOptions):
-    """Which part of the text is read, and for what."""
+    """Options of the part of the text that is read, and for what."""
 
     title: ClassVar[str] = "Factorisation"
 
@@ -38,7 +38,7 @@ class SampleOptions(PassOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CollaborateOptions(SampleOptions, TaskOptions):
-    """How queries and keys are factorised."""
+    """Options of factorising queries and keys."""
 
     title: ClassVar[str] = "Factorisation"
 
@@ -85,7 +85,7 @@ class CollaborateOptions(SampleOptions, TaskOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RedundancyOptions(ModelOptions):
-    """How what heads have in common is tested."""
+    """Options of the tests of what heads share."""
 
     title: ClassVar[str] = "Factorisation"
 

@@ -106,7 +106,7 @@ def report_redundancy(
 def _layers(
     sites: tuple[Site, ...], options: RedundancyOptions, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """The table of layers: dimensions of heads, of their sum, and of sums by chance."""
+    """Return the table of layers: dimensions of heads, of their sum, and of sums by chance."""
     found = [_energies(site, options, rng) for site in sites]
     frame = pd.DataFrame([row for row, _ in found])
     drawn = np.stack([own for _, own in found], axis=1)
@@ -119,7 +119,7 @@ def _layers(
 def _energies(
     site: Site, options: RedundancyOptions, rng: np.random.Generator
 ) -> tuple[dict[str, Any], FloatArray]:
-    """A row of the table of layers, and the dimensions of sums by chance."""
+    """Return a row of the table of layers, and the dimensions of sums by chance."""
     maps = site.maps
     heads, size, width = maps.query.shape
     strength = head_singular(maps.query, maps.key)[1]
@@ -144,7 +144,7 @@ def _pairs(
     options: RedundancyOptions,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Overlaps of every two heads of a layer, with p-values against random spaces."""
+    """Return overlaps of every two heads of a layer, with p-values against random spaces."""
     parts, drawn = [], []
     chance: dict[tuple[int, int], FloatArray] = {}
     for site, (query, key) in zip(sites, common, strict=True):
@@ -181,7 +181,7 @@ def _roles(
     roles: RoleTable,
     options: RedundancyOptions,
 ) -> pd.DataFrame:
-    """For every role that heads have: do heads with it overlap more than others of their layers?"""
+    """Test for every role whether its heads overlap more than others of their layers."""
     has = roles.wide().set_index(["layer", "head"])
     shape = (len(sites), len(common[0][0]))
     if len(has) != shape[0] * shape[1]:
@@ -212,7 +212,7 @@ def _of_projection(
     names: list[str],
     options: RedundancyOptions,
 ) -> tuple[pd.DataFrame, FloatArray]:
-    """The rows of a projection, and the overlaps of shuffled heads (shuffles, rows)."""
+    """Return the rows of a projection, and the overlaps of shuffled heads (shuffles, rows)."""
     found = shuffle_labels(likeness, labels, n_resamples=options.permutations, seed=options.seed)
     columns = {
         "role": names,

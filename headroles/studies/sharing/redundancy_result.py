@@ -21,7 +21,7 @@ _STRONGEST = 5
 
 
 class Common(Piece, frozen=True):
-    """What heads have in common, beside the table of pairs."""
+    """Figures of what heads share, beside the table of pairs."""
 
     layers: list[dict[str, Any]]
     roles: list[dict[str, Any]] | None
@@ -35,7 +35,7 @@ class Level(Piece, frozen=True):
 
 
 class RedundancyRecord(ModelRecord, frozen=True, kw_only=True):
-    """Which model it is, and what its heads have in common."""
+    """Record of the model, and of what its heads share."""
 
     redundancy: Common
 
@@ -51,7 +51,7 @@ class RedundancyRecord(ModelRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Redundancy(Result):
-    """How much the query and key projections of a layer's heads have in common.
+    """Overlap of the query and key projections of a layer's heads.
 
     ``frame`` has a row for every two heads of a layer, with the columns of ``columns``: the
     overlaps of their query spaces and of their key spaces, 0 to 1, and whether these were shown to
@@ -174,7 +174,7 @@ class Redundancy(Result):
         return Grid(("role", "of", "heads", "overlap", "expected", "p"), rows)
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         shared = self.frame[self.frame["query_shared"] | self.frame["key_shared"]]
         return {
             "options": self.record.options,

@@ -19,7 +19,7 @@ _FEW_TOKENS = 8
 
 
 class Pass(Piece, frozen=True):
-    """What passes over sequences of one length take, as shares of before; seconds of both."""
+    """Cost of passes over sequences of one length, as shares of before; seconds of both."""
 
     tokens: int
     seconds_before: float
@@ -29,7 +29,7 @@ class Pass(Piece, frozen=True):
 
 
 class TaskChange(Piece, frozen=True):
-    """What a changed model loses on a task."""
+    """Loss and metrics of a changed model on a task."""
 
     file: str
     examples: int
@@ -43,7 +43,7 @@ class TaskChange(Piece, frozen=True):
 
 
 class Whole(Piece, frozen=True):
-    """What is said of a model with queries and keys of low rank as a whole."""
+    """Figures of a model with queries and keys of low rank as a whole."""
 
     tokens: int
     parameters_before: int
@@ -53,7 +53,7 @@ class Whole(Piece, frozen=True):
 
 
 class Factors(Piece, frozen=True):
-    """How queries and keys were factorised."""
+    """Record of the factorisation of queries and keys."""
 
     method: str
     weighting: str
@@ -68,7 +68,7 @@ class RecordedSample(RecordedCorpus, frozen=True, kw_only=True):
 
 
 class CollaborationRecord(ModelRecord, frozen=True, kw_only=True):
-    """What was factorised, with which text, and what that changed."""
+    """Record of the factorisation, its text, and the changes."""
 
     corpus: RecordedSample
     collaboration: Whole
@@ -79,7 +79,7 @@ class CollaborationRecord(ModelRecord, frozen=True, kw_only=True):
 
     @property
     def factors(self) -> Factors:
-        """How queries and keys were factorised."""
+        """The record of the factorisation."""
         return self.read_options(Factors)
 
 
@@ -99,7 +99,7 @@ class CollaborativeModel(ChangedModel):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Collaboration(Result):
-    """What queries and keys of low rank change, and what they save, layer by layer.
+    """Changes and savings of queries and keys of low rank, layer by layer.
 
     ``frame`` has the columns of ``columns``, a row per layer that has any heads. ``rank`` is the
     number of query dimensions of all heads together, and ``full_rank`` that of the original. Errors
@@ -131,7 +131,7 @@ class Collaboration(Result):
 
     @property
     def whole(self) -> Whole:
-        """Of the model as a whole: parameters, tokens of the sample, and passes timed."""
+        """Figures of the model as a whole: parameters, tokens of the sample, and passes timed."""
         return self.record.collaboration
 
     @property
@@ -234,7 +234,7 @@ class Collaboration(Result):
             )
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the result for scripts."""
         return {
             "options": self.record.options,
             "whole": plain(self.whole),

@@ -44,7 +44,7 @@ class SampleText:
 def read_sample(
     encoder: LoadedEncoder, corpus: Corpus | None, options: SampleOptions
 ) -> SampleText:
-    """The first examples of ``corpus``, or of the bundled treebank, some of them held out.
+    """Return the first examples of ``corpus``, or of the bundled treebank, some of them held out.
 
     Raises CorpusError for a sample of fewer than two examples, TokenizerError for one of which the
     tokenizer does not know most word pieces.
@@ -78,7 +78,7 @@ def read_sample(
 
 
 def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[Any, np.dtype[Any]]:
-    """Which examples are held out: of documents drawn at random, or drawn themselves."""
+    """Choose the examples to hold out: of documents drawn at random, or drawn themselves."""
     units = documents if len(set(documents)) > 1 else range(len(documents))
     _, codes, sizes = np.unique(np.asarray(units), return_inverse=True, return_counts=True)
     order = np.random.default_rng(options.seed).permutation(len(sizes))
@@ -89,7 +89,7 @@ def _held_out(documents: Sequence[str], options: SampleOptions) -> np.ndarray[An
 
 
 def change_on(before: TaskRun, after: TaskRun) -> TaskChange:
-    """Loss and metrics of two models on the examples of one task, and the change of the loss.
+    """Return loss and metrics of two models on one task, and the change of the loss.
 
     ``loss_change`` is the mean of the paired differences over examples, ``ci_low`` and ``ci_high``
     its interval of 95 %, ``p_value`` that of no change (t-test, two-sided).
