@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.drawing.style import MISSING, SCALE, THRESHOLD
+from headroles.drawing.style import MISSING, SCALE, THRESHOLD, font_scale
 from headroles.errors import UsageError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
         if value > 0:
             look: dict[str, Any] = {
                 "color": ink_on(value, 0, most),
-                "fontsize": 7,
+                "fontsize": min(7.0, 110 / grid.shape[1] * font_scale()),
                 "in_layout": False,
             }
             ax.text(column, row, f"{value:.0f}", ha="center", va="center", **look)

@@ -8,6 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from headroles.drawing.style import font_scale, room_for
+
 _DOTS_PER_INCH = 90
 
 
@@ -35,6 +37,8 @@ def new_figure(width: float, height: float, layout: Any = None) -> ShownFigure:
 
 
 def axes_of_their_own(width: float, height: float) -> ShownAxes:
-    """Make axes alone in a new figure of so many inches."""
-    figure = new_figure(width, height, "constrained")
+    """Make axes alone in a new figure of so many inches, or as wide as asked for."""
+    share = room_for(width) / width
+    high = min(1.0, max(share, font_scale()))
+    figure = new_figure(share * width, high * height, "constrained")
     return figure.add_subplot(axes_class=ShownAxes)  # type: ignore[return-value]

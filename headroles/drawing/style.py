@@ -5,11 +5,15 @@ from __future__ import annotations
 import html
 import io
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from headroles.role_names import in_words
 from headroles.wording import printable, shortened
 
 if TYPE_CHECKING:
@@ -28,6 +32,37 @@ _LONGEST_ROLE = 48
 _LINES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 # Colours that the colour-blind tell apart (Okabe and Ito 2008); the forms do it in grey print.
 _FORMS = "osD^vPX<>"
+_SMALLEST_FONT, _USUAL_FONT = 7.0, 10.0
+_asked_width: ContextVar[float | None] = ContextVar("headroles_width", default=None)
+
+
+@contextmanager
+def of_width(width: float | None) -> Iterator[None]:
+    """Let the figures that are made meanwhile be so many inches wide, in letters that fit.
+
+    Letters shrink to 7 points at most; where a figure shrinks more, it stays higher than it would.
+    """
+    import matplotlib as mpl
+
+    token = _asked_width.set(width)
+    size = min(_USUAL_FONT, max(_SMALLEST_FONT, 1.45 * (width or _USUAL_FONT)))
+    try:
+        with mpl.rc_context({"font.size": size}):
+            yield
+    finally:
+        _asked_width.reset(token)
+
+
+def room_for(width: float) -> float:
+    """Inches that a figure may be wide that would be ``width`` inches wide if not asked for."""
+    return _asked_width.get() or width
+
+
+def font_scale() -> float:
+    """Size of letters as a share of the usual one."""
+    import matplotlib as mpl
+
+    return float(mpl.rcParams["font.size"]) / _USUAL_FONT
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -37,6 +72,18 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     from headroles.drawing.own_figures import axes_of_their_own
 
     return axes_of_their_own(width, height)
+
+
+def legend_below(ax: Axes, **looks: Any) -> None:
+    """A legend of axes: below them in a figure of their own, else where there is room."""
+    from headroles.drawing.own_figures import ShownAxes
+
+    handles, labels = ax.get_legend_handles_labels()
+    if isinstance(ax, ShownAxes):
+        looks = {"loc": "outside lower center", "ncols": 2 if len(labels) > 4 else 4, **looks}
+        figure_of(ax).legend(handles, labels, fontsize="small", **looks)
+    else:
+        ax.legend(fontsize="small", **{k: v for k, v in looks.items() if k != "ncols"})
 
 
 def line_looks() -> Iterator[dict[str, Any]]:
@@ -59,9 +106,18 @@ def plain(text: object, most: int = _LONGEST_ROLE) -> str:
     return shortened(printable(text), most).replace("$", r"\$")
 
 
+def role_label(role: str, wide: int = 0) -> str:
+    """A role in words for a label, in lines of about ``wide`` characters if given."""
+    words = in_words(role)
+    if words == role:
+        return plain(role)
+    return "\n".join(map(plain, textwrap.wrap(words, wide))) if wide else plain(words, len(words))
+
+
 def score_label(score: str) -> str:
     """What the axis of means is called."""
-    return f"mean {score} score"
+    names = {"bias": "mean (times uniform)", "hit": "share of first choices"}
+    return names.get(score, f"mean {score} score")
 
 
 def svg_of(figure: Figure, salt: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headroles import storage
 from headroles.drawing.figure_options import KINDS, FigureOptions
 from headroles.drawing.saving import check_figure_file, save_figure
-from headroles.drawing.style import figure_of
+from headroles.drawing.style import figure_of, of_width
 from headroles.errors import UsageError
 from headroles.results.stored import study_in
 from headroles.results.study import Study, studies
@@ -30,13 +30,11 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     study = _found(folder, options.kind)
     result = study.load("result").load(folder)
     draw = study.load_figure(options.kind)
-    drawn = draw(result, **dict(_arguments(draw, options, result)))
+    with of_width(options.width):
+        drawn = draw(result, **dict(_arguments(draw, options, result)))
     figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
     if options.heading is not None:
         _set_title(figure, options.heading)
-    if options.width is not None:
-        width, height = figure.get_size_inches()
-        figure.set_size_inches(options.width, height * options.width / width)
     return figure
 
 

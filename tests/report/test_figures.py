@@ -13,6 +13,7 @@ from headroles import HeadScores, RoleShifts, RoleTable, plan_examples
 from headroles.drawing.grids import ink_on
 from headroles.drawing.style import BRIGHT, DARK, figure_of, to_svg
 from headroles.errors import UsageError
+from headroles.roles import in_words
 from headroles.studies.classification.figures import (
     draw_colocation,
     draw_error,
@@ -61,7 +62,7 @@ def test_a_role_looks_as_it_did(table: RoleTable, tmp_path: Path) -> None:
 
 def test_all_roles_have_a_map_each(table: RoleTable) -> None:
     titles = [ax.get_title().splitlines()[0] for ax in draw_roles(table).axes]
-    assert titles == list(table.roles)
+    assert titles == list(map(in_words, table.roles))
     assert len(draw_roles(table, ["delimiter"]).axes) == 1
 
 

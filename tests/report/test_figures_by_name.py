@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from pathlib import Path
 
 import pytest
@@ -48,8 +49,8 @@ def test_title_width_and_role(table: RoleTable, tmp_path: Path) -> None:
     figure = draw_figure(folder, options)
     assert titles(figure) == ["Neighbours"]
     width, height = figure.get_size_inches()
-    before = plain.get_size_inches()
-    assert (width, height) == pytest.approx((3.3, 3.3 * before[1] / before[0]))
+    across, high = plain.get_size_inches()
+    assert (width, height) == pytest.approx((3.3, max(0.7, 3.3 / across) * high))
     head = draw_figure(folder, FigureOptions(kind="head", head="1-2"))
     assert "1-2" in titles(head)[0]
 
@@ -58,8 +59,9 @@ def test_a_comparison_shows_what_changed_most(shifts: RoleShifts, tmp_path: Path
     folder = shifts.save(tmp_path / "shifts")
     (title,) = titles(draw_figure(folder, FigureOptions(kind="changes")))
     lost = shifts.frame[shifts.frame["status"].isin(["lost", "gained"])]["role"]
-    assert title.split(":")[0] in {"syntactic", *lost}
-    assert in_words(title.split(":")[0])
+    name, about = title.splitlines()
+    assert name in {in_words(role) for role in ("syntactic", *lost)}
+    assert about == f"from before (point) to {shifts.checkpoints[-1]} (arrow)"
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,25 @@ def test_the_command(table: RoleTable, scores: HeadScores, tmp_path: Path) -> No
     untested = scores.save(tmp_path / "scores")
     done = CliRunner().invoke(app, ["figure", str(untested), "--out", str(out)])
     assert "run: headroles assign" in done.output
+
+
+@pytest.mark.parametrize("width", [3.3, 7.0])
+@pytest.mark.parametrize("kind", ["roles", "heads", "role", "shared", "head", "error"])
+def test_letters_stay_inside_and_apart(
+    table: RoleTable, tmp_path: Path, kind: str, width: float
+) -> None:
+    folder = table.save(tmp_path / "roles")
+    head = "1-2" if kind == "head" else None
+    figure = draw_figure(folder, FigureOptions(kind=kind, head=head, width=width))
+    figure.draw_without_rendering()
+    assert figure.get_size_inches()[0] == pytest.approx(width)
+    for ax in figure.axes:
+        letters = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_yticklabels()]
+        for one in (text for text in letters if text.get_text()):
+            box = one.get_window_extent()
+            assert box.x0 >= -1, one.get_text()
+            assert box.x1 <= figure.bbox.width + 1, one.get_text()
+        rows = [one.get_window_extent() for one in ax.get_yticklabels() if one.get_text()]
+        assert not any(a.overlaps(b) for a, b in itertools.pairwise(rows))
+    titles = [ax.title.get_window_extent() for ax in figure.axes if ax.get_title()]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(titles, 2))

@@ -12,8 +12,10 @@ from headroles.drawing.style import (
     BRIGHT,
     DARK,
     THRESHOLD,
+    legend_below,
     new_axes,
-    plain,
+    role_label,
+    room_for,
     score_label,
 )
 from headroles.errors import UsageError
@@ -61,9 +63,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     'head'
     """
     layers, heads = sizes_in(table.frame)
-    is_own = ax is None
     ax = new_axes(ax, max(4.5, 2.2 + 0.36 * heads), 1.7 + 0.32 * layers)
-    own_figure = ax.get_figure(root=True) if is_own else None
     rows = _rows_of(table, role)
     mesh = _draw_map(table, rows, ax, mark_size=46)
     bar = ax.figure.colorbar(mesh, ax=ax, label=score_label(table.record.score))
@@ -71,13 +71,9 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     if mesh.norm.vmin <= threshold <= mesh.norm.vmax:  # type: ignore[operator]
         bar.ax.axhline(threshold, color="white", linewidth=3)
         bar.ax.axhline(threshold, color="black", linewidth=1)
-    ax.set(title=plain(role), xlabel="head", ylabel="layer")
-    if handles := [one for one in ax.collections if one is not mesh]:
-        looks: dict[str, Any] = {"facecolor": "0.75", "fontsize": "small"}  # white marks are seen
-        if own_figure is None:
-            ax.legend(handles=handles, **looks)
-        else:
-            own_figure.legend(handles=handles, loc="outside lower center", ncols=4, **looks)
+    ax.set(title=role_label(find_role(role, table.roles)), xlabel="head", ylabel="layer")
+    if len(ax.collections) > 1:
+        legend_below(ax, facecolor="0.75")  # on which white marks are seen
     return ax
 
 
@@ -101,27 +97,34 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
         raise UsageError("there is no role to draw; name one or more")
     layers, heads = sizes_in(table.frame)
     across = min(len(chosen), 4 if heads <= 12 else 3)
+    width = room_for(3.1 * across)
+    across = max(1, min(across, int(width / 1.6)))
+    size = min(8.0, 1.6 + 2.7 * width / across)
+    titles = [_map_title(table, role, 130 * width / across / size) for role in chosen]
+    above = (max(title.count("\n") for title in titles) + 2.0) * size / 56
     down = -(-len(chosen) // across)
-    width, height = 3.1 * across, (0.8 + 2.6 * layers / heads) * down
+    one = above + 0.84 * width / across * layers / heads + 0.1
+    height = one * down + 0.4
     # Places in inches: a layout that is found by drawing takes as long as the drawing itself.
-    figure = new_figure(width, height + 0.4)
+    figure = new_figure(width, height)
     grid = {
-        "left": 0.5 / width,
+        "left": 0.4 / width,
         "right": 1 - 0.1 / width,
-        "bottom": 0.5 / (height + 0.4),
-        "top": 1 - 0.5 / (height + 0.4),
+        "bottom": 0.45 / height,
+        "top": 1 - above / height,
         "wspace": 0.1,
-        "hspace": 0.55 / (height / down - 0.55),
+        "hspace": above / (one - above),
     }
     places = figure.subplots(down, across, squeeze=False, gridspec_kw=grid).ravel()
     for k, (ax, role) in enumerate(zip(places, chosen, strict=False)):
-        _draw_small_map(table, role, ax)
+        _draw_small_map(table, role, ax, width / across / 3.1)
+        ax.set_title(titles[k], fontsize=size)
         has_below, has_left = k + across < len(chosen), k % across > 0
         ax.tick_params(labelsize=6, labelbottom=not has_below, labelleft=not has_left)
     for ax in places[len(chosen) :]:
         ax.remove()
-    figure.supxlabel("head", fontsize=9, y=0.1 / height)
-    figure.supylabel("layer", fontsize=9, x=0.1 / width)
+    figure.supxlabel("head", fontsize=9, y=0.05 / height)
+    figure.supylabel("layer", fontsize=9, x=0.05 / width)
     return figure
 
 
@@ -137,6 +140,7 @@ def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
         down = {"bottom": 0.35 / height, "top": 1 - 0.45 / height}
         ax = figure.subplots(gridspec_kw={**across, **down})
         _draw_small_map(table, role, ax)
+        ax.set_title(_map_title(table, role, 50), fontsize=8)
         ax.collections[0].set_rasterized(True)  # of large models, cells would be a large file
         ax.tick_params(labelsize=7)
         ax.set_xlabel("head", fontsize=7, labelpad=1)
@@ -178,36 +182,42 @@ def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
 def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
     """Roles x roles: the number of heads that have both; the diagonal has the heads of a role.
 
-    Roles that no head has are left out. Raises UsageError if that leaves none.
+    Roles that no head has, and contrasts, are left out. Raises UsageError if that leaves none.
 
     With ``table`` as `assign_roles` returns it:
 
     >>> from headroles.report import draw_colocation
     >>> draw_colocation(table).get_title()
-    'roles of the same heads'
+    'heads with both roles'
     """
     shared = table.colocation()
-    had = [role for role in shared.index if shared.loc[role, role] > 0]
+    had = [one for one in shared.index if shared.loc[one, one] > 0 and not is_contrast(one)]
     if not had:
         raise UsageError("no head has a role, so that no two roles share one")
     counts = shared.loc[had, had].to_numpy(dtype=np.float64)
     ax = new_axes(ax, 3.5 + 0.3 * len(had), 2.7 + 0.3 * len(had))
     mesh = draw_grid(ax, counts)
-    ax.figure.colorbar(mesh, ax=ax, label="heads with both roles")
-    names = [plain(role) for role in had]
+    names = [role_label(role) for role in had]
     ax.set_xticks(range(len(had)), names, rotation=90)
     ax.set_yticks(range(len(had)), names)
     if len(had) <= 24:
         write_numbers(ax, counts)
-    ax.set_title("roles of the same heads")
+    else:
+        ax.figure.colorbar(mesh, ax=ax, label="heads with both roles")
+    ax.set_title("heads with both roles")
     return ax
 
 
-def _draw_small_map(table: RoleTable, role: str, ax: Axes) -> None:
+def _draw_small_map(table: RoleTable, role: str, ax: Axes, scale: float = 1.0) -> None:
     heads = sizes_in(table.frame)[1]
     rows = _rows_of(table, role)
-    _draw_map(table, rows, ax, mark_size=min(14, 170 / heads), most_labels=8)
-    ax.set_title(f"{plain(role, 40)}\nlargest mean {rows['mean'].max():.2g}", fontsize=8)
+    _draw_map(table, rows, ax, mark_size=min(14, 170 / heads) * scale**2, most_labels=8)
+
+
+def _map_title(table: RoleTable, role: str, characters: float) -> str:
+    """A role in words, in lines of so many characters, and its largest mean."""
+    name = role_label(find_role(role, table.roles), int(characters))
+    return f"{name}\nlargest mean {_rows_of(table, role)['mean'].max():.2g}"
 
 
 def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
@@ -268,7 +278,8 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
     rows = frame[(frame["layer"] == layer) & (frame["head"] == head) & frame["mean"].notna()]
     if not len(rows):
         raise UsageError(f"the table has no means of head {layer}-{head}; it must have one to draw")
-    ax = new_axes(ax, 7, 1.2 + 0.24 * len(rows))
+    is_narrow = room_for(7) < 5
+    ax = new_axes(ax, 7, 1.2 + (0.38 if is_narrow else 0.24) * len(rows))
     places = np.arange(len(rows))
     ax.vlines(
         rows["threshold"],
@@ -285,10 +296,10 @@ def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -
             # An interval need not lie around the mean: simultaneous ones of some methods do not.
             ax.hlines(places[own], part["ci_low"], part["ci_high"], color=look["color"])
             ax.plot(part["mean"], places[own], linestyle="none", label=answer, **look)  # type: ignore[arg-type]
-    ax.set_yticks(places, [plain(role) for role in rows["role"]])
+    ax.set_yticks(places, [role_label(role, 26 * is_narrow) for role in rows["role"]])
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=score_label(table.record.score))
     ax.set_title(f"head {layer}-{head}")
-    ax.legend(fontsize="small")
+    legend_below(ax)
     return ax
 
 
@@ -324,7 +335,7 @@ def draw_scores(
         limit, color=THRESHOLD, linestyle="dotted", linewidth=2, label=f"threshold {limit:g}"
     )
     ax.set(xlabel=f"{scores.score.name} score of an example", ylabel="examples")
-    ax.set_title(f"head {layer}-{head}, {plain(role)} ({len(own)} examples)")
+    ax.set_title(f"head {layer}-{head}, {role_label(role)}: {len(own)} examples")
     ax.legend(fontsize="small")
     return ax
 
@@ -352,12 +363,15 @@ def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     n_now = int(rows["n"].max())
     n = np.geomspace(max(2, n_now / 16), n_now * 16, 100)
     ax = new_axes(ax, 6, 3.4)
-    for share, name, look in ((0.5, "median head", "solid"), (0.9, "nine tenths", "dashed")):
+    for share, name, look in (
+        (0.5, "median head", "solid"),
+        (0.9, "nine tenths of heads", "dashed"),
+    ):
         now = float(half.quantile(share))
         (line,) = ax.plot(n, now * np.sqrt(n_now / n), color=DARK, linestyle=look, label=name)
         ax.plot([n_now], [now], "o", color=line.get_color())
     ax.set(xscale="log", xlabel="examples with a score", ylim=(0, None))
     ax.set_ylabel("half width of the interval")
-    ax.set_title(plain(role))
+    ax.set_title(role_label(role))
     ax.legend(fontsize="small")
     return ax

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headroles.drawing.grids import draw_grid, grid_of, write_numbers
-from headroles.drawing.style import BRIGHT, DARK, THRESHOLD, new_axes, plain, score_label
+from headroles.drawing.style import (
+    BRIGHT,
+    DARK,
+    THRESHOLD,
+    legend_below,
+    new_axes,
+    plain,
+    role_label,
+    score_label,
+)
 from headroles.errors import UsageError
 from headroles.roles import find_role
 from headroles.wording import not_among
@@ -24,7 +33,7 @@ _LOOKS = {
     "gained": (DARK, "solid"),
     "lost": (BRIGHT, "dashed"),
 }
-_OTHER = ("0.6", "solid")
+_OTHER, _NEITHER = ("0.6", "solid"), "neither gained nor lost"
 
 
 def draw_changes(
@@ -67,9 +76,11 @@ def draw_changes(
     ax.axvline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_yticks(range(len(rows)), [f"{row.layer}-{row.head}" for row in rows.itertuples()])
     ax.set(ylim=(len(rows) - 0.5, -0.5), ylabel="head", xlabel=score_label(shifts.record.score))
-    ax.set_title(f"{plain(role)}: before to {plain(name)}")
+    ax.set_title(
+        f"{role_label(find_role(role, shifts.roles))}\nfrom before (point) to {plain(name)} (arrow)"
+    )
     ax.margins(x=0.05)
-    ax.legend(fontsize="small")
+    legend_below(ax)
     return ax
 
 
@@ -81,7 +92,7 @@ def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | Non
     With ``shifts`` as `compare_roles` returns them:
 
     >>> from headroles.report import draw_trajectory
-    >>> len(draw_trajectory(shifts, "local").get_legend().get_texts())
+    >>> len(draw_trajectory(shifts, "local").figure.legends[0].get_texts())
     2
     """
     rows = _rows(shifts, role)
@@ -101,14 +112,14 @@ def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | Non
         )
     ax.axhline(float(rows["threshold"].median()), color=THRESHOLD, linestyle="dotted")
     ax.set_xticks(range(len(names)), [plain(name) for name in names])
-    ax.set(ylabel=score_label(shifts.record.score), title=plain(role))
-    ax.legend(title="head", fontsize="small", ncols=2)
+    ax.set(ylabel=score_label(shifts.record.score), title=role_label(find_role(role, shifts.roles)))
+    legend_below(ax, title="head", ncols=4)
     return ax
 
 
 def _points_before(ax: Axes, rows: pd.DataFrame) -> None:
     """Points at the means before, with a legend of what became of the role."""
-    status = rows["status"].where(rows["status"].isin(list(_LOOKS)), "other")
+    status = rows["status"].where(rows["status"].isin(list(_LOOKS)), _NEITHER)
     for name in dict.fromkeys(status):
         own = (status == name).to_numpy()
         color, _ = _LOOKS.get(name, _OTHER)
@@ -136,7 +147,7 @@ def draw_changed_heads(
 
     >>> from headroles.report import draw_changed_heads
     >>> draw_changed_heads(shifts).get_title()
-    'changes from before to after'
+    'roles that changed, before to after'
     """
     name = _checkpoint(shifts, checkpoint)
     rows = shifts.frame[shifts.frame["checkpoint"] == name]
@@ -149,7 +160,7 @@ def draw_changed_heads(
     mesh = draw_grid(ax, counts)
     ax.figure.colorbar(mesh, ax=ax, label="roles that changed")
     write_numbers(ax, counts)
-    ax.set(title=f"changes from before to {plain(name)}", xlabel="head", ylabel="layer")
+    ax.set(title=f"roles that changed, before to {plain(name)}", xlabel="head", ylabel="layer")
     return ax
 
 

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headroles.drawing.grids import centre_scale, draw_grid, ink_on
-from headroles.drawing.style import DARK, DIVERGING, THRESHOLD, new_axes, plain
+from headroles.drawing.style import (
+    DARK,
+    DIVERGING,
+    THRESHOLD,
+    legend_below,
+    new_axes,
+    plain,
+    role_label,
+)
 from headroles.errors import UsageError
+from headroles.studies.importance.importance import USES
 from headroles.testing.answers import UNDECIDED
 from headroles.wording import not_among
 
@@ -45,7 +54,7 @@ def draw_importance(
     if estimator not in known:
         raise UsageError(not_among("estimator", estimator, known))
     values, ranks = importance.of(estimator), importance.of(estimator, "rank")
-    ax = _map_of(values, f"importance ({estimator})", ax)
+    ax = _map_of(values, f"importance ({estimator}, {USES[estimator][1]})", ax)
     low, high = min(0.0, np.nanmin(values)), np.nanmax(values)
     for layer, head in np.argwhere(ranks <= STRONGEST):
         ink = ink_on(values[layer, head], low, high)
@@ -71,7 +80,7 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
     if not len(rows):
         raise UsageError("no head was removed by itself; the map needs the set single")
     changes = ablations.rises()
-    ax = _map_of(changes, "change of the loss", ax, is_signed=True)
+    ax = _map_of(changes, "change of the loss (nats)", ax, is_signed=True)
     for answer, (color, marker) in _MARKS.items():
         own = rows[rows["answer"] == answer]
         if len(own):
@@ -84,9 +93,7 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
             ax.scatter(own["head"], own["layer"], linewidth=0.8, label=answer, **look)
     ax.set_title("loss without each head", fontsize=10)
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(
-            facecolor="0.75", fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.2)
-        )
+        legend_below(ax, facecolor="0.75")
     return ax
 
 
@@ -122,9 +129,11 @@ def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes
             }
             ax.plot(own["removed_difference"], places[chosen], label=label, **look)
     ax.axvline(0, color=THRESHOLD, linestyle="dotted")
-    ax.set_yticks(places, [f"{plain(row.role)} ({row.heads})" for row in frame.itertuples()])
-    ax.set(ylim=(len(frame) - 0.5, -0.5), xlabel="loss without its heads, less without random ones")
-    ax.legend(fontsize="small")
+    names = [f"{role_label(str(row.role))} ({row.heads} heads)" for row in frame.itertuples()]
+    ax.set_yticks(places, names)
+    ax.set(ylim=(len(frame) - 0.5, -0.5))
+    ax.set_xlabel("loss without its heads, minus loss\nwithout as many random heads (nats)")
+    legend_below(ax)
     return ax
 
 
@@ -173,7 +182,7 @@ def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | Non
         text = f"{value:+.1%}{drops.marks(found[row][column])}"
         ax.text(column, row, text, ha="center", va="center", fontsize=7, color=ink)
     ax.set_xticks(range(len(names)), [plain(name, 16) for name in names])
-    ax.set_yticks(range(len(removals)), [plain(name) for name in removals])
+    ax.set_yticks(range(len(removals)), [role_label(name) for name in removals])
     ax.set_title(f"what is lost without, by {measure}", fontsize=10)
     return ax
 

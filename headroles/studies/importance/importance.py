@@ -47,7 +47,7 @@ from headroles.wording import head_name
 EXAMPLES_FILE = "importance-examples.parquet"
 _STRONGEST = 5
 _RELIABLE = 0.8
-_USES = {
+USES = {
     ABSOLUTE: ("choose heads to remove (Michel et al. 2019)", "nats"),
     SIGNED: ("estimate the rise of the loss without the head", "nats"),
     TAYLOR: ("choose heads, where rare large effects count more", "nats squared"),
@@ -236,7 +236,7 @@ class Importance(Result):
         """Say what each estimator is for, in what unit, and how reliable its order is."""
         rows = tuple(
             (name, use, unit, _two_digits(self.reliability[name]["full"]))
-            for name, (use, unit) in _USES.items()
+            for name, (use, unit) in USES.items()
         )
         columns = ("Estimator", "to", "unit", "reliability")
         return Grid(columns, rows, left=frozenset(columns[1:3]))

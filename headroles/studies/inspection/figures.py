@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headroles.drawing.grids import MOST_LABELS, draw_grid
-from headroles.drawing.style import BRIGHT, DARK, THRESHOLD, figure_of, new_axes, plain
+from headroles.drawing.style import (
+    BRIGHT,
+    DARK,
+    THRESHOLD,
+    figure_of,
+    font_scale,
+    new_axes,
+    plain,
+    role_label,
+    room_for,
+)
 from headroles.errors import UsageError
 from headroles.wording import not_among
 
@@ -166,7 +176,7 @@ def _draw_border(ax: Axes, chosen: NDArray[np.bool_]) -> None:
 
 def _title(attention: WordAttention) -> str:
     return (
-        f"head {attention.layer}-{attention.head}, {plain(attention.role)}: "
+        f"head {attention.layer}-{attention.head}, {role_label(attention.role)}: "
         f"{attention.score_name} score {attention.score:.3g}\n{plain(attention.example)}"
     )
 
@@ -253,11 +263,18 @@ def draw_token_groups(groups: TokenGroups) -> Figure:
 
     if not (names := groups.found):
         raise UsageError("no example has tokens of any group; there is nothing to draw")
-    figure = new_figure(3.2 * len(names), 3, "constrained")
-    places = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
-    for k, (ax, name) in enumerate(zip(places, names, strict=True)):
+    width = room_for(3.2 * len(names))
+    across = max(1, min(len(names), int(width / 1.6)))
+    down = -(-len(names) // across)
+    high = max(3 * font_scale(), 0.9 * width / across)
+    figure = new_figure(width, high * down, "constrained")
+    places = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
+    for ax in places[len(names) :]:
+        ax.remove()
+    for k, (ax, name) in enumerate(zip(places, names, strict=False)):
         draw_token_group(groups, name, ax)
         if k:
             ax.get_legend().remove()
+        if k % across:
             ax.set_ylabel("")
     return figure

@@ -10,7 +10,7 @@ import numpy as np
 from headroles.drawing.grids import draw_grid, grid_of, write_numbers
 from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
-from headroles.drawing.style import figure_of, new_axes, plain
+from headroles.drawing.style import figure_of, new_axes, role_label
 from headroles.roles import find_role
 from headroles.studies.heads import roles_in
 from headroles.studies.replication.tables import LayerCounts, Replication
@@ -43,7 +43,7 @@ def draw_replication(
     else:
         role = _role_in(role, replication.frame)
         found = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]
-        title, label = plain(role), f"{replication.asked.over} (of {sets})"
+        title, label = role_label(role), f"{replication.asked.over} (of {sets})"
     from matplotlib.ticker import MaxNLocator
 
     counts = grid_of(heads, found.astype(float))
@@ -76,7 +76,7 @@ def draw_layer_counts(counts: LayerCounts, role: str, ax: Axes | None = None) ->
     apart = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])
     ax.bar(rows["layer"], rows["mean"], color="0.75", yerr=apart, capsize=4)
     ax.set_xticks(rows["layer"])
-    ax.set(xlabel="layer", ylabel="heads: mean, fewest and most", title=plain(role))
+    ax.set(xlabel="layer", ylabel="heads: mean, fewest and most", title=role_label(role))
     return ax
 
 
