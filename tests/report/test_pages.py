@@ -88,8 +88,8 @@ def test_contrasts_alone_are_no_roles(tmp_path: Path) -> None:
     made = make_scores(values, ["local", "syntactic:nsubj:to_governor:beyond_offset"])
     bounds = np.broadcast_to(np.array([0, 15], dtype=np.float32), (30, 2, 2))
     page = make_report(assign_roles(replace(made, bounds=bounds)).save(tmp_path / "out"))
+    assert "No head was shown to have a role." in page.answer
     assert "No head attends to: neighbouring words." in page.answer
-    assert page.sections[0].tables[0].rows == ()
 
 
 def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> None:

@@ -43,7 +43,7 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
         )
     )
     grid = _heads_grid(table, answers)
-    yield grid if grid.rows else f"None of the {answers.n_heads} heads was shown to have a role."
+    yield grid if grid.rows else "No head was shown to have a role."
     yield from _about_others(answers)
     yield from _arcs(table, answers)
     yield from map(Warned, table.warnings)

@@ -455,5 +455,5 @@ def test_nothing_is_beyond_position_without_contrasts(scores: HeadScores) -> Non
 def test_that_no_head_has_a_role_is_said() -> None:
     values = np.random.default_rng(0).normal(1.0, 0.1, size=(20, 1, 3, 1))
     text = repr(assign_roles(make_scores(values, ["local"])))
-    assert "None of the 3 heads was shown to have a role.\n" in text
+    assert "No head was shown to have a role.\n" in text
     assert "No head attends to: neighbouring words." in text
