@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from headroles import HeadScores, find_best_heads, measure_token_groups, read_co
 from headroles.cli.inspection import read_head
 from headroles.errors import UsageError
 from tests.cli.test_cli import run, run_well
+from tests.conftest import conllu_sentence
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,34 @@ def test_examples(hits: Path) -> None:
     told = json.loads(run_well("examples", hits, *asked, "--json").stdout)
     assert len(told["examples"]) == 3
     assert all("[" in row["text"] for row in told["examples"])
+
+
+def test_examples_of_a_removed_head(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
+    pruned, scores = tmp_path / "pruned", tmp_path / "scores"
+    run_well("prune", bert_folder, "--order", "bottom", "--keep", 4, "--out", pruned)
+    run_well("score", pruned, treebank, "--out", scores)
+    refused = run("examples", scores, "--head", "0-0", "--role", "local")
+    assert refused.exit_code == 2
+    assert "head 0-0 was removed from the model and has no scores" in refused.stderr
+
+
+GERMAN = "Donaudampfschiff Hochzeitsfeier Grundstück Rechtsanwalt Feuerwehr Zeitung".split()
+
+
+def test_german_text_under_an_english_model(bert_folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "english"
+    shutil.copytree(bert_folder, model)
+    (model / "README.md").write_text("---\nlanguage: en\n---\n", encoding="utf-8")
+    words = [(word, k, "dep" if k else "root") for k, word in enumerate(GERMAN)]
+    text = "".join(conllu_sentence(words, f"s-{k}") for k in range(20))
+    named, unnamed = tmp_path / "de_gsd-ud-test.conllu", tmp_path / "zeitung.conllu"
+    for file in (named, unnamed):
+        file.write_text(text, encoding="utf-8")
+    told = " ".join(run_well("score", model, named, "--out", tmp_path / "a").stdout.split())
+    assert "warning: the corpus is in the language de, and the model reads en" in told
+    told = " ".join(run_well("score", model, unnamed, "--out", tmp_path / "b").stdout.split())
+    assert "the corpus is in the language" not in told
+    assert re.search(r"warning: the tokenizer (cuts a word into|does not know)", told)
 
 
 def test_tokens(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:

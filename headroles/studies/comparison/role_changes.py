@@ -61,6 +61,8 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
         yield _grid("All roles, before to", changes.groupby("checkpoint", sort=False))
     to = f", before to {last}" if len(shifts.checkpoints) > 1 else ""
     yield _grid(f"Roles of heads{to}", of_last.groupby("group", sort=False))
+    if ((of_last["status"] == UNDECIDED) & (of_last[["before", "after"]] == YES).any(axis=1)).any():
+        yield "Open: shown before or after only, and neither lost nor gained is shown."
     for status in ("lost", "gained"):
         yield f"{status.capitalize()}: {_named(of_last[of_last['status'] == status])}."
     ever = of_last[(of_last["before"] == YES) | (of_last["after"] == YES)]
@@ -104,12 +106,18 @@ def describe_dropped(record: ShiftsRecord) -> str:
 def _grid(title: str, groups: Any) -> Grid:
     """Count roles by group; arcs come first."""
     rows = [
-        (str(name), *_counts(own))
+        (_group_name(str(name), own), *_counts(own))
         for name, own in groups
         if ((own["before"] == YES) | (own["after"] == YES)).any()
     ]
-    rows.sort(key=lambda row: row[0] != SYNTACTIC)
-    return Grid((title, *_COUNTED), tuple(rows))
+    rows.sort(key=lambda row: not row[0].startswith(SYNTACTIC))
+    return Grid((title, *_COUNTED[:-1], "open"), tuple(rows))
+
+
+def _group_name(name: str, changes: pd.DataFrame) -> str:
+    """Say how many relations are counted together; a head with several counts for each."""
+    relations = changes["role"].nunique()
+    return f"{name}, by relation ({relations})" if name == SYNTACTIC and relations > 1 else name
 
 
 def _counts(changes: pd.DataFrame) -> Iterator[str]:

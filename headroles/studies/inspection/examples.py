@@ -31,6 +31,7 @@ from headroles.studies.inspection.options import (
     SentenceOptions,
 )
 from headroles.studies.inspection.sentences import FoundAgain, MarkedExample, find_again
+from headroles.wording import shortened
 
 if TYPE_CHECKING:
     from headroles.studies.inspection.attention import WordAttention
@@ -151,7 +152,9 @@ class Examples(Result):
         for row in self.frame.to_dict("records"):
             told = row["gives"] or row["words"]
             below = f"\n          {told}" if told else ""
-            yield Verbatim(f"{row['score']:8.3f}  {row['text']}  ({row['example']}){below}")
+            yield Verbatim(
+                f"{row['score']:8.3f}  {row['text']}  ({shortened(row['example'], 60)}){below}"
+            )
         if reason := asked.no_weights:
             yield Warned(reason)
 

@@ -15,7 +15,7 @@ from headroles.record import ScoresRecord
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
 from headroles.results.shown import SEE_FULL, Grid, Shown
-from headroles.roles import in_words
+from headroles.roles import in_words, is_contrast
 from headroles.storage import Count, plain
 from headroles.testing.answers import NO, YES
 from headroles.testing.options import describe_correction
@@ -120,14 +120,17 @@ class PowerPlan(Result):
                 f"had {asked.examples}."
             )
         summary = self.summary()
-        order = summary["nine_tenths"].sort_values(ascending=False).index[:_SHOWN]
+        own = [role for role in summary.index if not is_contrast(str(role))] or list(summary.index)
+        order = summary.loc[own, "nine_tenths"].sort_values(ascending=False).index[:_SHOWN]
         rows = tuple(
             (in_words(str(role)), *(_whole(summary.loc[role, name]) for name in SHARES))
             for role in order
         )
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
-        if len(summary) > _SHOWN:
-            yield f"{len(summary) - _SHOWN} roles take fewer: {SEE_FULL}"
+        if len(own) > _SHOWN:
+            yield f"{len(own) - _SHOWN} roles take fewer: {SEE_FULL}"
+        if len(own) < len(summary):
+            yield f"To tell roles from distance takes more examples: {SEE_FULL}"
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
 
     def details(self) -> Iterator[Shown]:

@@ -151,9 +151,9 @@ class Replication(_Replicated):
         if self.frame["role"].map(is_contrast).any():
             n_beyond, n_arcs = int(found["is_beyond"].sum()), int(of_arcs.sum())
             yield (
-                f"{n_beyond} of {n_arcs} heads with roles of pairs of words go "
+                f"Betting shows {n_beyond} of the {n_arcs} heads with roles of pairs of words "
                 f"beyond distance in all {k}."
-                + " The others may only look at a fixed place."
+                + " Of the others, those near 0 may only look at a fixed place."
                 * (n_beyond < n_arcs)
             )
         elif of_arcs.any():

@@ -18,6 +18,7 @@ from headroles.wording import listed
 
 SHARES = (0.9, 0.95, 0.99)
 _STRONGEST = 5
+_PROJECTIONS = ("query", "key")
 
 
 class Common(Piece, frozen=True):
@@ -96,6 +97,7 @@ class Redundancy(Result):
 
     def shown(self) -> Iterator[Shown]:
         """Yield the dimensions of layers, pairs of heads that share most, roles that overlap."""
+        yield self._answer()
         yield (
             "Dimensions that hold 90, 95 and 99 % of the energy of query-key products: of single\n"
             "heads (mean) and of the sum of all heads; by chance: of heads alike in random spaces"
@@ -121,6 +123,19 @@ class Redundancy(Result):
             yield "Overlap of heads of one role, against heads shuffled within layers"
             yield self._roles_grid()
 
+    def _answer(self) -> str:
+        """Say how far heads share dimensions, next to chance."""
+        layers, pairs = self.layers, self.frame
+        needed, drawn = layers["sum_90%"], layers["sum_90%_by_chance"]
+        shared = (layers["p_adjusted"] <= self.alpha).sum()
+        found = (f"{int(pairs[f'{one}_shared'].sum())} share {one} space" for one in _PROJECTIONS)
+        return (
+            f"The heads of a layer together use {_span(needed)} dimensions for 90 % of what their "
+            f"queries and keys compare,\nwhere heads alike in random spaces would use "
+            f"{_span(drawn)}: fewer than by chance in {shared} of {len(layers)} layers.\n"
+            f"Of {len(pairs)} pairs of heads of one layer {' and '.join(found)} beyond chance."
+        )
+
     def _by_p(self) -> pd.DataFrame:
         return self.roles.sort_values("p_value", kind="stable")
 
@@ -140,7 +155,7 @@ class Redundancy(Result):
                     f"{row['p_adjusted']:.3f}",
                 )
             )
-        names = ("layer", "heads", "of", "their sum", "of ", "90 % by chance", "p")
+        names = ("layer", "one head", "of", "all heads", "of ", "90 % by chance", "p")
         return Grid(names, tuple(rows))
 
     def _pairs_grid(self) -> Grid:
@@ -153,7 +168,7 @@ class Redundancy(Result):
             best = part.nlargest(1, "key_overlap").iloc[0]
             most = f"{best['head']:.0f} and {best['other']:.0f} {best['key_overlap']:.3f}"
             rows.append((str(layer), *cells, most))
-        names = ("layer", "queries", "pairs above", "keys", "pairs above ", "most alike keys")
+        names = ("layer", "queries", "pairs above", "keys", "pairs above ", "keys most alike")
         return Grid(names, tuple(rows))
 
     def _roles_grid(self) -> Grid:
@@ -181,3 +196,7 @@ class Redundancy(Result):
             **plain(self.record.redundancy),
             "pairs_above_chance": to_records(shared),
         }
+
+
+def _span(numbers: pd.Series[float]) -> str:
+    return f"{numbers.min():.0f} to {numbers.max():.0f}"

@@ -76,7 +76,10 @@ def test_heads_farthest_beyond_distance_come_first() -> None:
     np.testing.assert_allclose(at_least_one["mean"], by_set[:, :, 0].max(axis=0), rtol=1e-6)
     row = next(line for line in repr(table).splitlines() if "subject -> its verb" in line)
     assert row.split()[4:8] == ["2", "0-0", "0-1", "0-1"]
-    assert "1 of 2 heads with roles of pairs of words go beyond distance in all 2." in repr(table)
+    assert (
+        "Betting shows 1 of the 2 heads with roles of pairs of words beyond distance in all 2."
+        in repr(table)
+    )
 
 
 def test_heads_have_the_role_in_as_many_sets_as_they_were_made_with(
