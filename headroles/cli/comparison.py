@@ -113,7 +113,7 @@ def _score(
 def _check_form(context: typer.Context, sides: list[str], models: bool) -> None:
     """Raise UsageError for arguments of neither form of ``compare``, or of both."""
     if len(sides) < 2:
-        raise UsageError(f"there is nothing to compare {sides[0]} with; name two or more")
+        raise UsageError(f"only {sides[0]} is given; name two or more to compare")
     if models:
         _check_models(sides, corpus=context.params["corpus"])
         return

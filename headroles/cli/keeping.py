@@ -32,7 +32,7 @@ def refuse_idle_overwrite(out: Path | None, output: FolderOptions, what: str) ->
     if output.overwrite:
         raise UsageError(f"there is nothing to replace: name a folder for the {what} with --out")
     if isinstance(output, ReportedOptions) and output.report:
-        raise UsageError(f"the page stands beside its {what}: name a folder for it with --out")
+        raise UsageError(f"a page needs a folder: name one for the {what} with --out")
 
 
 def show(result: Result, output: OutputOptions) -> None:

@@ -95,7 +95,7 @@ def collaborate(
         _report(model, testing, output, out, roles_from)
         return
     if roles_from is not None:
-        raise UsageError("roles are set beside a report: pass --report, or leave --roles-from out")
+        raise UsageError("roles are part of a report: pass --report, or leave --roles-from out")
     read = _of_sample(context, reading, task)
     if task is None:
         _refuse_idle_task(context)
@@ -173,6 +173,8 @@ def _open(sample: list[Path] | None, reading: CorpusOptions) -> Corpus | None:
 
     if not sample:
         if reading != CorpusOptions():
-            raise UsageError("how text is read is said, but not which: name it with --sample")
+            raise UsageError(
+                "options of reading text are given without text; name it with --sample"
+            )
         return None
     return open_corpus(sample, reading)

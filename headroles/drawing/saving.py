@@ -58,9 +58,9 @@ def save_figure(drawn: Figure | Axes, file: str | Path) -> Path:
         figure.savefig(page, format=suffix[1:], **about)
     if missing:
         warnings.warn(
-            f"no font of this machine has {' '.join(sorted(missing)[:20])}; the numbers of these "
-            "characters stand in their place. Install a font that has them, such as Noto Sans, or "
-            "save as SVG",
+            f"no font of this machine has {' '.join(sorted(missing)[:20])}; numbers replace "
+            "these characters. Install"
+            " a font that has them, such as Noto Sans, or save as SVG",
             stacklevel=2,
         )
     storage.write_bytes(path, page.getvalue())

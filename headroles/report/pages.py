@@ -47,10 +47,10 @@ def write_report(
     """
     file = Path(folder) / storage.REPORT_FILE if out is None else Path(out)
     if file.suffix.lower() not in _ENDINGS and not storage.is_special(file):
-        raise UsageError(f"the report is HTML, and {file} is not called so; end it in .html")
+        raise UsageError(f"{file} is no name of an HTML file; end it in .html")
     if out is None and (file.is_symlink() or (file.exists() and not file.is_file())):
         raise StorageError(
-            f"{file} is no plain file; nothing is written where it leads. Remove it, or name the "
+            f"{file} is no plain file, and links are not followed; remove it, or name the "
             "file with out (--out)"
         )
     text = make_report(folder, roles, model).to_html()

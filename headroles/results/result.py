@@ -106,7 +106,7 @@ class Result(Stored, Summary):
                 kept &= self._rows_of(column, np.atleast_1d(np.asarray(asked, dtype=object)))
         if only_assigned:
             if "assigned" not in self.frame:
-                raise UsageError(f"which roles are assigned is not said by the {self.kind}")
+                raise UsageError(f"the {self.kind} does not say which roles are assigned")
             kept &= self.frame["assigned"].to_numpy(dtype=bool)
         if kept.all():
             return self

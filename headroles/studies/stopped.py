@@ -53,8 +53,8 @@ def warn_of_stopped(record: ScoresRecord) -> list[str]:
     if not record.stopped_early:
         return []
     return [
-        "scoring stopped when enough was decided, and intervals take the number of examples as "
-        "given: they are rough"
+        "scoring stopped when enough was decided, and intervals assume a fixed "
+        "number of examples: they are rough"
     ]
 
 

@@ -44,5 +44,5 @@ def test_refuses_a_single_folder_and_leaves_nothing(folders: list[Path], tmp_pat
     out = tmp_path / "out"
     result = run("replicate", folders[0], "--out", out)
     assert result.exit_code == 2
-    assert "asked of two score sets or more" in result.stderr
+    assert "needs two score sets or more" in result.stderr
     assert not out.exists()

@@ -172,7 +172,7 @@ def test_results_of_one_content_are_equal(recipes: Recipes, tmp_path: Path) -> N
 def test_parts_that_a_table_cannot_have(recipes: Recipes) -> None:
     with pytest.raises(UsageError, match="the rows of the recipes are not by role"):
         recipes.where(role="soup")
-    with pytest.raises(UsageError, match="which roles are assigned is not said by the recipes"):
+    with pytest.raises(UsageError, match="the recipes does not say which roles are assigned"):
         recipes.where(only_assigned=True)
 
 

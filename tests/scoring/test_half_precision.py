@@ -34,7 +34,7 @@ def test_differences_are_measured_and_told(bert_folder: Path, treebank: Path) ->
     near = tables[1].frame["role"].map(told.means)
     n_near = ((tables[1].frame["mean"] - tables[1].frame["threshold"]).abs() <= near).sum()
     [warning] = [one for one in tables[1].warnings if "bfloat16" in one]
-    assert f": {n_near} of {len(means)} answers lie within that" in warning
+    assert f", and {n_near} of {len(means)} answers lie that near to" in warning
     assert not any("float32" in one for one in tables[0].warnings)
     assert "scores  in bfloat16: up to " in describe_run(half.record)
 

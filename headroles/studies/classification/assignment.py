@@ -120,9 +120,8 @@ def refuse_nothing(columns: HeadColumns) -> None:
     """Raise UsageError where there is no role to test."""
     if not columns.roles:
         raise UsageError(
-            "these scores have no role that could be tested; score roles with roles "
-            "(--roles), or see what "
-            "describes heads with: headroles describe DIR"
+            "these scores have no role to test; score roles with roles (--roles), or "
+            "describe heads with: headroles describe DIR"
         )
 
 
@@ -165,9 +164,10 @@ def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:
     if scores.record.measure != "norms" or scores.score != BIAS or "block" not in columns.ids:
         return []
     return [
-        "under norms little goes to special tokens, so that rows are even, and block, which is "
-        "times their entropy, exceeds its published threshold in many more heads; block:ratio is "
-        "without entropy, and excess scores are without it altogether"
+        "With norms, little attention goes to special tokens, which makes rows "
+        "even; block multiplies by their entropy, so that many more heads exceed "
+        "its published threshold. Use block:ratio or excess scores, which do not "
+        "contain it"
     ]
 
 
@@ -181,10 +181,11 @@ def _warn_of_half_precision(
     moved = columns.by_role([half.means.get(role, np.nan) for role in columns.ids])
     near = int((np.abs(hypotheses.moments.mean - hypotheses.threshold) <= moved).sum())
     return [
-        f"{half.dtype} moves means of heads by up to {np.nanmax(moved, initial=0):.2g} "
-        f"(beside float32, in the first {half.examples} examples): {near} of {len(moved)} answers "
-        "lie within that of their threshold; to be sure of them, score "
-        "with dtype='float32' (--dtype float32)"
+        f"{half.dtype} moves means of heads by up to {np.nanmax(moved, initial=0):.2g} (compared "
+        "with float32 in the first "
+        f"{half.examples} examples), and {near} of {len(moved)} answers lie that near to their "
+        "threshold; to"
+        " be sure of them, score with dtype='float32' (--dtype float32)"
     ]
 
 

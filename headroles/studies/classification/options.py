@@ -30,7 +30,7 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
         for one in fields_of(TestOptions) if self.is_published else ():
             if one.name != "alpha" and given[one.name] != one.default:
                 raise UsageError(
-                    f"{one.words} of the published preset is its own; leave {one.name} "
+                    f"{one.words} of the published preset is fixed; leave {one.name} "
                     f"({one.flag}) out, or the preset"
                 )
 
@@ -93,8 +93,8 @@ class ClassifyOptions(AssignOptions, ScoreOptions, UntilOptions):
         super().check()
         if self.until is not None and (self.is_published or self.test not in (T, BETTING)):
             raise UsageError(
-                "only tests by betting hold where scoring stops when enough is decided; leave out "
-                "test (--test) and preset, or until (--until)"
+                "only tests by betting are valid where scoring stops when enough is "
+                "decided; leave out test (--test) and preset, or until (--until)"
             )
         if self.until is not None and self.interval != BY_T:
             raise UsageError(

@@ -83,9 +83,9 @@ class Stopping:
         """Raise UsageError where thresholds would be found in the scores, and so change by look."""
         if SCORES[options.score].of_first_choice and self.against.threshold is None:
             raise UsageError(
-                "first choices are compared with offsets that are found in the scores, and until "
-                "(--until) needs thresholds that stand before; classify with a threshold "
-                "(--threshold), or leave until out"
+                "first choices are compared with offsets that are found in the scores, and "
+                "until (--until) needs fixed thresholds; pass a threshold (--threshold), or"
+                " leave until out"
             )
 
     def _shuffled(self, pairing: str, units: list[int], corpus: PreparedCorpus) -> PreparedCorpus:
@@ -162,8 +162,8 @@ class AnswersSoFar:
         self.n_examples = self.n_scores = 0
         if not self._tested:
             raise UsageError(
-                "until (--until) asks for decided roles, and nothing that was asked for is tested; "
-                "score roles, or leave until out"
+                "until (--until) waits for decided roles, and these scores have no role to "
+                "test; score roles, or leave until out"
             )
 
     def add(self, block: ScoreBlock) -> ScoreBlock:
@@ -215,7 +215,7 @@ def _refuse_sharing(sharing: Sharing) -> None:
     """Raise UsageError where no process sees the scores of all that comes before."""
     if sharing.team is not None or sharing.part is not None:
         raise UsageError(
-            "until (--until) looks at the scores as they come, one after the other: run it as one "
+            "until (--until) looks at the scores one after the other; run it as one "
             "process, over the whole corpus"
         )
 

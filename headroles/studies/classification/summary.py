@@ -240,7 +240,7 @@ def _about_tests(table: RoleTable) -> str:
     uneven = f" (effective number {tests.effective_clusters:.0f})" * bool(is_uneven)
     limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
     score = table.record.score
-    rough = "\nintervals take the number of examples as fixed beforehand, and are rough"
+    rough = "\nintervals assume a fixed number of examples, and are rough"
     return (
         f"heads per layer with mean {'' if score == BIAS.name else f'{score} '}score > {limit} "
         f"(alpha {tests.alpha:g}, "

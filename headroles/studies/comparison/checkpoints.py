@@ -143,15 +143,15 @@ def _check_same_examples(
             made = [shape.encoder.encode([example], Counter()) for shape in (one, another)]
             if len(made[0]) != len(made[1]):
                 raise UsageError(
-                    f"example {example.id!r} is left out by one of {first} and {other}, which "
-                    f"take {one.max_tokens} and {another.max_tokens} tokens: it is too long, or "
-                    f"has no word pieces there; {_CURE}"
+                    f"example {example.id!r} is skipped by one of {first} and {other}, which "
+                    f"take {one.max_tokens} and {another.max_tokens} "
+                    f"tokens: it is too long, or has no word pieces there; {_CURE}"
                 )
             if made[0] and made[0][0].digest != made[1][0].digest:
                 raise UsageError(
-                    f"{first} and {other} make other word pieces of example {example.id!r}: their "
-                    "tokenizers differ; give all the same one with tokenizer "
-                    f"(--tokenizer), or {_CURE}"
+                    f"{first} and {other} cut example {example.id!r} into different word pieces: "
+                    "their tokenizers "
+                    f"differ; give all the same one with tokenizer (--tokenizer), or {_CURE}"
                 )
 
 

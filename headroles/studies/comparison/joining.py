@@ -37,8 +37,8 @@ class JoinedScores:
 
 
 ONE_ARCHITECTURE = (
-    "only models of one architecture can be compared head by head; what several have in common is "
-    "told, by layer, by headroles replicate"
+    "only models of one architecture can be compared head by head; count heads "
+    "by layer with: headroles replicate"
 )
 
 
@@ -91,8 +91,7 @@ def _cure(rather: str) -> str:
 def _check_digests(name: str, scores: HeadScores) -> None:
     if len(scores.digests) != scores.n_examples:
         raise UsageError(
-            f"the scores {name!r} do not tell what their examples were: they were made by hand; "
-            "score again"
+            f"the scores {name!r} do not name their examples: they were made by hand; score again"
         )
 
 

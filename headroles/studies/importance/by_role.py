@@ -128,8 +128,8 @@ class RoleImportance(Result):
         alike = frame[frame["overlap"] > 1 / 2]["role"].tolist()
         if alike:
             yield Warned(
-                f"More than half of the heads of {len(alike)} roles have another role too: which "
-                "of both matters cannot be told. The column shared_with names it."
+                f"More than half of the heads of {len(alike)} roles have another role too: tests "
+                "cannot tell which of the two matters. The column shared_with names it."
             )
         yield from map(Warned, asked.warnings)
 
@@ -251,8 +251,9 @@ def _warnings(
     few = [role for role, own in having.items() if n_sets_like(own, heads) < enough]
     if few:
         found.append(
-            f"of {listed(few, 3)} so few sets of as many heads are possible that the loss without "
-            f"them cannot have a p-value of {options.alpha:g}"
+            f"too few sets of as many heads are possible for {listed(few, 3)}: the loss without "
+            "them "
+            f"cannot have a p-value of {options.alpha:g}"
         )
     return found
 

@@ -208,8 +208,9 @@ class TaskDrops(Result):
         if not np.isfinite(pairs).any():
             return ""
         return (
-            f"{kind}: the orders of what is lost (loss) have a rank correlation of "
-            f"{np.nanmin(pairs):.2f} to {np.nanmax(pairs):.2f} between tasks"
+            f"{kind}: the orders of losses have a rank correlation of {np.nanmin(pairs):.2f} to "
+            f"{np.nanmax(pairs):.2f} between "
+            "tasks"
         )
 
     def facts(self) -> dict[str, Any]:

@@ -84,8 +84,9 @@ def measures_of(
         failed = [name for name, value in zip(names, reached, strict=True) if value <= 0]
         if failed:
             told.append(
-                f"{metric} is left out: that of the whole model is not above 0 in "
-                f"{', '.join(failed)}, so that no share of it can be lost"
+                f"{metric} is skipped: the whole model does not exceed 0 in {', '.join(failed)}, "
+                "and so has "
+                "nothing to lose"
             )
         else:
             kept.append(metric)

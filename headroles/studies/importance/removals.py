@@ -25,7 +25,7 @@ def present_heads(run: TaskRun) -> list[Head]:
     heads = heads_of(run.encoder.model)
     if not heads:
         raise UsageError(
-            f"all heads of {run.encoder.description.model} are gone; take a model that has some"
+            f"all heads of {run.encoder.description.model} are removed; take a model that has some"
         )
     return heads
 

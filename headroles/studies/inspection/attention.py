@@ -142,7 +142,8 @@ def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
     if model is None and recorded.model_type == OWN:
         raise ModelError(
             f"{recorded.model} that was scored is a {recorded.class_}, which results do not "
-            "keep; pass it again as model, with its tokenizer"
+            "hold; pass it again as "
+            "model, with its tokenizer"
         )
     if model is None:
         model, options = recorded.model or "", _as_scored(recorded, options)
@@ -182,8 +183,9 @@ def _encode_again(
     digests = [scores.digests[row] for row in chosen] if scores.digests else []
     if len(encoded) != len(chosen) or (digests and digests != [one.digest for one in encoded]):
         raise ModelError(
-            f"the tokenizer of {encoder.description.model} makes other pieces of the words than "
-            "were scored; name that one with tokenizer (--tokenizer), or score again"
+            f"the tokenizer of {encoder.description.model} cuts words into other pieces than "
+            "were scored; name "
+            "the one that was used with tokenizer (--tokenizer), or score again"
         )
     return encoded
 

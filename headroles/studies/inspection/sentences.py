@@ -174,7 +174,7 @@ def sieve_among(roles: dict[str, Role], role: str) -> Role:
         return roles[role]
     if is_own(role):
         raise UsageError(not_imported(role))
-    raise UsageError(f"the options that these scores record make no role {role!r}; score again")
+    raise UsageError(f"the recorded options make no role {role!r}; score again")
 
 
 def choose_examples(

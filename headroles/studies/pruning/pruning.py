@@ -337,7 +337,7 @@ def _load(model: str | Path, options: PruneOptions) -> LoadedEncoder:
         head = MASKED_LM
     elif not names[0].endswith("Model"):
         raise UsageError(
-            f"{model} is a {names[0]}, of which only the encoder would be kept; give an encoder, a "
+            f"{model} is a {names[0]}, of which only the encoder would remain; give an encoder, a "
             "model for sequence classification or one for masked words"
         )
     return load_encoder(model, options, head)

@@ -113,13 +113,13 @@ def _check_sets(
     sets: Sequence[HeadScores], names: Sequence[str], options: ReplicateOptions
 ) -> None:
     if len(sets) < 2:
-        raise UsageError("what replicates is asked of two score sets or more; name another folder")
+        raise UsageError("replication needs two score sets or more; name another folder")
     if len(set(names)) != len(sets):
         raise UsageError(f"{len(sets)} score sets are called {', '.join(names)}; name each apart")
     if with_comma := [name for name in names if "," in name]:
         raise UsageError(
-            f"the name {with_comma[0]!r} has a comma, which stands between names in tables; pass "
-            "other names (--names)"
+            f"the name {with_comma[0]!r} has a comma, which separates names in tables; pass other "
+            "names (--names)"
         )
     first, called = sets[0], names[0]
     for one, name in zip(sets[1:], names[1:], strict=True):

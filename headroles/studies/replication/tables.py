@@ -68,8 +68,8 @@ class _Replicated(Result):
             yield Warned(f"{name} has no example of these roles: {', '.join(roles)}")
         if dropped := self.asked.left_out:
             yield Warned(
-                "roles that fewer than two sets have, or that sets define differently, are left "
-                f"out: {', '.join(dropped)}"
+                "roles that fewer than two sets have, or that sets define differently, are "
+                f"skipped: {', '.join(dropped)}"
             )
 
 

@@ -170,8 +170,9 @@ def _pairs(
 def _refuse_removed(model: PreTrainedModel) -> None:
     if gone := removed_from(model):
         raise UsageError(
-            f"the model lacks {len(gone)} of its heads, and roles are set beside layers that have "
-            "all of theirs; report the model that it was pruned from, or leave the roles out"
+            f"the model lacks {len(gone)} of its heads, and comparing roles needs layers with "
+            "all heads; report the model that it was pruned from, or leave the roles "
+            "out"
         )
 
 

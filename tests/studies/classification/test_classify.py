@@ -42,7 +42,7 @@ def test_what_holds_scores_is_understood(scores: HeadScores, tmp_path: Path) -> 
     for given in (result, folder, str(folder)):
         assert assign_roles(given).frame.equals(expected.frame)
     assert hr.plan_examples(result).frame.equals(hr.plan_examples(scores).frame)
-    with pytest.raises(UsageError, match="the scores 'before' do not tell what their examples"):
+    with pytest.raises(UsageError, match="the scores 'before' do not name their examples"):
         hr.compare_roles(result, folder)  # both were understood, and were made by hand
 
 

@@ -127,8 +127,8 @@ def _score_options() -> Any:
     [
         ({"until_of": "text"}, r"until_of says how to stop early"),
         ({"shuffle_seed": 3}, r"shuffle_seed says how to stop early"),
-        ({"until": 0.9, "test": "bootstrap_t"}, "only tests by betting hold"),
-        ({"until": 0.9, "preset": "published"}, "only tests by betting hold"),
+        ({"until": 0.9, "test": "bootstrap_t"}, "only tests by betting are valid"),
+        ({"until": 0.9, "preset": "published"}, "only tests by betting are valid"),
         ({"until": 1.5}, "the share to be decided is 1.5; it must lie between 0 and 1"),
     ],
 )

@@ -226,7 +226,7 @@ class TestOtherExamples:
 
     @pytest.mark.parametrize("on_mismatch", ["error", "intersect"])
     def test_scores_without_digests_are_refused(self, before: HeadScores, on_mismatch: str) -> None:
-        with pytest.raises(UsageError, match=r"'after' do not tell what .*; score again"):
+        with pytest.raises(UsageError, match=r"'after' do not name .*; score again"):
             join(before, replace(before, digests=()), on_mismatch)
 
 

@@ -188,7 +188,7 @@ def test_a_metric_that_no_model_reaches_is_left_out(found: TaskDrops) -> None:
         reached = [one.whole[name] for one in found.compared.tasks]
         assert (name in found.measures) == (min(reached) > 0)
         if min(reached) <= 0:
-            assert any(warning.startswith(f"{name} is left out") for warning in found.warnings)
+            assert any(warning.startswith(f"{name} is skipped") for warning in found.warnings)
 
 
 def test_command(ablations: list[Ablations], tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_half_precision_is_loaded_as_it_was_scored(bert_folder: Path, treebank: 
 def test_other_pieces_are_refused(scores: HeadScores) -> None:
     cased = make_tokenizer()
     cased.backend_tokenizer.normalizer.lowercase = False
-    with pytest.raises(ModelError, match="makes other pieces of the words"):
+    with pytest.raises(ModelError, match="cuts words into other pieces"):
         one(scores, OBJ, tokenizer=cased)
 
 

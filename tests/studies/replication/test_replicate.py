@@ -195,7 +195,7 @@ def test_tables_come_back_from_their_folders(sets: list[HeadScores], tmp_path: P
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda sets: sets[:1], {}, "asked of two score sets or more"),
+        (lambda sets: sets[:1], {}, "needs two score sets or more"),
         (lambda sets: [sets[0], replace(sets[1], bounds=None)], {}, "betting needs the bounds"),
         (
             lambda sets: [sets[0], set_of(np.full((2, 2), 0.5), "b", model="other")],
