@@ -338,7 +338,9 @@ class TestCompare:
     def test_one_folder(self, scored: Path, tmp_path: Path) -> None:
         for options in ([], ["--models", "--corpus", "small.conllu"]):
             result = run("compare", scored, *options, "--out", tmp_path / PLACE)
-            assert_refused(result, f"only {scored} is given; name two or more to compare", tmp_path, 2)
+            assert_refused(
+                result, f"only {scored} is given; name two or more to compare", tmp_path, 2
+            )
 
     def test_a_folder_without_scores(self, bert_folder: Path, scored: Path, tmp_path: Path) -> None:
         compared = tmp_path / "compared"

@@ -21,7 +21,7 @@ MOST_LABELS = 16
 
 
 def sizes_in(frame: pd.DataFrame) -> tuple[int, int]:
-    """Layers and heads that a table is about. Raises UsageError for one without rows."""
+    """Return layers and heads of a table. Raises UsageError for one without rows."""
     if not len(frame):
         raise UsageError("the table has no rows to draw")
     return int(frame["layer"].max()) + 1, int(frame["head"].max()) + 1
@@ -30,7 +30,7 @@ def sizes_in(frame: pd.DataFrame) -> tuple[int, int]:
 def grid_of(
     frame: pd.DataFrame, values: pd.Series[float], sizes: tuple[int, int] | None = None
 ) -> NDArray[np.float64]:
-    """Values by (layer, head) as an array (layers, heads), NaN where there are none.
+    """Arrange values by (layer, head) as an array (layers, heads), NaN where there are none.
 
     Without ``sizes`` as large as the frame says.
     """
@@ -41,7 +41,7 @@ def grid_of(
 
 
 def text_grid_of(frame: pd.DataFrame, texts: pd.Series[str]) -> NDArray[np.object_]:
-    """Texts by (layer, head) as an array (layers, heads), empty where there are none."""
+    """Arrange texts by (layer, head) as an array (layers, heads), empty where there are none."""
     grid = np.full(sizes_in(frame), "", dtype=object)
     places = texts.index.to_frame().to_numpy(dtype=int).T
     grid[places[0], places[1]] = texts.to_numpy()
@@ -51,7 +51,7 @@ def text_grid_of(frame: pd.DataFrame, texts: pd.Series[str]) -> NDArray[np.objec
 def draw_grid(
     ax: Axes, grid: NDArray[Any], scale: str = SCALE, most_labels: int = MOST_LABELS
 ) -> QuadMesh:
-    """Cells with the first row on top, whose scale begins at 0 unless there is less.
+    """Draw cells, the first row on top; the scale begins at 0 unless there is less.
 
     Of more rows or columns than ``most_labels`` every second one or so has its number.
     """
@@ -86,7 +86,7 @@ def centre_scale(mesh: QuadMesh, values: NDArray[np.float64]) -> float:
 
 
 def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
-    """Numbers of the cells, in the ink that can be read on them."""
+    """Write the numbers of the cells, in the ink that can be read on them."""
     most = np.nanmax(grid)
     for (row, column), value in np.ndenumerate(grid):
         if value > 0:
@@ -99,6 +99,6 @@ def write_numbers(ax: Axes, grid: NDArray[np.float64]) -> None:
 
 
 def ink_on(value: float, low: float, high: float) -> str:
-    """The ink that can be read on the colour of a value, of a scale from ``low`` to ``high``."""
+    """Return the ink that can be read on the colour of a value, of a scale from low to high."""
     # Cells without a value are light.
     return "white" if value - low <= 0.45 * (high - low) else "black"

@@ -66,7 +66,7 @@ def font_scale() -> float:
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """``ax``, or the axes of a new figure of so many inches that no other code knows of."""
+    """Return ``ax``, or the axes of a new figure of so many inches that no other code knows of."""
     if ax is not None:
         return ax
     from headroles.drawing.own_figures import axes_of_their_own
@@ -87,13 +87,13 @@ def legend_below(ax: Axes, **looks: Any) -> None:
 
 
 def line_looks() -> Iterator[dict[str, Any]]:
-    """The looks of one line after the other, told apart by colour and by marker; without end."""
+    """Yield the looks of lines, told apart by colour and by marker; without end."""
     for color, marker in zip(cycle(_LINES), cycle(_FORMS), strict=False):
         yield {"color": color, "marker": marker, "markersize": 5}
 
 
 def figure_of(ax: Axes) -> Figure:
-    """The whole figure that axes are part of."""
+    """Return the whole figure that axes are part of."""
     from matplotlib.figure import Figure
 
     figure = ax.get_figure(root=True)
@@ -115,13 +115,13 @@ def role_label(role: str, wide: int = 0) -> str:
 
 
 def score_label(score: str) -> str:
-    """What the axis of means is called."""
+    """Return the label of the axis of means."""
     names = {"bias": "mean (times uniform)", "hit": "share of first choices"}
     return names.get(score, f"mean {score} score")
 
 
 def svg_of(figure: Figure, salt: str) -> str:
-    """The figure as an SVG document whose text is text; the same figure gives the same document.
+    """Return the figure as an SVG document whose text is text, the same for the same figure.
 
     ``salt`` makes its ids differ from those of others.
     """
@@ -136,7 +136,7 @@ def svg_of(figure: Figure, salt: str) -> str:
 
 
 def to_svg(figure: Figure, name: str, description: str) -> str:
-    """The figure as an ``<svg>`` element of a page, its text kept as text.
+    """Return the figure as an ``<svg>`` element of a page, its text kept as text.
 
     ``name`` sets its ids apart from those of other figures of the page; ``description`` is what is
     read out in its place.

@@ -274,3 +274,21 @@ def picture(result: Result) -> str:
     figure.savefig(page, format="png", dpi=_DOTS_PER_INCH)
     data = base64.b64encode(page.getvalue()).decode()
     return f'<img alt="{html.escape(study.caption)}" src="data:image/png;base64,{data}">'
+
+
+def widened(
+    frame: pd.DataFrame, rows: Sequence[str], column: str, names: Sequence[Any], value: str
+) -> pd.DataFrame:
+    """Return a row for each combination of ``rows`` in ``frame``, in its order.
+
+    The columns are ``rows``, then one for each of ``names``, which are those of ``column``, holding
+    ``value``: another column of ``frame``, in which every row and name are once at most. What is
+    missing is NaN. Raises UsageError for a value that there is not.
+    """
+    known = [name for name in frame.columns if name not in (*rows, column)]
+    if value not in known:
+        raise UsageError(f"the value is {value!r}; it must be one of {', '.join(known)}")
+    # pivot_table would leave out what is missing, or make rows that there are not.
+    wide = frame.set_index([*rows, column])[value].unstack(column)  # noqa: PD010
+    order = frame.set_index([*rows]).index.unique()
+    return wide.reindex(index=order, columns=list(names)).rename_axis(columns=None).reset_index()

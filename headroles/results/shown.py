@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -80,6 +81,15 @@ class Summary(ABC):
     def next_steps(self, folder: Path) -> Iterable[str]:
         """Name commands that show more of the results, which are stored in ``folder``."""
         return ()
+
+
+def in_digits(number: float, digits: int = 2) -> str:
+    """Format a number with so many decimals; "-" if missing.
+
+    >>> in_digits(0.126), in_digits(float("nan"))
+    ('0.13', '-')
+    """
+    return "-" if math.isnan(number) else f"{number:.{digits}f}"
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:

@@ -20,11 +20,10 @@ from headroles.errors import StorageError, UsageError
 from headroles.formats import to_records
 from headroles.record import Record
 from headroles.results.columns import COLUMNS, NUMBER, TEXT, Column, check_rows
-from headroles.results.result import Result
+from headroles.results.result import Result, widened
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import put_into, save_together
 from headroles.results.study import studies
-from headroles.results.wide import widened
 from headroles.storage import RUN_FILE, digests_of, read_run, write_run
 from tests.conftest import make_scores
 

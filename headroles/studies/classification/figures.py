@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def without_contrasts(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of roles: the contrasts of roles with position are no roles of their own."""
+    """Return the rows of roles without contrasts, which are no roles of their own."""
     return frame[~frame["role"].isin([one for one in frame["role"].unique() if is_contrast(one)])]
 
 
@@ -49,7 +49,7 @@ _MARKS: dict[str, dict[str, Any]] = {
 
 
 def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
-    """Layers x heads for a role: the colour is the mean score, the mark is the answer.
+    """Draw layers x heads for a role: the colour is the mean score, the mark is the answer.
 
     A full circle is a certified "yes", an open one another "yes", ``?`` is undecided, a cross
     untestable; no mark is "no". The line in the scale is the threshold.
@@ -78,7 +78,7 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
 
 
 def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
-    """All roles at a glance: a small map as `draw_role` makes it for each, its scale its own.
+    """Draw all roles at a glance: a small map as of `draw_role` for each, its scale its own.
 
     Without ``roles``, those of the table that most heads have, in its order, up to 16.
 
@@ -129,7 +129,7 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
 
 
 def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
-    """The small maps of `draw_roles`, a figure each: to stand in rows as long as a page is wide."""
+    """Yield the small maps of `draw_roles`, a figure each."""
     from headroles.drawing.own_figures import new_figure
 
     layers, heads = sizes_in(table.frame)
@@ -149,7 +149,7 @@ def draw_maps(table: RoleTable, roles: Sequence[str]) -> Iterator[Figure]:
 
 
 def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
-    """The roles that most heads have, in the order of the table; contrasts are taken last."""
+    """Return the roles that most heads have, in the order of the table; contrasts come last."""
     counts = table.frame.groupby("role", sort=False)["assigned"].sum()
     ranked = sorted(counts.index, key=lambda one: (not counts[one], is_contrast(one), -counts[one]))
     chosen = set(ranked[:most])
@@ -157,7 +157,7 @@ def strongest_roles(table: RoleTable, most: int = MOST_ROLES) -> list[str]:
 
 
 def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
-    """Layers x heads: how many roles each head has, as number and as colour.
+    """Draw layers x heads: how many roles each head has, as number and as colour.
 
     The contrasts of roles with position are left out.
 
@@ -180,7 +180,7 @@ def draw_heads(table: RoleTable, ax: Axes | None = None) -> Axes:
 
 
 def draw_colocation(table: RoleTable, ax: Axes | None = None) -> Axes:
-    """Roles x roles: the number of heads that have both; the diagonal has the heads of a role.
+    """Draw roles x roles: the number of heads with both; the diagonal counts those of one.
 
     Roles that no head has, and contrasts, are left out. Raises UsageError if that leaves none.
 
@@ -221,7 +221,7 @@ def _map_title(table: RoleTable, role: str, characters: float) -> str:
 
 
 def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
-    """What a map shows of a role. Raises UsageError for one that the table does not have."""
+    """Return the rows of a role. Raises UsageError for one that the table does not have."""
     return table.frame.loc[table.frame["role"] == find_role(role, table.roles), _SHOWN]
 
 
@@ -249,7 +249,7 @@ def _draw_map(
 
 
 def _sizes_of(table: RoleTable) -> tuple[int, int]:
-    """Layers and heads of the model, whatever part of them the table is about."""
+    """Return layers and heads of the model, whatever part of them the table is about."""
     (layers, heads), (all_layers, all_heads) = sizes_in(table.frame), table.record.shape
     return max(layers, all_layers), max(heads, all_heads)
 
@@ -262,7 +262,7 @@ _LOOKS = {
 
 
 def draw_head(table: RoleTable, layer: int, head: int, ax: Axes | None = None) -> Axes:
-    """One head over all roles: means with their intervals, and the threshold of each role.
+    """Draw one head over all roles: means with intervals, and the thresholds of the roles.
 
     Roles without a mean are left out. The form of a point is the answer.
 
@@ -311,7 +311,7 @@ def draw_scores(
     threshold: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Distribution over examples of the scores of a head, with their mean and the threshold.
+    """Draw the distribution over examples of a head's scores, with mean and threshold.
 
     Without ``threshold``, that of the role. Raises UsageError for a head or role that the scores do
     not have, and where no example has a score.
@@ -341,7 +341,7 @@ def draw_scores(
 
 
 def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
-    """How far the interval of a mean reaches to a side, against the number of examples.
+    """Draw the half width of intervals of means against the number of examples.
 
     For the median head of the role and that of nine tenths: the half width of the intervals of the
     table, which falls with the root of the number of examples if those to come are like these,

@@ -13,9 +13,8 @@ from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.record import ScoresRecord
 from headroles.results.columns import Column, one_of
-from headroles.results.result import Result
+from headroles.results.result import Result, widened
 from headroles.results.shown import Shown
-from headroles.results.wide import widened
 from headroles.roles import contrast_of
 from headroles.scoring.run_notes import facts_of_run
 from headroles.storage import Count, plain

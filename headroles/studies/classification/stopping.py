@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -53,12 +54,7 @@ class Stopping:
         self, model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
     ) -> HeadScores:
         """Return the scores up to where it stopped."""
-        self._refuse_offsets(options)
-        _refuse_sharing(sharing)
-        units: list[int] = []
-        arrange = partial(self._shuffled, options.pairing, units)
-        with open_scoring(model, corpus, options, arrange, sharing) as run:
-            stopped = StoppedRun(self, run, len(units))
+        with self._opened(model, corpus, options, sharing) as (run, stopped):
             blocks = list(stopped.blocks())
             return HeadScores.from_blocks(blocks, run.roles, run.score, stopped.record())
 
@@ -71,13 +67,19 @@ class Stopping:
         sharing: Sharing = ALONE,
     ) -> ScoresRecord:
         """Write them into an existing folder, and return their record."""
+        with self._opened(model, corpus, options, sharing) as (run, stopped):
+            return score_to_folder(run, folder, stopped.blocks(), stopped.record)
+
+    @contextmanager
+    def _opened(
+        self, model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing
+    ) -> Iterator[tuple[ScoringRun, StoppedRun]]:
         self._refuse_offsets(options)
         _refuse_sharing(sharing)
         units: list[int] = []
         arrange = partial(self._shuffled, options.pairing, units)
         with open_scoring(model, corpus, options, arrange, sharing) as run:
-            stopped = StoppedRun(self, run, len(units))
-            return score_to_folder(run, folder, stopped.blocks(), stopped.record)
+            yield run, StoppedRun(self, run, len(units))
 
     def _refuse_offsets(self, options: ScoreOptions) -> None:
         """Raise UsageError where thresholds would be found in the scores, and so change by look."""

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from headroles.studies.classification.role_table import RoleTable, RoleTests
 
 _STRONGEST = 3
+NOT_CONTROLLED = (
+    "Distance was not controlled: some of these heads may only look at a fixed place. Score with "
+    "beyond_offset (--beyond-offset)."
+)
 _MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which is to fit on a screen
 
 
@@ -193,8 +197,7 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
         yield (
             "These rows leave out how far heads go beyond distance: some may only look at a place."
             if any(map(is_contrast, scored))
-            else "Distance was not controlled: some of these heads may only look at a fixed place. "
-            "Score with beyond_offset (--beyond-offset)."
+            else NOT_CONTROLLED
         )
     yield from _only_positional(table, answers)
 

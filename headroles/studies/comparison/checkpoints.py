@@ -20,7 +20,7 @@ from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun, score_to_folder
 from headroles.scoring.sharing import Sharing
 from headroles.storage import HIDDEN, RUN_FILE, Parts, check_result_folder
-from headroles.studies.comparison.joining import ONE_ARCHITECTURE
+from headroles.studies.comparison.joining import COMPARE_SHARED, ONE_ARCHITECTURE
 from headroles.studies.comparison.options import ON_ERROR, CompareOptions
 from headroles.studies.comparison.result import RoleShifts
 from headroles.studies.heads import refuse_one_document
@@ -145,14 +145,11 @@ def _check_same_examples(
                 raise UsageError(
                     f"example {example.id!r} is skipped by one of {first} and {other}, which "
                     f"take {one.max_tokens} and {another.max_tokens} "
-                    f"tokens: it is too long, or has no word pieces there; {_CURE}"
+                    f"tokens: it is too long, or has no word pieces there; {COMPARE_SHARED}"
                 )
             if made[0] and made[0][0].digest != made[1][0].digest:
                 raise UsageError(
                     f"{first} and {other} cut example {example.id!r} into different word pieces: "
-                    "their tokenizers "
-                    f"differ; give all the same one with tokenizer (--tokenizer), or {_CURE}"
+                    "their tokenizers differ; give all the same one with tokenizer (--tokenizer), "
+                    f"or {COMPARE_SHARED}"
                 )
-
-
-_CURE = "compare what both have: on_mismatch='intersect' (--on-mismatch intersect)"

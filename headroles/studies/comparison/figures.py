@@ -43,8 +43,7 @@ def draw_changes(
     most: int = MOST_HEADS,
     ax: Axes | None = None,
 ) -> Axes:
-    """For a role an arrow from the mean before to the mean after: of heads that gained or lost it,
-    then of those that moved most.
+    """Draw for a role arrows from the mean before to the mean after, of heads that changed most.
 
     Dark arrows are of heads that gained the role, bright broken ones of those that lost it, grey
     ones of all others. Without ``checkpoint``, the last. Heads are in the order of the model.
@@ -85,7 +84,7 @@ def draw_changes(
 
 
 def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | None = None) -> Axes:
-    """Means of a role over the checkpoints, the one before first, of heads that moved most.
+    """Draw means of a role over the checkpoints, of heads that moved most.
 
     Raises UsageError for a role that was not compared, and where no head has means.
 
@@ -118,7 +117,7 @@ def draw_trajectory(shifts: RoleShifts, role: str, most: int = 8, ax: Axes | Non
 
 
 def _points_before(ax: Axes, rows: pd.DataFrame) -> None:
-    """Points at the means before, with a legend of what became of the role."""
+    """Draw points at the means before, with a legend of what became of the role."""
     status = rows["status"].where(rows["status"].isin(list(_LOOKS)), _NEITHER)
     for name in dict.fromkeys(status):
         own = (status == name).to_numpy()
@@ -139,7 +138,7 @@ def _rows(shifts: RoleShifts, role: str) -> pd.DataFrame:
 def draw_changed_heads(
     shifts: RoleShifts, checkpoint: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Layers x heads: in how many roles each head changed, as number and as colour.
+    """Draw layers x heads: in how many roles each head changed, as number and as colour.
 
     Without ``checkpoint``, the last. Raises UsageError for one that was not compared.
 

@@ -64,7 +64,12 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
         _refuse(first_name, name, _differences_of_shape(first, scores), ONE_ARCHITECTURE)
         _refuse(first_name, name, _deep_differences(first, scores), "score both alike")
         if on_mismatch == ON_ERROR:
-            _refuse(first_name, name, _role_differences(first, scores), _cure("score both alike"))
+            _refuse(
+                first_name,
+                name,
+                _role_differences(first, scores),
+                f"score both alike, or {COMPARE_SHARED}",
+            )
     roles = _shared_roles(list(named.values()))
     rows = _shared_rows(named)
     if on_mismatch == ON_ERROR:
@@ -84,8 +89,7 @@ def join_scores(named: Mapping[str, HeadScores], on_mismatch: str = ON_ERROR) ->
     )
 
 
-def _cure(rather: str) -> str:
-    return f"{rather}, or compare what both have: on_mismatch='intersect' (--on-mismatch intersect)"
+COMPARE_SHARED = "compare what both have: on_mismatch='intersect' (--on-mismatch intersect)"
 
 
 def _check_digests(name: str, scores: HeadScores) -> None:
@@ -195,7 +199,7 @@ def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, _Ro
         raise UsageError(
             f"not all score sets have the same examples: {len(left_out)} of the "
             f"{scores.n_examples} of {name!r} have no match, first {left_out[0]!r} ({why}); "
-            + _cure("score the same corpus with the same tokenizer")
+            f"score the same corpus with the same tokenizer, or {COMPARE_SHARED}"
         )
 
 

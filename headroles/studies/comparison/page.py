@@ -22,7 +22,6 @@ from headroles.studies.comparison.result import RoleShifts
 if TYPE_CHECKING:
     import pandas as pd
 
-    from headroles.studies.comparison.result import RoleShifts
 
 _SIGNS = {"gained": "▲", "lost": "▼", "kept": "●"}
 _CHANGED = "*"

@@ -16,7 +16,7 @@ from headroles.formats import to_records
 from headroles.record import RecordedCorpus, ScoresRecord, SetsRecord
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.roles import BIAS, is_contrast
 from headroles.storage import Count, plain
 from headroles.studies.classification.answers import is_arc
@@ -42,7 +42,8 @@ from headroles.wording import listed
 _SHOWN_HEADS = 10
 _HAPPENED = ("kept", "gained", "lost", "changed", "trivial")
 _COUNTS = (*STATUSES, *CHANGES, CERTIFIED)
-_TITLES = {CERTIFIED: "certified"}
+_CERTIFIED = "certified"
+"""Title of that column for people."""
 
 
 class PairedTests(RecordedTests, frozen=True, kw_only=True):
@@ -226,7 +227,10 @@ class RoleShifts(Result):
             for role, row in zip(rows.index, rows.to_numpy(), strict=True)
         ]
         cells.append(("all roles", *map(str, counts[shown].sum())))
-        return Grid(("heads by role", *(_TITLES.get(name, name) for name in shown)), tuple(cells))
+        return Grid(
+            ("heads by role", *(_CERTIFIED if name == CERTIFIED else name for name in shown)),
+            tuple(cells),
+        )
 
     def _by_role(self, checkpoint: str) -> pd.DataFrame:
         """Count heads: a row per role, the columns of ``_COUNTS``."""
@@ -256,8 +260,8 @@ class RoleShifts(Result):
         layers = _of(self.layers(), checkpoint)
         rows = (
             ("tests that found a change", *(f"{share:.0%}" for share in layers["changed"])),
-            ("mean absolute effect size", *map(_two_digits, layers["effect_size"])),
-            ("the same if nothing changed", *map(_two_digits, layers["chance"])),
+            ("mean absolute effect size", *map(in_digits, layers["effect_size"])),
+            ("the same if nothing changed", *map(in_digits, layers["chance"])),
             *(
                 (f"roles {name}", *(str(n) if n else "." for n in layers[name]))
                 for name in ("gained", "lost")
@@ -274,7 +278,7 @@ class RoleShifts(Result):
         cells = [
             (
                 f"{row['layer']}-{row['head']}",
-                _two_digits(row["effect_size"]),
+                in_digits(row["effect_size"]),
                 str(row["changed"]),
                 *([str(row[CERTIFIED])] if self.knows_bounds else []),
                 str(row["role"]),
@@ -282,7 +286,7 @@ class RoleShifts(Result):
             )
             for row in rows
         ]
-        certified = [_TITLES[CERTIFIED]] if self.knows_bounds else []
+        certified = [_CERTIFIED] if self.knows_bounds else []
         columns = ("heads that moved most", "effect size", "changes", *certified, "most in", "by")
         return Grid(columns, tuple(cells), left=frozenset(["most in"]))
 
@@ -346,10 +350,6 @@ def _interval(row: dict[Hashable, Any], name: str) -> str:
     limits = [row[f"{name}_low"], row[f"{name}_high"]]
     shown = "" if any(map(math.isnan, limits)) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
     return f"{row[name]:.2f}{shown}"
-
-
-def _two_digits(number: float) -> str:
-    return "-" if math.isnan(number) else f"{number:.2f}"
 
 
 def _of(table: pd.DataFrame, checkpoint: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 from headroles.results.shown import Grid, Shown
 from headroles.roles import BIAS, contrast_of, in_words
 from headroles.studies.classification.answers import is_arc, told_roles
-from headroles.studies.classification.summary import about_level
+from headroles.studies.classification.summary import NOT_CONTROLLED, about_level
 from headroles.studies.comparison.answers import is_certified, role_status
 from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
 from headroles.wording import head_name, listed
@@ -69,10 +69,7 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
     if lacking := set(of_last["group"]) - set(ever["group"]):
         yield f"No head has, before or after: {'; '.join(sorted(lacking))}."
     if not shifts.controls_distance and (changes["group"] == SYNTACTIC).any():
-        yield (
-            "Distance was not controlled: syntactic roles may be of heads that only look at a "
-            "fixed place. Score with beyond_offset (--beyond-offset)."
-        )
+        yield NOT_CONTROLLED
     yield from _farthest(shifts)
 
 

@@ -14,9 +14,8 @@ from headroles.formats import to_records
 from headroles.options import takes
 from headroles.record import Record, RecordedModel, RecordedTaskFile
 from headroles.results.columns import Axes, Column, one_of
-from headroles.results.result import Result
+from headroles.results.result import Result, widened
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.results.wide import widened
 from headroles.studies.importance.ablation import Ablations
 from headroles.studies.importance.drop_table import make_table, measures_of
 from headroles.studies.importance.measures import BETTER, LESS, LOSS, MORE, WORSE
@@ -256,16 +255,15 @@ def compare_tasks(
     common = _common_removals(ablations, names)
     measures, left_out = measures_of(ablations, names)
     frame, warnings = make_table(ablations, names, common, measures, options)
-    tasks = [_describe(one, name) for one, name in zip(ablations, names, strict=True)]
+    tasks = [
+        TaskOfDrops.extending(
+            one.record.corpus, name=name, model=one.record.model, whole=one.ablated.measured
+        )
+        for one, name in zip(ablations, names, strict=True)
+    ]
     told = [*left_out, *warn_of_shared({one.name: one.sha256 for one in tasks}), *warnings]
     by_task = Drops(**options.record(), tasks=tasks, warnings=told)
     return TaskDrops(frame[list(TaskDrops.columns)], DropsRecord.now(by_task=by_task))
-
-
-def _describe(one: Ablations, name: str) -> TaskOfDrops:
-    return TaskOfDrops.extending(
-        one.record.corpus, name=name, model=one.record.model, whole=one.ablated.measured
-    )
 
 
 def _check(ablations: Sequence[Ablations], names: Sequence[str]) -> None:

@@ -40,7 +40,7 @@ _MARKS = {"worse": ("black", "o"), "better": ("black", "v")}
 def draw_importance(
     importance: Importance, estimator: str = "absolute", ax: Axes | None = None
 ) -> Axes:
-    """Layers x heads: the importance of each head, with the ranks of the most important ones.
+    """Draw layers x heads: the importance of each head, with the ranks of the first ones.
 
     Raises UsageError for an estimator that the table does not have.
 
@@ -65,7 +65,7 @@ def draw_importance(
 
 
 def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
-    """Layers x heads: the change of the loss without each head alone.
+    """Draw layers x heads: the change of the loss without each head alone.
 
     A circle is a head without which the loss was shown to be worse, a triangle one without which it
     was shown to be better. Raises UsageError where no single head was removed.
@@ -98,7 +98,7 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
 
 
 def draw_role_importance(result: RoleImportance, ax: Axes | None = None) -> Axes:
-    """For each role the loss without its heads, less the mean without random sets as large.
+    """Draw for each role the loss without its heads, less the mean of random sets as large.
 
     Lines hold the middle of the random sets; full points are those of roles whose p-value, after
     correction, is at most alpha.
@@ -152,7 +152,7 @@ def _map_of(
 
 
 def draw_task_drops(drops: TaskDrops, measure: str | None = None, ax: Axes | None = None) -> Axes:
-    """Removals x tasks: the relative drop, as colour and number, with the marks of the table.
+    """Draw removals x tasks: the relative drop, as colour and number, with the marks of the table.
 
     ``*`` differs from 0; ``>`` matters more, ``<`` less than in the other tasks. Without
     ``measure``, the one that the table is shown by. Of many removals those with the largest drops

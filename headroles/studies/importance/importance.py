@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from msgspec.structs import asdict
-from numpy.typing import NDArray
 
 from headroles.formats import to_records
 from headroles.inference.intervals import skewed_interval
@@ -19,9 +18,8 @@ from headroles.models.loading import Model
 from headroles.options import takes
 from headroles.record import Piece, Record, RecordedTask, TaskRecord
 from headroles.results.columns import NUMBER, Axes, Column, one_of
-from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
-from headroles.results.wide import widened
+from headroles.results.result import Result, widened
+from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.storage import plain
 from headroles.studies.importance.estimators import normalise, reliability_of, values_of
 from headroles.studies.importance.example_values import read_examples, write_examples
@@ -235,7 +233,7 @@ class Importance(Result):
     def _estimators(self) -> Grid:
         """Say what each estimator is for, in what unit, and how reliable its order is."""
         rows = tuple(
-            (name, use, unit, _two_digits(self.reliability[name]["full"]))
+            (name, use, unit, in_digits(self.reliability[name]["full"]))
             for name, (use, unit) in USES.items()
         )
         columns = ("Estimator", "to", "unit", "reliability")
@@ -251,7 +249,7 @@ class Importance(Result):
         ]
         needed = found["examples_needed"]
         told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
-        reliable = (_two_digits(found[name]) for name in ("split_half", "full"))
+        reliable = (in_digits(found[name]) for name in ("split_half", "full"))
         return (estimator, *reliable, told, "  ".join(heads))
 
     def facts(self) -> dict[str, Any]:
@@ -277,10 +275,6 @@ class Importance(Result):
         shapes = {"by_gate": heads, "by_token": heads, **each}
         found = read_examples(folder / EXAMPLES_FILE, shapes)
         return replace(table, derivatives=Derivatives(**found))
-
-
-def _two_digits(number: float) -> str:
-    return f"{number:.2f}" if np.isfinite(number) else "-"
 
 
 @takes(ImportanceOptions)
@@ -319,9 +313,12 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
 
 def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
     """Return the importance of heads over a task that is open already."""
-    gone = _gone(run)
+    lacking = np.ones(run.shape, dtype=bool)
+    lacking[tuple(zip(*present_heads(run), strict=True))] = False
     found = run.derivatives()
-    values = {name: np.where(gone, np.nan, values_of(found, name)) for name in ESTIMATORS}
+    values = {
+        name: np.where(lacking.ravel(), np.nan, values_of(found, name)) for name in ESTIMATORS
+    }
     record = run.record(options)
     reliability = {
         name: Reliability(**reliability_of(one.reshape(-1, *run.shape), options))
@@ -334,13 +331,6 @@ def importance_of(run: TaskRun, options: ImportanceOptions) -> Importance:
         ImportanceRecord.extending(record, task=task, reliability=reliability),
         found,
     )
-
-
-def _gone(run: TaskRun) -> NDArray[np.bool_]:
-    gone = np.ones(run.shape, dtype=bool)
-    for head in present_heads(run):
-        gone[head] = False
-    return gone.ravel()
 
 
 def _frame(

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from headroles.studies.importance.ablation import Ablations
-    from headroles.studies.importance.importance import Importance
 
 _SIGNS = {WORSE: "●", BETTER: "▽"}
 

@@ -39,7 +39,7 @@ _WIDEST_LINE = 4.0  # points, of an attention of 1
 
 
 def draw_attention(attention: WordAttention, least: float = LEAST) -> Figure:
-    """Arcs and matrix side by side, as `draw_arcs` and `draw_matrix` make them.
+    """Draw arcs and matrix side by side, as `draw_arcs` and `draw_matrix` make them.
 
     The figure grows with the example: its words stay readable.
 
@@ -62,7 +62,7 @@ def draw_attention(attention: WordAttention, least: float = LEAST) -> Figure:
 
 
 def draw_arcs(attention: WordAttention, least: float = LEAST, ax: Axes | None = None) -> Axes:
-    """Words below one another, and arcs from those that look to those looked at.
+    """Draw words below one another, and arcs from those that look to those looked at.
 
     An arc to the left leads to a word before, one to the right to a word after; a dot is a word
     that looks at itself. Arcs are as wide as the attention is large, dark where the role has them
@@ -101,7 +101,7 @@ def draw_arcs(attention: WordAttention, least: float = LEAST, ax: Axes | None = 
 
 
 def draw_matrix(attention: WordAttention, ax: Axes | None = None) -> Axes:
-    """Words that look as rows, words looked at as columns; lines go around the sieve.
+    """Draw words that look as rows, words looked at as columns; lines go around the sieve.
 
     With ``attention`` as `read_attention` returns it:
 
@@ -135,7 +135,7 @@ def _add_arcs(
     color: str,
     look: str,
 ) -> None:
-    """Arcs of the ``chosen`` (U, U), dots where words look at themselves."""
+    """Draw arcs of the ``chosen`` (U, U), dots where words look at themselves."""
     from matplotlib.collections import LineCollection
 
     queries, keys = np.nonzero(chosen)
@@ -162,7 +162,7 @@ def _add_arcs(
 
 
 def _draw_border(ax: Axes, chosen: NDArray[np.bool_]) -> None:
-    """Lines around the cells that are ``chosen``, wherever they end."""
+    """Draw lines around the cells that are ``chosen``, wherever they end."""
     from matplotlib.collections import LineCollection
 
     around = np.pad(chosen, 1)
@@ -186,7 +186,7 @@ def _measure(attention: WordAttention) -> str:
 
 
 def _row_height(attention: WordAttention) -> float:
-    """Inches from one word to the next."""
+    """Return the inches from one word to the next."""
     return 0.2 if len(attention) <= _MANY else 0.14
 
 
@@ -195,7 +195,7 @@ def _font_size(attention: WordAttention) -> float:
 
 
 def _label_width(attention: WordAttention) -> float:
-    """Inches that the widest word takes, about."""
+    """Return about the inches that the widest word takes."""
     return float(_widths(attention).max())
 
 
@@ -215,7 +215,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 
 def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) -> Axes:
-    """Layer by layer, the shares of weights and of norms that go to the tokens of one group.
+    """Draw by layer the shares of weights and norms that the tokens of one group get.
 
     Bars are the intervals of the table; the dotted line is the share of the tokens that are of the
     group, which uniform attention would give it. Raises UsageError for a group that there is not,
@@ -249,7 +249,7 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
 
 
 def draw_token_groups(groups: TokenGroups) -> Figure:
-    """Every group that some example has, beside the others, each as `draw_token_group` draws it.
+    """Draw every group that some example has, each as `draw_token_group` does.
 
     Raises UsageError if there is none.
 

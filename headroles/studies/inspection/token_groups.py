@@ -21,7 +21,7 @@ from headroles.passes.options import shown_in_notebooks
 from headroles.record import CorpusRecord, Piece, Pieces
 from headroles.results.columns import TEXT, Axes, Column
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.roles.frequencies import count_words
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.storage import Count, plain
@@ -179,9 +179,9 @@ class TokenGroups(Result):
             cells = [
                 cell
                 for one, limits in zip(shares, ranges, strict=True)
-                for cell in (_short(one.mean), *limits)
+                for cell in (in_digits(one.mean, 3), *limits)
             ]
-            rows.append((group, _short(tokens.mean), *cells, _short(length.mean)))
+            rows.append((group, in_digits(tokens.mean, 3), *cells, in_digits(length.mean, 3)))
         interval = ["interval"] if with_intervals else []
         titles = [title for name in names for title in (name.replace("_", " "), *interval)]
         return Grid(("group", "tokens", *titles, "||f||"), tuple(rows))
@@ -191,7 +191,7 @@ class TokenGroups(Result):
         rows = [
             (
                 f"{group} {name.removesuffix(WITH_FREQUENCY).replace('_', ' ')}",
-                *(_short(self._rows[layer, group, name].mean) for layer in layers),
+                *(in_digits(self._rows[layer, group, name].mean, 3) for layer in layers),
                 *(_range(self._rows[layer, group, name]) for layer in whole),
             )
             for group, name in chosen
@@ -290,10 +290,6 @@ def _frame(
     columns = dict(zip(("layer", "group", "quantity"), zip(*labels, strict=True), strict=True))
     estimates = estimates_of(values.reshape(len(values), -1), clusters, alpha)
     return pd.DataFrame({**columns, **estimates})
-
-
-def _short(number: float) -> str:
-    return "-" if np.isnan(number) else f"{number:.3f}"
 
 
 def _range(row: Any) -> str:

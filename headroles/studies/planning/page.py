@@ -16,8 +16,6 @@ from headroles.studies.planning.power_plan import PowerPlan
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from headroles.studies.planning.power_plan import PowerPlan
-
 
 def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
     """Draw the share of heads and roles that are decided, against the size of the corpus.

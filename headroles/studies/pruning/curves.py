@@ -16,8 +16,8 @@ from headroles.models.loading import Model
 from headroles.options import takes
 from headroles.record import RecordedTaskFile, TaskRecord
 from headroles.results.columns import WHOLE, Axes, Column, one_of
+from headroles.results.result import widened
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.results.wide import widened
 from headroles.storage import Count, plain
 from headroles.studies.importance.example_values import OutcomesResult
 from headroles.studies.importance.measures import (

@@ -18,8 +18,6 @@ from headroles.studies.pruning.curves import PruningCurves
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from headroles.studies.pruning.curves import PruningCurves
-
 
 def draw_pruning_curves(
     curves: PruningCurves, measure: str | None = None, ax: Axes | None = None

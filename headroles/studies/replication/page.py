@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from headroles.studies.replication.tables import LayerCounts, Replication
-
 
 def draw_replication(
     replication: Replication, role: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Layers x heads: in at least how many score sets each head was shown to have a role.
+    """Draw layers x heads: in at least how many score sets each head has a role.
 
     Without ``role``, the number of roles that a head was shown to have in all sets. Raises
     UsageError for a role that the table does not have.
@@ -59,7 +57,7 @@ def draw_replication(
 
 
 def draw_layer_counts(counts: LayerCounts, role: str, ax: Axes | None = None) -> Axes:
-    """Heads with a role by layer: the mean over score sets, with the fewest and the most.
+    """Draw heads with a role by layer: the mean over score sets, with the fewest and the most.
 
     Raises UsageError for a role that the table does not have.
 
@@ -88,7 +86,7 @@ _MOST_MAPS = 4
 
 
 def replication_page(folder: Path) -> Page:
-    """The page of what was shown in several score sets."""
+    """Make the page of what was shown in several score sets."""
     result = Replication.load(folder)
     sets, over = len(result.asked.names), result.asked.over
     heads = result.heads()
@@ -111,7 +109,7 @@ def replication_page(folder: Path) -> Page:
 
 
 def layer_counts_page(folder: Path) -> Page:
-    """The page of how many heads of each layer have roles in several models."""
+    """Make the page of how many heads of each layer have roles in several models."""
     result = LayerCounts.load(folder)
     total = result.frame.groupby(["set", "role"])["with_role"].sum().groupby("role")
     most = total.max()

@@ -17,7 +17,7 @@ from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import contrast_of, in_words, is_contrast
 from headroles.storage import plain
 from headroles.studies.classification.answers import arcs_among, told_roles
-from headroles.studies.classification.summary import error_rate, in_units, unit_of
+from headroles.studies.classification.summary import NOT_CONTROLLED, error_rate, in_units, unit_of
 from headroles.testing.options import describe_correction
 from headroles.testing.recorded import RecordedLevel
 from headroles.wording import head_name, listed, named_heads
@@ -157,7 +157,7 @@ class Replication(_Replicated):
                 * (n_beyond < n_arcs)
             )
         elif of_arcs.any():
-            yield "Distance was not controlled. Score with beyond_offset (--beyond-offset)."
+            yield NOT_CONTROLLED
         if not asked.independent:
             yield (
                 "The sets share examples, or the shuffle_seed (--shuffle-seed) of a random order: "

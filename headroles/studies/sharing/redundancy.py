@@ -38,8 +38,6 @@ from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
     from headroles.models.sites import Site
     from headroles.studies.classification.role_table import RoleTable
 
@@ -88,7 +86,11 @@ def report_redundancy(
     pairs = _pairs(sites, common, options, rng)
     shared = None
     if roles is not None:
-        _refuse_removed(encoder.model)
+        if removed := removed_from(encoder.model):
+            raise UsageError(
+                f"the model lacks {len(removed)} of its heads, and comparing roles needs layers "
+                "with all heads; report the model that it was pruned from, or leave the roles out"
+            )
         shared = _roles(sites, common, roles, options)
     sizes = [site.maps.query.shape[1] / site.maps.query.shape[2] for site in sites]
     record = RedundancyRecord.now(
@@ -165,15 +167,6 @@ def _pairs(
     frame[["query_p_adjusted", "key_p_adjusted"]] = found.adjusted.reshape(observed.shape)
     frame[["query_shared", "key_shared"]] = found.shows(options.alpha).reshape(observed.shape)
     return frame[list(Redundancy.columns)]
-
-
-def _refuse_removed(model: PreTrainedModel) -> None:
-    if gone := removed_from(model):
-        raise UsageError(
-            f"the model lacks {len(gone)} of its heads, and comparing roles needs layers with "
-            "all heads; report the model that it was pruned from, or leave the roles "
-            "out"
-        )
 
 
 def _roles(
