@@ -176,7 +176,7 @@ def test_roles_that_no_two_sets_have_are_left_out(sets: list[HeadScores]) -> Non
     table = replicate_roles([more, *sets], ["d", *NAMES])
     assert table.asked.left_out == ["delimiter"]
     assert "roles that fewer than two sets have" in table.warnings[0]
-    assert table.warnings[0].endswith("left out: delimiter")
+    assert table.warnings[0].endswith("skipped: delimiter")
     only = set_of(np.full((2, 2), STRONG), "e", ("delimiter",))
     with pytest.raises(UsageError, match="no role is in two of the score sets"):
         replicate_roles([only, sets[0]], ["e", "a"])
