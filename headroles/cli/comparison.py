@@ -67,8 +67,10 @@ def compare(
     or as --names says). The options under Corpus, Roles and Model are for models only, and hold for
     all of them.
     """
+    from headroles.corpus import open_corpus
     from headroles.results.stored import new_folder, write_together
-    from headroles.studies.comparison.checkpoints import check_places
+    from headroles.storage import parts_beside
+    from headroles.studies.comparison.checkpoints import check_places, score_checkpoints
     from headroles.studies.comparison.compare import compare_roles, name_sides
     from headroles.studies.comparison.result import RoleShifts
 
@@ -78,36 +80,20 @@ def compare(
         if models:
             named = dict(zip(name_sides(len(sides), options), sides, strict=True))
             check_places(named, out)
-            folders = _score(named, corpus or [], staging, options, reading, scoring)
+            folders = score_checkpoints(
+                named,
+                open_corpus(corpus or [], reading),
+                staging,
+                scoring,
+                options,
+                lambda name: console.progress_bar(f"scoring {name}"),
+                parts_beside(staging),
+            )
         sets = [_load_scores(folder) for folder in folders]
         with console.working("testing"):
             shifts = compare_roles(*sets, options=options)
         write_together(staging, [shifts])
     console.finish(out, output, shifts)
-
-
-def _score(
-    named: dict[str, str],
-    corpus: list[Path],
-    staging: Path,
-    options: CompareOptions,
-    reading: CorpusOptions,
-    scoring: ScoreOptions,
-) -> list[Path]:
-    """Score models into ``staging``; return the folders of their scores."""
-    from headroles.corpus import open_corpus
-    from headroles.storage import parts_beside
-    from headroles.studies.comparison.checkpoints import score_checkpoints
-
-    return score_checkpoints(
-        named,
-        open_corpus(corpus, reading),
-        staging,
-        scoring,
-        options,
-        lambda name: console.progress_bar(f"scoring {name}"),
-        parts_beside(staging),
-    )
 
 
 def _check_form(context: typer.Context, sides: list[str], models: bool) -> None:

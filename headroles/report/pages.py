@@ -26,9 +26,12 @@ def make_report(folder: str | Path, roles: Sequence[str] = (), model: str | None
     folder = Path(folder)
     storage.finish_swap(folder)
     study = study_in(folder)
+    result = study.load("result").load(folder)
     if not study.page:
-        return plain_page(study.load("result").load(folder))
-    page: Page = study.load("page")(folder, *([roles, model] if study.page_has_sentences else []))
+        return plain_page(result)
+    page: Page = study.load("page")(
+        result, *([folder, roles, model] if study.page_has_sentences else [])
+    )
     return page
 
 

@@ -36,9 +36,10 @@ class Study:
             is asked for.
         caption: one sentence on the first figure, for readers who cannot see it; without a caption
             a notebook shows no figure of the result.
-        page: a function from the folder of the result to its `Page`; without one, the page has
+        page: a function from the result to its `Page`; without one, the page has
             the sentences and tables of the result.
-        page_has_sentences: whether the page also takes the roles of users that it may import.
+        page_has_sentences: whether the page also takes the folder, the roles of users that it may
+            import, and the model.
     """
 
     kind: str

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from headroles.drawing.page import Page
 from headroles.drawing.plain_page import plain_page
 from headroles.studies.claims.table import ClaimTable
 
 
-def claims_page(folder: Path) -> Page:
-    """The page of claims of papers."""
-    return plain_page(ClaimTable.load(folder), "Which claims of papers hold for this model?")
+def claims_page(result: ClaimTable) -> Page:
+    """Make the page of claims of papers."""
+    return plain_page(result, "Which claims of papers hold for this model?")

@@ -83,57 +83,17 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     1      0     1  local        3.0     no
     """
     scores = scores_of(scores)
-    asked = tests_asked(scores, options)
+    asked = _tests_asked(scores, options)
     columns = HeadColumns.of(scores)
-    refuse_nothing(columns)
-    hypotheses = hypotheses_of(
-        scores, columns, asked, options, ddof=0 if options.is_published else 1
-    )
-    rivals = _describe_rivals(scores, columns, options)
-    return table_of(scores, columns, hypotheses, options, asked, rivals)
-
-
-def _describe_rivals(
-    scores: HeadScores, columns: HeadColumns, options: AssignOptions
-) -> dict[str, tuple[int, int]]:
-    """Return the offsets that roles were compared with, as `RoleTable.rivals`."""
-    if scores.offset_shares is None or options.threshold is not None:
-        return {}
-    rivals = {role: rival_of(scores, role) for role in columns.ids}
-    return {role: rival.offsets for role, rival in rivals.items() if rival is not None}
-
-
-def tests_asked(scores: HeadScores, options: AssignOptions) -> TestOptions:
-    """Return the tests to make of these scores. Raises UsageError if they do not fit."""
-    if not options.is_published:
-        return stopped_tests(scores, options.tests)
-    if scores.score != BIAS:
-        raise UsageError(
-            f"the published tests are of bias scores, and these are {scores.score.name} scores; "
-            "score again with score='bias' (--score bias), or leave the preset out"
-        )
-    refuse_stopped(scores, "the published tests take")
-    return options.tests
-
-
-def refuse_nothing(columns: HeadColumns) -> None:
-    """Raise UsageError where there is no role to test."""
     if not columns.roles:
         raise UsageError(
             "these scores have no role to test; score roles with roles (--roles), or "
             "describe heads with: headroles describe DIR"
         )
-
-
-def table_of(
-    scores: HeadScores,
-    columns: HeadColumns,
-    hypotheses: Hypotheses,
-    options: AssignOptions,
-    asked: TestOptions,
-    rivals: dict[str, tuple[int, int]],
-) -> RoleTable:
-    """Make all tests and return their table; ``rivals`` are those of `RoleTable`."""
+    hypotheses = hypotheses_of(
+        scores, columns, asked, options, ddof=0 if options.is_published else 1
+    )
+    rivals = _describe_rivals(scores, columns, options)
     above = find_p_values(hypotheses, asked, "greater")
     below = find_p_values(hypotheses, asked, "less")
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
@@ -157,6 +117,29 @@ def table_of(
     )
     frame = _frame(scores, columns, hypotheses, above, below, asked)
     return RoleTable(frame, RolesRecord.extending(scores.record, tests=tests))
+
+
+def _describe_rivals(
+    scores: HeadScores, columns: HeadColumns, options: AssignOptions
+) -> dict[str, tuple[int, int]]:
+    """Return the offsets that roles were compared with, as `RoleTable.rivals`."""
+    if scores.offset_shares is None or options.threshold is not None:
+        return {}
+    rivals = {role: rival_of(scores, role) for role in columns.ids}
+    return {role: rival.offsets for role, rival in rivals.items() if rival is not None}
+
+
+def _tests_asked(scores: HeadScores, options: AssignOptions) -> TestOptions:
+    """Return the tests to make of these scores. Raises UsageError if they do not fit."""
+    if not options.is_published:
+        return stopped_tests(scores, options.tests)
+    if scores.score != BIAS:
+        raise UsageError(
+            f"the published tests are of bias scores, and these are {scores.score.name} scores; "
+            "score again with score='bias' (--score bias), or leave the preset out"
+        )
+    refuse_stopped(scores, "the published tests take")
+    return options.tests
 
 
 def _warn_of_norms(scores: HeadScores, columns: HeadColumns) -> list[str]:

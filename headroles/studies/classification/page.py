@@ -27,17 +27,15 @@ _MOST_ROWS = 30
 _SENTENCES = (ExampleOptions(n=3, which=LARGEST), ExampleOptions(n=2))
 
 
-def role_page(folder: Path, imported: Sequence[str] = (), model: str | None = None) -> Page:
-    """Make the page of the role table in a folder, with sentences if scores and corpus are there.
+def role_page(table: RoleTable, folder: Path, imported: Sequence[str], model: str | None) -> Page:
+    """Make the page of a role table, with sentences if scores and corpus are there.
 
     Args:
-        folder: of the results.
+        table: of which the page is.
+        folder: that holds the table and its scores.
         imported: roles of users that may be imported to find their sentences.
         model: the model that was scored, if it is no longer where it was.
-
-    Raises StorageError for results that cannot be read.
     """
-    table = RoleTable.load(folder)
     strongest = _records(strongest_rows(table, strongest_roles(table, N_HEADS)))
     asked = [
         ((row["layer"], row["head"]), row["role"], options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,9 +85,8 @@ def _view(shifts: RoleShifts, rows: pd.DataFrame, checkpoint: str, role: str) ->
 N_ROLES = 3
 
 
-def comparison_page(folder: Path) -> Page:
-    """Make the page of a comparison in a folder. Raises StorageError if it cannot be read."""
-    shifts = RoleShifts.load(folder)
+def comparison_page(shifts: RoleShifts) -> Page:
+    """Make the page of a comparison."""
     names = [one.name for one in shifts.record.models.values()]
     between = f"from {names[0]} to {', '.join(names[1:])}" if len(names) > 1 else "in the heads"
     title = f"What changed in the attention heads {between}?"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,9 +87,8 @@ def ablations_map(result: Ablations) -> HeadMap | None:
     return HeadMap(title, "change of the loss", (view,), legend, is_signed=True, choose="Removed")
 
 
-def importance_page(folder: Path) -> Page:
-    """Make the page of the importance of heads in a folder."""
-    result = Importance.load(folder)
+def importance_page(result: Importance) -> Page:
+    """Make the page of the importance of heads."""
     estimators = list(dict.fromkeys(result.frame["estimator"]))
     pictures = tuple(
         Picture(
@@ -103,9 +101,8 @@ def importance_page(folder: Path) -> Page:
     return plain_page(result, title, pictures, importance_map(result))
 
 
-def ablations_page(folder: Path) -> Page:
+def ablations_page(result: Ablations) -> Page:
     """Make the page of what is lost without heads."""
-    result = Ablations.load(folder)
     pictures: tuple[Picture, ...] = ()
     if (result.frame["set"] == "single").any():
         caption = (
@@ -117,9 +114,8 @@ def ablations_page(folder: Path) -> Page:
     return plain_page(result, title, pictures, ablations_map(result))
 
 
-def role_importance_page(folder: Path) -> Page:
+def role_importance_page(result: RoleImportance) -> Page:
     """Make the page of whether heads with a role matter more."""
-    result = RoleImportance.load(folder)
     alpha = result.record.compared.alpha
     caption = (
         "Loss without all heads with a role, less the mean loss without random sets of as many "
@@ -130,9 +126,8 @@ def role_importance_page(folder: Path) -> Page:
     return plain_page(result, "Do attention heads with a role matter more?", pictures)
 
 
-def task_drops_page(folder: Path) -> Page:
+def task_drops_page(result: TaskDrops) -> Page:
     """Make the page of which layers or heads matter for which task."""
-    result = TaskDrops.load(folder)
     caption = (
         "what is lost without heads, as a share of what the whole model reaches. * differs from "
         "0; > more and < less than in the other tasks, each task's mean taken off."

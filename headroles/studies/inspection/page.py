@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from headroles.drawing.page import Page, Picture
 from headroles.drawing.plain_page import plain_page
 from headroles.drawing.style import figure_of
@@ -11,9 +9,8 @@ from headroles.studies.inspection.figures import draw_token_group
 from headroles.studies.inspection.token_groups import ALL_LAYERS, TokenGroups
 
 
-def token_page(folder: Path) -> Page:
-    """Make the page of the token groups in a folder."""
-    result = TokenGroups.load(folder)
+def token_page(result: TokenGroups) -> Page:
+    """Make the page of token groups."""
     pictures = tuple(
         Picture(
             (figure_of(draw_token_group(result, name)),),

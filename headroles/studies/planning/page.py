@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,9 +44,8 @@ def draw_plan(plan: PowerPlan, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plan_page(folder: Path) -> Page:
+def plan_page(result: PowerPlan) -> Page:
     """Make the page of how many examples it takes."""
-    result = PowerPlan.load(folder)
     needed = result.frame["corpus_examples"].dropna().sort_values().to_numpy()
     pictures: tuple[Picture, ...] = ()
     if np.isfinite(needed).any():

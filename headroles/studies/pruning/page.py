@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headroles.drawing.page import Page
@@ -55,9 +54,8 @@ def draw_pruning_curves(
     return ax
 
 
-def curves_page(folder: Path) -> Page:
+def curves_page(result: PruningCurves) -> Page:
     """Make the page of what is lost as more and more heads go."""
-    result = PruningCurves.load(folder)
     caption = (
         "what is reached without a share of the heads, by order of removing them, with intervals; "
         "the dotted line is the whole model."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,9 +84,8 @@ def _role_in(role: str, frame: pd.DataFrame) -> str:
 _MOST_MAPS = 4
 
 
-def replication_page(folder: Path) -> Page:
+def replication_page(result: Replication) -> Page:
     """Make the page of what was shown in several score sets."""
-    result = Replication.load(folder)
     sets, over = len(result.asked.names), result.asked.over
     heads = result.heads()
     everywhere = heads[heads["at_least"] == sets]
@@ -108,9 +106,8 @@ def replication_page(folder: Path) -> Page:
     return plain_page(result, f"Which roles replicate over {over}?", tuple(pictures))
 
 
-def layer_counts_page(folder: Path) -> Page:
+def layer_counts_page(result: LayerCounts) -> Page:
     """Make the page of how many heads of each layer have roles in several models."""
-    result = LayerCounts.load(folder)
     total = result.frame.groupby(["set", "role"])["with_role"].sum().groupby("role")
     most = total.max()
     roles = [str(one) for one in most.nlargest(_MOST_MAPS).index]
