@@ -56,8 +56,8 @@ def info(output: OutputOptions) -> None:
         console.print_json(found)
         return
     for name, value in found.items():
-        told = ", ".join(f"{key} {own}" for key, own in value.items()) if value else "none"
-        console.say(f"{name:12}{told}")
+        text = ", ".join(f"{key} {own}" for key, own in value.items()) if value else "none"
+        console.say(f"{name:12}{text}")
 
 
 def describe_machine() -> dict[str, dict[str, Any]]:

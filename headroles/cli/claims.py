@@ -24,8 +24,8 @@ def _list(asked: bool) -> None:
 
     for one in CLAIMS.values():
         out.print(f"{one.id}: {one.statement}", soft_wrap=True, highlight=False, markup=False)
-        told = f"    {one.source}; published: {one.published}; needs {one.needs}"
-        out.print(told, soft_wrap=True, highlight=False, markup=False)
+        line = f"    {one.source}; published: {one.published}; needs {one.needs}"
+        out.print(line, soft_wrap=True, highlight=False, markup=False)
     raise typer.Exit
 
 

@@ -207,10 +207,10 @@ def _flag(one: Field) -> inspect.Parameter:
     if one.type is bool and one.default is not False:
         names = [f"{one.flag}/--no-{one.flag.removeprefix('--')}"]
     with speaking_of_flags():
-        told = addressed(one.option.help)
+        text = addressed(one.option.help)
     settings: Any = typer.Option(
         *names,
-        help=told,
+        help=text,
         metavar="|".join(one.option.choices) or None,
         rich_help_panel=one.title,
     )

@@ -157,9 +157,9 @@ def _refuse_idle_task(context: typer.Context) -> None:
 
 def _refuse_making(context: typer.Context, sample: list[Path] | None, task: Path | None) -> None:
     """Raise UsageError for options of a new model, with a report that makes none."""
-    kept = given_flags(context, RedundancyOptions)
+    allowed = given_flags(context, RedundancyOptions)
     given = [*(["--sample"] if sample else []), *(["--task"] if task else [])]
-    given += [flag for flag in given_flags(context, CollaborateOptions) if flag not in kept]
+    given += [flag for flag in given_flags(context, CollaborateOptions) if flag not in allowed]
     given += [flag for flag in given_flags(context, CorpusOptions) if flag not in given]
     if given:
         raise UsageError(

@@ -69,9 +69,9 @@ def _setting(record: Record) -> str:
 
 
 def _model(model: RecordedModel) -> str:
-    told = [model.family, f"revision {model.revision}" if model.revision else ""]
-    told.append(f"weights SHA-256 {model.weights_sha256[:12]}" if model.weights_sha256 else "")
-    known = ", ".join(filter(None, told))
+    parts = [model.family, f"revision {model.revision}" if model.revision else ""]
+    parts.append(f"weights SHA-256 {model.weights_sha256[:12]}" if model.weights_sha256 else "")
+    known = ", ".join(filter(None, parts))
     return printable(model.name) + (f" ({known})" if known else "")
 
 

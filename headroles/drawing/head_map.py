@@ -42,7 +42,7 @@ class Quoted:
         return split_at(self.words, self.keys)
 
     @property
-    def told(self) -> tuple[tuple[bool, str], ...]:
+    def arcs_in_words(self) -> tuple[tuple[bool, str], ...]:
         """The arcs in words, those of the role marked."""
         return tuple(
             (is_own, f"{self.words[key]} ← {self.words[query]}{_weight(weight)}")
@@ -138,14 +138,14 @@ class HeadMap:
     choose: str = "Role"
 
     @property
-    def kept(self) -> tuple[View, ...]:
+    def drawn(self) -> tuple[View, ...]:
         """As many views as the page has room for."""
         return self.views[: max(1, _MOST_CELLS // max(1, self.views[0].values.size))]
 
     def to_json(self) -> str:
         """Return the data of the script as JSON that can stand in an HTML document."""
         layers, heads = self.views[0].values.shape
-        views = self.kept
+        views = self.drawn
         record = {
             "title": self.title,
             "value": self.value,

@@ -123,7 +123,7 @@ class Page:
                 {
                     "caption": one.caption,
                     "drawings": [
-                        Markup(to_svg(figure, f"f{k}-{n}-{m}", _told(figure, one)))  # noqa: S704
+                        Markup(to_svg(figure, f"f{k}-{n}-{m}", _description(figure, one)))  # noqa: S704
                         for m, figure in enumerate(one.figures)
                     ],
                 }
@@ -134,7 +134,7 @@ class Page:
         return {"title": self.title, "answer": self.answer, "sections": sections}
 
 
-def _told(figure: Figure, picture: Picture) -> str:
+def _description(figure: Figure, picture: Picture) -> str:
     """Return the description of a figure for screen readers: its title if it is one of several."""
     titles = [ax.get_title() for ax in figure.axes if ax.get_title()]
     return picture.caption if len(picture.figures) == 1 or not titles else titles[0]

@@ -100,17 +100,17 @@ class Result(Stored, Summary):
         ``syntactic*`` are all roles of arcs. Warnings about the whole run are left out. Raises
         UsageError for a role or layer that the table does not have, and where it has none.
         """
-        kept = np.ones(len(self.frame), dtype=bool)
+        is_chosen = np.ones(len(self.frame), dtype=bool)
         for column, asked in (("role", role), ("layer", layer)):
             if asked is not None:
-                kept &= self._rows_of(column, np.atleast_1d(np.asarray(asked, dtype=object)))
+                is_chosen &= self._rows_of(column, np.atleast_1d(np.asarray(asked, dtype=object)))
         if only_assigned:
             if "assigned" not in self.frame:
                 raise UsageError(f"the {self.kind} does not say which roles are assigned")
-            kept &= self.frame["assigned"].to_numpy(dtype=bool)
-        if kept.all():
+            is_chosen &= self.frame["assigned"].to_numpy(dtype=bool)
+        if is_chosen.all():
             return self
-        rows = self.frame[kept].reset_index(drop=True)
+        rows = self.frame[is_chosen].reset_index(drop=True)
         return replace(self, frame=rows, record=self.record.without_warnings())
 
     def __dir__(self) -> list[str]:

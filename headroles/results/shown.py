@@ -95,15 +95,15 @@ def in_digits(number: float, digits: int = 2) -> str:
 def brief(shown: Iterable[Shown]) -> list[Shown]:
     """Fit a summary on a screen: warnings lose reasons and advice, grids rows, the rest its end."""
     parts = [replace(one, tight=True) if isinstance(one, Grid) else one for one in shown]
-    told: list[Shown] = [one for one in parts if not isinstance(one, Warned)]
+    content: list[Shown] = [one for one in parts if not isinstance(one, Warned)]
     warned = [Warned(first_sentence(one.text)) for one in parts if isinstance(one, Warned)]
-    room = _SUMMARY - sum(map(_height, told))
+    room = _SUMMARY - sum(map(_height, content))
     n_warned = next(
         (n for n in range(min(len(warned), _MOST_WARNINGS), 1, -1) if _fit(warned, n) <= room),
         min(len(warned), 1),
     )
-    told = _shorten(told, _fit(warned, n_warned) - room)
-    return [*_clip(told, _SUMMARY - _fit(warned, n_warned)), *_first(warned, n_warned)]
+    content = _shorten(content, _fit(warned, n_warned) - room)
+    return [*_clip(content, _SUMMARY - _fit(warned, n_warned)), *_first(warned, n_warned)]
 
 
 def _first(warned: Sequence[Warned], n: int) -> Iterable[Shown]:
@@ -122,29 +122,29 @@ def _height(one: Shown) -> int:
     return len(_lines(one))
 
 
-def _shorten(told: list[Shown], n_lines: int) -> list[Shown]:
+def _shorten(content: list[Shown], n_lines: int) -> list[Shown]:
     """Take ``n_lines`` lines out of the longest grids, and say how many rows are missing."""
-    shortened: dict[int, tuple[Shown, ...]] = {k: (one,) for k, one in enumerate(told)}
-    grids = [place for place, one in enumerate(told) if isinstance(one, Grid)]
-    for place in sorted(grids, key=lambda one: _height(told[one]), reverse=True):
-        grid: Any = told[place]
-        n_kept = max(len(grid.rows) - n_lines - 1, _FEWEST_ROWS)
-        left = len(grid.rows) - n_kept
+    shortened: dict[int, tuple[Shown, ...]] = {k: (one,) for k, one in enumerate(content)}
+    grids = [place for place, one in enumerate(content) if isinstance(one, Grid)]
+    for place in sorted(grids, key=lambda one: _height(content[one]), reverse=True):
+        grid: Any = content[place]
+        n_rows = max(len(grid.rows) - n_lines - 1, _FEWEST_ROWS)
+        left = len(grid.rows) - n_rows
         if n_lines > 0 and left > 1:
             more = f"  {left} more rows: {SEE_FULL}"
-            shortened[place] = (replace(grid, rows=grid.rows[:n_kept]), more)
+            shortened[place] = (replace(grid, rows=grid.rows[:n_rows]), more)
             n_lines -= left - 1
     return [*chain.from_iterable(shortened.values())]
 
 
-def _clip(told: list[Shown], n_lines: int) -> list[Shown]:
+def _clip(content: list[Shown], n_lines: int) -> list[Shown]:
     """Leave out the last parts of what has more lines than ``n_lines``; grids go with titles."""
-    kept = [*told]
-    while sum(map(_height, kept)) > n_lines - (len(kept) < len(told)) and len(kept) > 1:
-        was_grid = isinstance(kept.pop(), Grid)
-        if was_grid and len(kept) > 1 and not isinstance(kept[-1], Grid):
-            kept.pop()
-    return kept if len(kept) == len(told) else [*kept, f"More: {SEE_FULL}"]
+    left = [*content]
+    while sum(map(_height, left)) > n_lines - (len(left) < len(content)) and len(left) > 1:
+        was_grid = isinstance(left.pop(), Grid)
+        if was_grid and len(left) > 1 and not isinstance(left[-1], Grid):
+            left.pop()
+    return left if len(left) == len(content) else [*left, f"More: {SEE_FULL}"]
 
 
 def as_text(shown: Iterable[Shown], width: int = WIDE) -> str:
@@ -230,8 +230,8 @@ def _html(one: Shown) -> str:
     if isinstance(one, Warned):
         return f"<p><b>warning:</b> {html.escape(printable(addressed(one.text)))}</p>"
     if isinstance(one, str):
-        told = one if isinstance(one, Verbatim) else addressed(one)
-        text = html.escape(printable_lines(told.strip()))
+        content = one if isinstance(one, Verbatim) else addressed(one)
+        text = html.escape(printable_lines(content.strip()))
         return f"<p>{text.replace(chr(10), '<br>')}</p>"
     rows = [[printable(cell) for cell in row] for row in one.rows]
     frame = pd.DataFrame(rows, columns=[printable(name) for name in one.columns])

@@ -52,7 +52,7 @@ def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
         else "examples are taken as independent, and answers are too sure if they are not"
     )
     rule = corpus.documents_by or NEWDOC
-    told_by = "# newdoc" if rule == NEWDOC else f"documents={rule!r} (--documents {rule})"
+    named_by = "# newdoc" if rule == NEWDOC else f"documents={rule!r} (--documents {rule})"
     by_id = corpus.documents_by_id
     ways = (
         [f"documents='sent_id' (--documents sent_id), since ids speak of {by_id}"]
@@ -63,7 +63,7 @@ def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
     ways.append("pairing='none' (--pairing none) if neighbours are of different texts")
     ways.append("clusters='none' (--clusters none) if examples are meant to be independent")
     return (
-        f"{which} no documents ({told_by}): {counted}, and neighbours are paired as if of one "
+        f"{which} no documents ({named_by}): {counted}, and neighbours are paired as if of one "
         f"text; the ways out: {'; '.join(ways)}"
     )
 

@@ -144,8 +144,8 @@ class HeadColumns:
         """
         if scores.bounds is None:
             return None
-        kept = [scores.role_ids.index(name) for name in self.ids]
-        low, high = np.moveaxis(scores.bounds[:, kept].astype(np.float64), -1, 0)
+        columns = [scores.role_ids.index(name) for name in self.ids]
+        low, high = np.moveaxis(scores.bounds[:, columns].astype(np.float64), -1, 0)
         is_free = np.array([role.baseline is not None for role in self.roles])
         kinds = self.places[0]
         if shifts is not None:
@@ -274,11 +274,11 @@ def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
     ``effective_clusters`` are as many clusters of one size as those of the role that most have.
     """
     by = "document" if hypotheses.is_clustered else "none"
-    worth = np.nan_to_num(hypotheses.moments.effective_clusters).max(initial=0)
+    effective = np.nan_to_num(hypotheses.moments.effective_clusters).max(initial=0)
     return {
         "clustered_by": by,
         "n_clusters": hypotheses.n_clusters,
-        "effective_clusters": round(float(worth), 1),
+        "effective_clusters": round(float(effective), 1),
     }
 
 
@@ -288,8 +288,8 @@ def note_removed(frame: pd.DataFrame, record: ScoresRecord, among: pd.Series | b
     ``among`` are the rows that are of this model.
     """
     for layer, head in record.removed_heads:
-        gone = (frame["layer"] == layer) & (frame["head"] == head) & among
-        frame.loc[gone, "note"] = "untestable: the head was removed from the model"
+        is_removed = (frame["layer"] == layer) & (frame["head"] == head) & among
+        frame.loc[is_removed, "note"] = "untestable: the head was removed from the model"
 
 
 def roles_in(frame: pd.DataFrame) -> tuple[str, ...]:

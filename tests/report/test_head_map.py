@@ -113,7 +113,7 @@ def test_weights_beside_sentences_are_those_of_the_head(
         assert len(own) == min(len(sieve), 8)
         for (query, key), weight in own.items():
             assert weight == attention.weights[query, key]
-        assert one.told[0][1].endswith(f" {one.arcs[0][2]:.2f}")
+        assert one.arcs_in_words[0][1].endswith(f" {one.arcs[0][2]:.2f}")
 
 
 def test_without_the_model_arcs_have_no_weights(
@@ -124,6 +124,6 @@ def test_without_the_model_arcs_have_no_weights(
     asked = [((1, 2), "syntactic", ExampleOptions(n=1))]
     ((one,),), why_not = quote(Sources(folder, model=str(tmp_path / "gone")), asked)
     assert why_not[0].startswith("Weights are not shown: ")
-    assert all(" ← " in text and not text[-1].isdigit() for _, text in one.told)
+    assert all(" ← " in text and not text[-1].isdigit() for _, text in one.arcs_in_words)
     page = make_report(folder, model=str(tmp_path / "gone"))
     assert any(why_not[0] in section.texts for section in page.sections)

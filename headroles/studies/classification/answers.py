@@ -71,7 +71,7 @@ class RoleAnswers:
 
 def find_answers(table: RoleTable) -> RoleAnswers:
     """Read the answers off a role table."""
-    others, single = told_roles(table.roles)
+    others, single = split_roles(table.roles)
     assigned = table.assigned
     found = tuple(_found(assigned, others))
     beyond = beyond_distance(table)
@@ -89,7 +89,7 @@ def find_answers(table: RoleTable) -> RoleAnswers:
     )
 
 
-def told_roles(roles: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_roles(roles: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split roles into others and those of arcs, of which none counts what another counts.
 
     Contrasts are part of what decides about roles of arcs, and no roles of their own.
@@ -112,11 +112,11 @@ def strongest_rows(table: RoleTable, roles: Sequence[str]) -> pd.DataFrame:
     assigned = table.assigned
     beyond = beyond_distance(table)
     best = {row.role: (row.layer, row.head) for row in _rows(beyond.drop_duplicates("role"))}
-    kept = [
+    is_best = [
         best.get(row.role, (row.layer, row.head)) == (row.layer, row.head)
         for row in _rows(assigned)
     ]
-    rows = assigned[np.array(kept, dtype=np.bool_)].drop_duplicates("role")
+    rows = assigned[np.array(is_best, dtype=np.bool_)].drop_duplicates("role")
     lacks = ~rows["role"].isin(best) & rows["role"].isin(arcs_among(table.roles))
     return rows.assign(is_only_position=lacks)[rows["role"].isin(roles)]
 

@@ -87,13 +87,13 @@ def compare_roles(
         margin,
     )
     of_tables = {name: table.tests.warnings for name, table in tables.items()}
-    told = [
+    cautions = [
         *_same_weights({name: scores.record for name, scores in joined.sets.items()}),
         *_name_warnings({**of_tables, "differences": warnings}),
     ]
     return RoleShifts(
         frame[list(RoleShifts.columns)],
-        _record(joined, tables[BEFORE].tests, options, margin, told),
+        _record(joined, tables[BEFORE].tests, options, margin, cautions),
     )
 
 

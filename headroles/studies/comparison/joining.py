@@ -116,14 +116,14 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[_Differ
     if first.score != second.score:
         yield "their kind of score", repr(first.score.name), repr(second.score.name)
     yield from _differences_of_meaning(first, second)
-    told = [_told(scores.record) for scores in (first, second)]
-    for what in told[0]:
-        one, other = (own[what] for own in told)
+    settings = [_settings(scores.record) for scores in (first, second)]
+    for what in settings[0]:
+        one, other = (own[what] for own in settings)
         if one != other:
             yield what, one or "none", other or "none"
 
 
-def _told(record: ScoresRecord) -> dict[str, Any]:
+def _settings(record: ScoresRecord) -> dict[str, Any]:
     return {
         "their pairing of sentences": record.pairing,
         "the label scheme of their corpus": record.corpus.scheme,
@@ -190,8 +190,8 @@ def _shared_rows(named: Mapping[str, HeadScores]) -> dict[str, _Rows]:
 
 def _check_same_examples(named: Mapping[str, HeadScores], rows: Mapping[str, _Rows]) -> None:
     for name, scores in named.items():
-        kept = set(rows[name].tolist())
-        left_out = [own for place, own in enumerate(scores.ids) if place not in kept]
+        shared = set(rows[name].tolist())
+        left_out = [own for place, own in enumerate(scores.ids) if place not in shared]
         if not left_out:
             continue
         lacking = [other for other in named if left_out[0] not in named[other].ids]

@@ -293,13 +293,13 @@ class RoleShifts(Result):
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts; null for what is not defined."""
         record = self.record
-        kept = ("options", "examples", "clustered_by", "n_clusters")
+        names = ("options", "examples", "clustered_by", "n_clusters")
         return {
             "models": plain(record.models),
             "corpus": plain(record.corpus),
             **{
                 key: getattr(record, key)
-                for key in (*kept, "dropped_examples", "dropped_roles", "warnings")
+                for key in (*names, "dropped_examples", "dropped_roles", "warnings")
             },
             "checkpoints": {name: self._facts_of(name) for name in self.checkpoints},
         }

@@ -9,7 +9,7 @@ import pandas as pd
 
 from headroles.results.shown import Grid, Shown
 from headroles.roles import BIAS, contrast_of, in_words
-from headroles.studies.classification.answers import is_arc, told_roles
+from headroles.studies.classification.answers import is_arc, split_roles
 from headroles.studies.classification.summary import NOT_CONTROLLED, about_level
 from headroles.studies.comparison.answers import is_certified, role_status
 from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
@@ -32,7 +32,7 @@ def find_role_changes(frame: pd.DataFrame) -> pd.DataFrame:
     not there. ``group`` is the role in words, and one for all roles of arcs. Pooled roles are left
     out where their parts are there.
     """
-    others, arcs = told_roles(list(frame["role"].unique()))
+    others, arcs = split_roles(list(frame["role"].unique()))
     rows = frame[frame["role"].isin([*others, *arcs])].reset_index(drop=True)
     contrasts = frame.set_index([*_KEY, "role"])
     of_contrast = pd.MultiIndex.from_frame(rows[_KEY].assign(role=rows["role"].map(contrast_of)))
@@ -145,7 +145,7 @@ def _farthest(shifts: RoleShifts) -> Iterator[str]:
     """Count means that changed by more than is trivial, and name the head that moved most."""
     last = shifts.checkpoints[-1]
     rows = shifts.frame[shifts.frame["checkpoint"] == last]
-    others, arcs = told_roles(shifts.roles)
+    others, arcs = split_roles(shifts.roles)
     own, margin = rows[rows["role"].isin([*others, *arcs])], shifts.record.tests.margin
     changed = own[own["change"] == "changed"]
     n_small = int(own["change"].isin(["trivial", "equivalent"]).sum())

@@ -153,10 +153,10 @@ class Ablations(OutcomesResult):
             counts = [str(int((part["answer"] == answer).sum())) for answer in ANSWERS]
             lower = str(int((part["loss_change"] < 0).sum()))
             needed = part["examples_needed"].median()
-            told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
+            n_needed = f"{needed:,.0f}" if np.isfinite(needed) else "-"
             equivalent = str(int(part["equivalent"].sum()))
             tested = str(int((part["p_accuracy_adjusted"] <= self.ablated.alpha).sum()))
-            rows.append((str(kind), str(len(part)), *counts, equivalent, lower, tested, told))
+            rows.append((str(kind), str(len(part)), *counts, equivalent, lower, tested, n_needed))
         names = ("equivalent", "loss fell", "accuracy changed", "examples needed (median)")
         return Grid(("removed", "sets", *ANSWERS, *names), tuple(rows))
 

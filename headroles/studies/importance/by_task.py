@@ -128,8 +128,8 @@ class TaskDrops(Result):
         if len(order) <= most:
             return order
         largest = rows.groupby("removed")["relative_drop"].agg(lambda own: own.abs().max())
-        kept = set(largest.nlargest(most).index)
-        return [name for name in order if name in kept]
+        chosen = set(largest.nlargest(most).index)
+        return [name for name in order if name in chosen]
 
     @staticmethod
     def marks(row: Any) -> str:
@@ -261,8 +261,8 @@ def compare_tasks(
         )
         for one, name in zip(ablations, names, strict=True)
     ]
-    told = [*left_out, *warn_of_shared({one.name: one.sha256 for one in tasks}), *warnings]
-    by_task = Drops(**options.record(), tasks=tasks, warnings=told)
+    cautions = [*left_out, *warn_of_shared({one.name: one.sha256 for one in tasks}), *warnings]
+    by_task = Drops(**options.record(), tasks=tasks, warnings=cautions)
     return TaskDrops(frame[list(TaskDrops.columns)], DropsRecord.now(by_task=by_task))
 
 

@@ -78,19 +78,19 @@ def measures_of(
     Of what a whole model does not reach, no share can be lost.
     """
     metrics = [one.record.task.metrics for one in ablations]
-    kept, told = [LOSS], []
+    kept, messages = [LOSS], []
     for metric in [name for name in metrics[0] if all(name in own for own in metrics)]:
         reached = [one.ablated.measured[metric] for one in ablations]
         failed = [name for name, value in zip(names, reached, strict=True) if value <= 0]
         if failed:
-            told.append(
+            messages.append(
                 f"{metric} is skipped: the whole model does not exceed 0 in {', '.join(failed)}, "
                 "and so has "
                 "nothing to lose"
             )
         else:
             kept.append(metric)
-    return kept, told
+    return kept, messages
 
 
 class _Task(NamedTuple):

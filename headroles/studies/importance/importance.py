@@ -248,15 +248,15 @@ class Importance(Result):
             for row in rows.itertuples()
         ]
         needed = found["examples_needed"]
-        told = f"{needed:,.0f}" if np.isfinite(needed) else "-"
+        n_needed = f"{needed:,.0f}" if np.isfinite(needed) else "-"
         reliable = (in_digits(found[name]) for name in ("split_half", "full"))
-        return (estimator, *reliable, told, "  ".join(heads))
+        return (estimator, *reliable, n_needed, "  ".join(heads))
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts."""
-        kept = ("task", "layers", "heads", "reliability")
+        names = ("task", "layers", "heads", "reliability")
         heads = to_records(self.frame[["layer", "head", "estimator", "importance", "rank"]])
-        return {**{name: plain(getattr(self.record, name)) for name in kept}, "importance": heads}
+        return {**{name: plain(getattr(self.record, name)) for name in names}, "importance": heads}
 
     def write_files(self, folder: Path) -> list[str]:
         """Write the table, and the derivatives of all examples."""

@@ -150,8 +150,8 @@ class Examples(Result):
         yield f"Head {asked.layer}-{asked.head}, {named}: {scores}."
         yield self._legend()
         for row in self.frame.to_dict("records"):
-            told = row["gives"] or row["words"]
-            below = f"\n          {told}" if told else ""
+            arcs = row["gives"] or row["words"]
+            below = f"\n          {arcs}" if arcs else ""
             yield Verbatim(
                 f"{row['score']:8.3f}  {row['text']}  ({shortened(row['example'], 60)}){below}"
             )

@@ -84,13 +84,13 @@ def _quoted(examples: Examples, weights: Sequence[WordAttention] | None) -> Iter
         strict=True,
     )
     for score, marked, seen in rows:
-        told = f"{score:.3g}{typical}"
+        score_text = f"{score:.3g}{typical}"
         if seen is None:
             arcs = tuple((query, key, np.nan, True) for query, key in marked.pairs)
-            yield Quoted(told, marked.words, marked.keys, arcs)
+            yield Quoted(score_text, marked.words, marked.keys, arcs)
         else:
             yield Quoted(
-                told, seen.labels, _places(seen, marked), tuple(largest_weights(seen, marked))
+                score_text, seen.labels, _places(seen, marked), tuple(largest_weights(seen, marked))
             )
 
 

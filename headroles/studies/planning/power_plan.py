@@ -114,9 +114,9 @@ class PowerPlan(Result):
             yield "No head can be planned for with this pilot."
         else:
             share = needed[int(np.ceil(0.9 * len(needed))) - 1]
-            told = f"{share:,.0f} examples" if np.isfinite(share) else "more examples than any has"
+            size = f"{share:,.0f} examples" if np.isfinite(share) else "more examples than any has"
             yield (
-                f"Nine tenths of all heads and roles are decided by {told} ({enough}); the pilot "
+                f"Nine tenths of all heads and roles are decided by {size} ({enough}); the pilot "
                 f"had {asked.examples}."
             )
         summary = self.summary()

@@ -101,10 +101,10 @@ def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]
     """Warn of sets that differ in what their scores depend on."""
     lengths = [float(one.lengths.mean()) for one in sets]
     if sets[0].score is BIAS and max(lengths) > _OTHER_LENGTH * min(lengths):
-        told = ", ".join(f"{name} {n:.0f}" for name, n in zip(names, lengths, strict=True))
+        means = ", ".join(f"{name} {n:.0f}" for name, n in zip(names, lengths, strict=True))
         yield (
-            f"Examples differ in length (mean number of tokens: {told}), and bias scores grow with "
-            "length: more heads have roles where examples are longer. Score with score='excess' "
+            f"Examples differ in length (mean number of tokens: {means}), and bias scores grow "
+            "with length: more heads have roles where examples are longer. Score with score='excess' "
             "(--score excess)."
         )
 

@@ -16,7 +16,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import contrast_of, in_words, is_contrast
 from headroles.storage import plain
-from headroles.studies.classification.answers import arcs_among, told_roles
+from headroles.studies.classification.answers import arcs_among, split_roles
 from headroles.studies.classification.summary import NOT_CONTROLLED, error_rate, in_units, unit_of
 from headroles.testing.options import describe_correction
 from headroles.testing.recorded import RecordedLevel
@@ -172,7 +172,7 @@ class Replication(_Replicated):
         the same of the contrast, and whether that was shown in all sets. Heads that are farthest
         beyond distance come first, then those with the largest means.
         """
-        others, arcs = told_roles(list(self.frame["role"].unique()))
+        others, arcs = split_roles(list(self.frame["role"].unique()))
         rows = self.frame[self.frame["at_least"] == len(self.asked.names)]
         found = rows[rows["replicated"] & rows["role"].isin([*others, *arcs])]
         contrasts = rows.assign(beyond=rows["mean"], is_beyond=rows["replicated"])
