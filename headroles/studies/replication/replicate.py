@@ -104,8 +104,8 @@ def _warnings(sets: Sequence[HeadScores], names: Sequence[str]) -> Iterator[str]
         means = ", ".join(f"{name} {n:.0f}" for name, n in zip(names, lengths, strict=True))
         yield (
             f"Examples differ in length (mean number of tokens: {means}), and bias scores grow "
-            "with length: more heads have roles where examples are longer. Score with score='excess' "
-            "(--score excess)."
+            "with length: more heads have roles where examples are longer. Score with "
+            "score='excess' (--score excess)."
         )
 
 
