@@ -108,7 +108,10 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
 
 def _first(warned: Sequence[Warned], n: int) -> Iterable[Shown]:
     left = len(warned) - n
-    return (*warned[:n], *[f"{left} more warnings: see .warnings (--full)."] * (left > 0))
+    return (
+        *warned[:n],
+        *[f"{left} more warning{'s' * (left > 1)}: see .warnings (--full)."] * (left > 0),
+    )
 
 
 def _fit(warned: Sequence[Warned], n: int) -> int:

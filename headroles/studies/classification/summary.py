@@ -159,7 +159,7 @@ def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
     if answers.arcs or answers.only_position:
         heads = named_heads(answers.syntactic, table.record.layers)
         best = (head_name(answers.arcs[0].head), "see below") if answers.arcs else ("", "")
-        rows.append((_partners(table), str(len(answers.syntactic)), heads, *best))
+        rows.insert(0, (_partners(table), str(len(answers.syntactic)), heads, *best))
     columns = (title, "heads", "which", "strongest", unit_of(table.record.score))
     return Grid(columns, tuple(rows), left=frozenset(["which", "strongest"]))
 

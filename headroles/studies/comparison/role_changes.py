@@ -61,8 +61,9 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
         yield _grid("All roles, before to", changes.groupby("checkpoint", sort=False))
     to = f", before to {last}" if len(shifts.checkpoints) > 1 else ""
     yield _grid(f"Roles of heads{to}", of_last.groupby("group", sort=False))
-    if ((of_last["status"] == UNDECIDED) & (of_last[["before", "after"]] == YES).any(axis=1)).any():
-        yield "Open: shown before or after only, and neither lost nor gained is shown."
+    is_open = (of_last["status"] == UNDECIDED) & (of_last[["before", "after"]] == YES).any(axis=1)
+    if is_open.any():
+        yield f"Open: {is_open.sum()} roles, shown before or after only; a change is not shown."
     for status in ("lost", "gained"):
         yield f"{status.capitalize()}: {_named(of_last[of_last['status'] == status])}."
     ever = of_last[(of_last["before"] == YES) | (of_last["after"] == YES)]
