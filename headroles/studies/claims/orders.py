@@ -46,7 +46,7 @@ def trend(
     refuse_few_layers(at, alpha)
     orders = _orders(len(at), seed)
     observed, *drawn = correlations(values[orders], at)
-    return _ranked(observed, np.array(drawn), len(at), "layers", interval)
+    return ranked_among(observed, np.array(drawn), len(at), "layers", interval=interval)
 
 
 def refuse_few_layers(places: FloatArray, alpha: float) -> None:
@@ -102,27 +102,26 @@ def in_layers(
     observed, drawn = permute_within(values[there], marked[there], layers[there], _DRAWS, seed)
     if np.isnan(observed):
         raise NotTestable("in each layer all heads are of this kind, or none")
-    found = _ranked(observed, drawn, int(marked.sum()), "heads", interval, np.abs(values[there]))
+    n, size = int(marked.sum()), float(np.abs(values[there]).max())
+    found = ranked_among(observed, drawn, n, "heads", interval=interval, size=size)
     return found if effect is None else replace(found, effect=effect)
 
 
-def _ranked(
+def ranked_among(
     observed: float,
     drawn: FloatArray,
     n: int,
     unit: str,
-    interval: tuple[float, float],
-    sizes: ArrayLike = 1.0,
+    *,
+    interval: tuple[float, float] = (np.nan, np.nan),
+    size: float = 1.0,
 ) -> Finding:
-    ranks = Hypotheses.of_draws(observed, drawn[:, None], size=float(np.max(sizes)))
+    """Test whether an observation is larger than draws under H0. Contradicted if it is smaller.
+
+    ``size`` is that of the values, by which ties are told from rounding.
+    """
+    ranks = Hypotheses.of_draws(observed, drawn[:, None], size=size)
     shown, contradicted = (
         find_p_values(ranks, CorrectionOptions(correction="none"), side, RANK) for side in SIDES
     )
     return Finding(float(observed), *interval, shown, contradicted, n, unit)
-
-
-def ranked_among(
-    observed: float, drawn: ArrayLike, n: int, unit: str, *, size: float = 1.0
-) -> Finding:
-    """Test whether an observation is larger than draws under H0. Contradicted if it is smaller."""
-    return _ranked(observed, np.asarray(drawn, dtype=np.float64), n, unit, (np.nan, np.nan), size)
