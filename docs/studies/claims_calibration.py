@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -368,15 +368,23 @@ def of_task(task: TaskProbabilities) -> Iterator[tuple[str, str, Make]]:
     """Claims about removed heads; the examples of the task are drawn anew."""
     n = len(task.first)
     yield "specialised-last", "rank 0.2 higher", ranks(task)
-    yield "many-can-go", f"no head costs anything, {n} examples", of_one_by_one(task)
-    alone = next(iter(task.alone.values()))
+    costs_nothing = f"no head costs anything, {n} examples"
+    yield "many-can-go", costs_nothing, lazily(lambda: of_one_by_one(task))
     said = f"a fall of 0 in {(n + 1) // 2} examples"
-    yield "one-head-a-layer", f"{said} (one layer)", of_alone(task, alone)
-    yield "prunable-share", said, of_pruned(task.falls([task.least_important(0.4)]))
-    parts = task.without(thirds(task))
-    yield "middle-layers-matter", "10 points more", of_middle(parts)
-    yield "bottom-as-top", f"no difference, {n} examples", of_ends(parts)
-    yield "tasks-agree", "correlation of 0.56", agreement(task)
+    alone = lazily(lambda: of_alone(task, next(iter(task.alone.values()))))
+    yield "one-head-a-layer", f"{said} (one layer)", alone
+    pruned = lazily(lambda: of_pruned(task.falls([task.least_important(0.4)])))
+    yield "prunable-share", said, pruned
+    parts = cache(lambda: task.without(thirds(task)))
+    yield "middle-layers-matter", "10 points more", lazily(lambda: of_middle(parts()))
+    yield "bottom-as-top", f"no difference, {n} examples", lazily(lambda: of_ends(parts()))
+    yield "tasks-agree", "correlation of 0.56", lazily(lambda: agreement(task))
+
+
+def lazily(build: Callable[[], Make]) -> Make:
+    """Build a simulation when its first run is asked for."""
+    built = cache(build)
+    return lambda rng, truth: built()(rng, truth)
 
 
 CHANGES = (-1, 1)
