@@ -105,7 +105,7 @@ def simulations(given: argparse.Namespace) -> Iterator[tuple[str, str, Make]]:
     yield from of_tokens(measured)
     yield "layers-alike", "a third of the heads stay in their layers", of_layers(measured)
     yield "low-rank-together", "half of the dimensions shared", of_dimensions
-    yield "undecided-few", "none", of_undecided(measured.scored.scores)
+    yield "undecided-few", "0.01 undecided", of_undecided(measured.scored.scores)
 
 
 def of_roles(measured: Measured) -> Iterator[tuple[str, str, Make]]:
