@@ -4,9 +4,9 @@ python -m docs.studies.claims_page docs/data/claims docs/claims-measured.md
 
 The sentences are in claims_page.txt beside this script, with a field in braces for each number and
 table, as `fields` makes them: `claim[ID]` counts verdicts over encoders (`Counts`),
-`effect[ENCODER][ID]` is one effect, over EWT `english[ENCODER][ID]`, and `task[MODEL][ID]` one of a
-model with a task; `same[A and B]` counts claims with equal verdicts; `left` has the heads after
-each control.
+`effect[ENCODER][ID]` is one effect, over EWT `english[ENCODER][ID]`, and `size[MODEL][ID]` that of
+a model with a task, without its sign; `same[A and B]` counts claims with equal verdicts; `left`
+has the heads after each control.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def fields(read: SimpleNamespace) -> dict[str, object]:
         "english": in_english.pivot_table(
             index="claim", columns="encoder", values="effect"
         ).to_dict(),
-        "task": tasks.to_dict(),
+        "size": tasks.abs().to_dict(),
         "same": {f"{one} and {other}": same(rows, one, other) for one, other in pairs},
         "left": originals[["heads", *STEPS]].sum(),
         "n": SimpleNamespace(
