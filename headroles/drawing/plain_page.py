@@ -26,7 +26,7 @@ def plain_page(
 ) -> Page:
     """Make a page of a summary and its details, with a map and pictures between if given.
 
-    ``own_tables`` replace those of the details; sections of ``more`` follow the details.
+    ``own_tables`` stand before those of the details; sections of ``more`` follow the details.
     """
     answer, tables = split_shown(result.shown())
     texts, details = split_shown(result.details())
@@ -36,7 +36,7 @@ def plain_page(
     if pictures:
         sections.append(Section("All heads", head_map=head_map, pictures=pictures))
     if texts or details:
-        sections.append(Section("Details", texts=texts, tables=own_tables or details))
+        sections.append(Section("Details", texts=texts, tables=(*own_tables, *details)))
     sections += more
     if cautions := result.warnings:
         sections.append(Section("What to be careful about", cautions=cautions))

@@ -57,9 +57,11 @@ def detailed(table: RoleTable) -> Iterator[Shown]:
     """Say how was tested, the answers by role and layer, the strongest heads, what is missing."""
     yield describe_run(table.record)
     yield _about_tests(table)
+    yield _about_limit(table)
     yield _answers_grid(table)
     if _is_certified(table):
         yield _about_certified(table)
+    yield "strongest heads: layer-head mean score"
     yield _strongest_grid(table)
     if caution := about_length(table.record):
         yield caution
@@ -241,15 +243,19 @@ def _about_tests(table: RoleTable) -> str:
     tests = table.tests
     is_uneven = tests.effective_clusters < 0.9 * tests.n_clusters
     uneven = f" (effective number {tests.effective_clusters:.0f})" * bool(is_uneven)
-    limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
-    score = table.record.score
     rough = "\nintervals assume a fixed number of examples, and are rough"
     return (
-        f"heads per layer with mean {'' if score == BIAS.name else f'{score} '}score > {limit} "
-        f"(alpha {tests.alpha:g}, "
-        f"{describe_correction(tests.correction, tests.family)})\n"
         f"{TESTS[tests.test].words} of {describe_units(tests)}{uneven}, each direction at alpha\n"
         f"{describe_interval(tests.interval, tests.alpha)}{rough * table.record.stopped_early}"
+    )
+
+
+def _about_limit(table: RoleTable) -> str:
+    tests, score = table.tests, table.record.score
+    limit = describe_limit(tests, any(map(is_contrast, table.roles)), bool(table.rivals))
+    return (
+        f"heads per layer with mean {'' if score == BIAS.name else f'{score} '}score > {limit} "
+        f"(alpha {tests.alpha:g}, {describe_correction(tests.correction, tests.family)})"
     )
 
 
@@ -332,8 +338,7 @@ def _strongest_grid(table: RoleTable) -> Grid:
             )
         ]
         rows.append((role, "  ".join(heads)))
-    title = "strongest heads: layer-head mean score"
-    return Grid(("role", title), tuple(rows), left=frozenset([title]))
+    return Grid(("role", "heads"), tuple(rows), left=frozenset(["heads"]))
 
 
 def _digits(score: str) -> int:
