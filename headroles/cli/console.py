@@ -83,7 +83,7 @@ def _reported() -> Iterator[None]:
         sys.unraisablehook = lambda _: None  # what cleans up at the end may lack memory too
         err.print(f"error: {_NO_MEMORY}", style="red", soft_wrap=True)
         raise typer.Exit(1) from None
-    except BrokenPipeError:  # who was to read it has gone
+    except BrokenPipeError:  # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except OSError as error:  # of a file that nothing below names an error for

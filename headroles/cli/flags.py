@@ -80,7 +80,7 @@ class GroupedCommand(TyperCommand):
     """A command whose help shows options under the titles of their groups."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line; what is wrong with it is told without control characters."""
+        """Read the command line; messages about it lose control characters."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:

@@ -105,10 +105,10 @@ def _draw(
         found = read_attention(scores, head, role, replace(options, n=1))
         if not found:
             raise UsageError(f"no example has a score of head {head[0]}-{head[1]} for {role}")
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             save_figure(draw_attention(found[0]), file)
-    for one in told:
+    for one in caught:
         console.warn(str(one.message))
 
 

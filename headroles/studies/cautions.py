@@ -11,7 +11,7 @@ from headroles.roles import PAIRS, Role
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import LevelOptions
 
-_MANY = 0.1  # share of sentences without a document that is told
+_MANY = 0.1  # share of sentences without a document that is reported
 
 
 def warn_of_documents(

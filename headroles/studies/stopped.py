@@ -1,16 +1,17 @@
-"""Scores that stopped early: what is valid of them, what is refused, what is told.
+"""Scores that stopped early: valid uses, refused ones, and cautions.
 
 Where to stop was decided by looking at the scores. Of what is made from them:
 
 * betting, and so role tables by betting, certified answers and replication, may be looked at as
   often as one likes, and is valid;
 * sentences of examples claim nothing;
-* intervals take the number of examples as given: those of t are told to be rough, others refused;
+* intervals take the number of examples as given: those of t come with a caution, others are
+  refused;
 * comparisons and plans, tests by anything but betting, the published preset, and thresholds that
   are found in the scores themselves are refused.
 
 A run that came to the end of its corpus has the scores that it would have had without stopping, and
-nothing is refused or told of these; betting stays, as the order is still random.
+no restriction; betting stays, as the order is still random.
 """
 
 from __future__ import annotations

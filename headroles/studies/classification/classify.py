@@ -113,7 +113,7 @@ def _of_several_documents(corpus: Corpus, options: UnitOptions) -> Corpus:
         for sentence in corpus.read(skipped):
             documents.add(sentence.document)
             yield sentence
-        if documents:  # that there is none at all is told by who reads
+        if documents:  # the reader reports that there is none at all
             refuse_one_document(len(documents), options)
 
     return replace(corpus, read=read)

@@ -30,7 +30,7 @@ def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
 
     ``"kept"`` (yes, yes), ``"gained"`` (no, yes), ``"lost"`` (yes, no) and ``"absent"`` (no, no)
     rest on two shown answers. A role that is undecided at one end is ``"undecided"``: that it
-    could not be shown again is no evidence that it is gone. ``"untestable"`` goes before.
+    could not be shown again is no evidence that it was lost. ``"untestable"`` goes before.
 
     Two answers stand behind each status, so with a family-wise correction, of p-values that hold
     (those of betting do on skewed scores, those of t do not), the chance that any role is wrongly

@@ -40,8 +40,8 @@ def score_checkpoints(
 ) -> list[Path]:
     """Score each of ``models`` over one corpus, into the folder of its name in ``folder``.
 
-    Gives these folders. What is done is kept in ``parts``, and gone on with. The corpus is parsed
-    once, and all models are loaded once before the first is scored: a wrong name shows at once, and
+    Returns these folders. Progress is saved in ``parts``, and resumed from there. The corpus is
+    parsed once, and all models are loaded once before the first is scored: a wrong name shows at once, and
     so does a corpus that cannot be clustered as it will be ``compared``, or of which models with
     other tokenizers or limits would make other examples.
 
@@ -132,7 +132,7 @@ def _check_same_examples(
 ) -> None:
     """Raise UsageError at the first example that two models would not make alike.
 
-    The corpus is gone through only where tokenizers or limits differ at all.
+    The corpus is read only where tokenizers or limits differ.
     """
     first, *others = shapes
     for other in others:

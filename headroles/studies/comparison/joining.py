@@ -1,4 +1,4 @@
-"""Score sets of the same examples, brought into one order; whatever differs is told by name."""
+"""Score sets of the same examples, brought into one order; messages name what differs."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def normalise(importances: FloatArray, how: str) -> FloatArray:
 def reliability_of(values: FloatArray, options: ImportanceOptions) -> dict[str, float]:
     """Measure how much two halves agree on the order of heads, and what follows for all examples.
 
-    ``values`` are (examples, layers, heads), NaN for heads that are gone. ``full`` and
+    ``values`` are (examples, layers, heads), NaN for removed heads. ``full`` and
     ``examples_needed`` follow from the formula of Spearman (1910) and Brown (1910).
     """
     there = ~np.isnan(values).any(axis=0)

@@ -1,4 +1,4 @@
-"""Figures of what heads are worth to a task."""
+"""Figures of the importance of heads to a task."""
 
 from __future__ import annotations
 

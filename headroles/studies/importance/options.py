@@ -80,7 +80,7 @@ class ImportanceOptions(RankingOptions, RunOptions):
     reliability: Annotated[
         float,
         Option(
-            "Reliability of the order for which the needed examples are told.", above=0, below=1
+            "Reliability of the order for which to report the needed examples.", above=0, below=1
         ),
     ] = 0.9
 

@@ -1,4 +1,4 @@
-"""Maps and pages of what heads are worth to a task."""
+"""Maps and pages of the importance of heads to a task."""
 
 from __future__ import annotations
 

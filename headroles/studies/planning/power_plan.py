@@ -25,7 +25,7 @@ SHARES = {"half": 0.5, "nine_tenths": 0.9, "all": 1.0}
 """The shares of a role's heads that a summary tells the examples for."""
 _SHOWN = 8
 _BEYOND_REACH = 1_000_000
-"""Numbers of examples above this are not told to people."""
+"""Numbers of examples above this are shown as out of reach."""
 
 
 class Planned(RecordedLevel, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Which heads make up for those that are gone: a model fine-tuned without them, and with them."""
+"""Heads that make up for removed ones: a model fine-tuned without them, and with them."""
 
 from __future__ import annotations
 

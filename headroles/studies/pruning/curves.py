@@ -162,9 +162,9 @@ class PruningCurves(OutcomesResult):
                 f"{where} of the heads removed, the loss is {least} of the order {one['order']}: "
                 f"{one['value']:.3g} ({one['ci_low']:.3g} to {one['ci_high']:.3g})."
             )
-        for told in (BETTER, WORSE) if len(rows) > 1 else ():
-            named = listed([str(row.order) for row in rows.itertuples() if row.answer == told], 6)
-            yield f"Shown to be {told} than {against}: {named or 'no order'}."
+        for answer in (BETTER, WORSE) if len(rows) > 1 else ():
+            named = listed([str(row.order) for row in rows.itertuples() if row.answer == answer], 6)
+            yield f"Shown to be {answer} than {against}: {named or 'no order'}."
         yield self._grid(self.measure, f"{self.measure} without", _in_short, most=_SHOWN)
         yield from map(Warned, asked.warnings)
 

@@ -62,7 +62,7 @@ def learn_gates(
     The loss decides which heads do better than others, and after every update all log alpha are
     shifted by one number, so that as many open gates are expected as are to be open by then: there
     is no penalty whose weight would have to be found. Heads are kept by the largest log alpha, ties
-    by layer and number. What is learnt is kept in ``parts`` now and then, and gone on with.
+    by layer and number. Progress is saved in ``parts`` now and then, and resumed from there.
 
     Raises ModelError for a loss that is not finite.
     """

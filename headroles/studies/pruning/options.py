@@ -75,9 +75,7 @@ class TuningOptions(UpdateOptions):
     ] = 2e-5
     compensation: Annotated[
         bool,
-        Option(
-            "Whether the whole model is fine-tuned too, to tell which heads make up for those gone."
-        ),
+        Option("Fine-tune the whole model too, to see which heads make up for removed ones."),
     ] = False
 
     def check(self) -> None:

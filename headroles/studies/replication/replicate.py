@@ -29,7 +29,7 @@ from headroles.testing.evidence import find_p_values, find_replicated
 from headroles.testing.hypotheses import Hypotheses
 
 _OTHER_LENGTH = 1.2
-"""How many times as long examples may be on average before that is told."""
+"""Ratio of mean lengths of examples above which a caution is given."""
 
 
 @takes(ReplicateOptions)
