@@ -41,9 +41,9 @@ def score_checkpoints(
     """Score each of ``models`` over one corpus, into the folder of its name in ``folder``.
 
     Returns these folders. Progress is saved in ``parts``, and resumed from there. The corpus is
-    parsed once, and all models are loaded once before the first is scored: a wrong name shows at once, and
-    so does a corpus that cannot be clustered as it will be ``compared``, or of which models with
-    other tokenizers or limits would make other examples.
+    parsed once, and all models are loaded once before the first is scored: a wrong name shows at
+    once, and so does a corpus that cannot be clustered as it will be ``compared``, or of which
+    models with other tokenizers or limits would make other examples.
 
     Raises:
         UsageError: models with other numbers of layers or heads, other word pieces or other
