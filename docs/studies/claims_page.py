@@ -57,6 +57,7 @@ def fields(read: SimpleNamespace) -> dict[str, object]:
     tasks = read.tasks.pivot_table(index="claim", columns="model", values="effect")
     pairs = [("gte-small", "bge-small-en"), ("gte-small", "e5-small"), ("bge-small-en", "e5-small")]
     syntactic = first_of(read.syntactic)
+    both = further(read.claims)
     originals = syntactic[~syntactic["encoder"].isin(AFTER)]
     notes = alone.set_index("claim")["note"].fillna("")
     random = notes["low-rank-together"].str.extract(r"spaces: ([\d.]+)")[0].astype(float)
@@ -73,13 +74,14 @@ def fields(read: SimpleNamespace) -> dict[str, object]:
             encoders=alone[~alone["encoder"].str.contains(" to ")]["encoder"].nunique(),
             copies=len(AFTER),
             modifiers=int(notes["syntactic-heads"].str.contains(": (?:amod|advmod)").sum()),
+            difference=(both["effect"] - both["effect_first"]).abs().median(),
             random_low=random.min(),
             random_high=random.max(),
         ),
         "table": {
             "verdicts": verdicts(alone, read.encoders),
             "syntactic": listed(syntactic[["encoder", "heads", *STEPS]]),
-            "others": others(read.claims),
+            "others": others(both),
             "copies": copies(rows),
             "tasks": of_tasks(read.tasks),
         },
@@ -136,24 +138,37 @@ def verdicts(rows: pd.DataFrame, encoders: pd.DataFrame) -> str:
     return listed(pd.DataFrame(found))
 
 
-def others(claims: pd.DataFrame) -> str:
-    """Table of further texts: how often the verdict is that of the first treebank."""
-    key = ["encoder", "claim"]
+def further(claims: pd.DataFrame) -> pd.DataFrame:
+    """Tests on further texts, each beside that of the same encoder's first treebank."""
     alone = claims[~claims["encoder"].str.contains(" to ")]
     first = first_of(alone)
-    further, first = alone.drop(first.index), first.set_index(key)["verdict"]
-    found = []
-    for (treebank, pairing), rows in further.groupby(["treebank", "pairing"], sort=False):
-        own = rows.set_index(key)["verdict"]
-        both = pd.DataFrame({"first": first.loc[own.index], "here": own})
-        said = both[(both != NOT_TESTABLE).all(axis=1)]
-        opposite = (said["first"] != said["here"]) & ~(said == UNDECIDED).any(axis=1)
-        row = {"treebank": treebank, "examples": "pairs" if pairing == "adjacent" else "sentences"}
-        row |= {"encoders": rows["encoder"].nunique(), "tests": len(said)}
-        row |= {"same verdict": int((said["first"] == said["here"]).sum())}
-        row |= {"opposite verdict": int(opposite.sum())}
-        found.append(row)
-    return listed(pd.DataFrame(found))
+    both = alone.drop(first.index).merge(first, on=["encoder", "claim"], suffixes=("", "_first"))
+    both = both[(both["verdict"] != NOT_TESTABLE) & (both["verdict_first"] != NOT_TESTABLE)]
+    sides = both["verdict"].map({SHOWN: 1, CONTRADICTED: -1, UNDECIDED: 0})
+    both["opposite"] = sides * both["verdict_first"].map({SHOWN: 1, CONTRADICTED: -1}) == -1
+    both["same"] = both["verdict"] == both["verdict_first"]
+    return both
+
+
+def others(both: pd.DataFrame) -> str:
+    """Table of further texts: how often the verdict is that of the first treebank."""
+    found = [
+        {
+            "treebank": treebank,
+            "examples": "pairs" if pairing == "adjacent" else "sentences",
+            "encoders": rows["encoder"].nunique(),
+            "tests": len(rows),
+            "same verdict": int(rows["same"].sum()),
+            "opposite verdict": int(rows["opposite"].sum()),
+        }
+        for (treebank, pairing), rows in both.groupby(["treebank", "pairing"], sort=False)
+    ]
+    told = [
+        f"{one.encoder} on `{one.claim}` ({one.effect_first:.2f}, and {one.effect:.2f} over "
+        f"{one.treebank})"
+        for one in both[both["opposite"]].itertuples()
+    ]
+    return f"{listed(pd.DataFrame(found))}\n\nOpposite verdicts: {'; '.join(told) or 'none'}."
 
 
 def copies(rows: pd.DataFrame) -> str:
