@@ -34,7 +34,7 @@ from headroles.encoding import ExampleEncoder
 from headroles.errors import HeadRolesError
 from headroles.roles import (
     SCORES,
-    Batch,
+    PaddedBatch,
     RoleOptions,
     Scope,
     choose_relations,
@@ -229,7 +229,7 @@ def _plan(case: Case, file: Path) -> None:
         encoded = encoder.encode(make_examples(corpus, case.pairing), skipped)
     for start in range(0, len(encoded), 64):
         for score in SCORES.values():
-            scope = Scope(Batch(encoded[start : start + 64]), None, score)
+            scope = Scope(PaddedBatch(encoded[start : start + 64]), None, score)
             plan_roles(choose_roles(options, relations, score), scope)
 
 

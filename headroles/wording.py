@@ -110,6 +110,11 @@ def in_one_line(error: BaseException) -> str:
     return " ".join(message.split("\n\n")[0].split())
 
 
+def with_type(error: BaseException) -> str:
+    """Return the type and the message of an error of a user's code, in one line."""
+    return f"{type(error).__name__}: {in_one_line(error)}"
+
+
 def split_at(words: Sequence[str], places: Collection[int]) -> tuple[tuple[bool, str], ...]:
     """Split a sentence into parts whose words are all among ``places``, or all not; say which.
 

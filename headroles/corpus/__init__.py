@@ -2,51 +2,28 @@
 examples.
 """
 
-from headroles.corpus.conllu_files import read_conllu
-from headroles.corpus.documents import NEWDOC
-from headroles.corpus.files import read_lines
-from headroles.corpus.objects import make_corpus
-from headroles.corpus.opening import as_corpus, open_corpus
-from headroles.corpus.options import GIVEN, CorpusOptions
-from headroles.corpus.places import Places
-from headroles.corpus.prepared import PreparedCorpus, find_prepared, prepared, prepared_in
-from headroles.corpus.schemes import DEFAULT_RELATIONS, fold_subtype
-from headroles.corpus.sentence import (
-    MISSING,
-    PAIRINGS,
-    ROOT,
-    Corpus,
-    Example,
-    Sentence,
-    Skipped,
-    make_examples,
-)
-from headroles.corpus.text import read_pairs, read_text
-
-__all__ = [
-    "DEFAULT_RELATIONS",
-    "GIVEN",
-    "MISSING",
-    "NEWDOC",
-    "PAIRINGS",
-    "ROOT",
-    "Corpus",
-    "CorpusOptions",
-    "Example",
-    "Places",
-    "PreparedCorpus",
-    "Sentence",
-    "Skipped",
-    "as_corpus",
-    "find_prepared",
-    "fold_subtype",
-    "make_corpus",
-    "make_examples",
-    "open_corpus",
-    "prepared",
-    "prepared_in",
-    "read_conllu",
-    "read_lines",
-    "read_pairs",
-    "read_text",
-]
+from headroles.corpus.conllu_files import read_conllu as read_conllu
+from headroles.corpus.documents import NEWDOC as NEWDOC
+from headroles.corpus.files import read_lines as read_lines
+from headroles.corpus.objects import make_corpus as make_corpus
+from headroles.corpus.opening import as_corpus as as_corpus
+from headroles.corpus.opening import open_corpus as open_corpus
+from headroles.corpus.options import GIVEN as GIVEN
+from headroles.corpus.options import CorpusOptions as CorpusOptions
+from headroles.corpus.places import Places as Places
+from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
+from headroles.corpus.prepared import find_prepared as find_prepared
+from headroles.corpus.prepared import prepared as prepared
+from headroles.corpus.prepared import prepared_in as prepared_in
+from headroles.corpus.schemes import DEFAULT_RELATIONS as DEFAULT_RELATIONS
+from headroles.corpus.schemes import fold_subtype as fold_subtype
+from headroles.corpus.sentence import MISSING as MISSING
+from headroles.corpus.sentence import PAIRINGS as PAIRINGS
+from headroles.corpus.sentence import ROOT as ROOT
+from headroles.corpus.sentence import Corpus as Corpus
+from headroles.corpus.sentence import Example as Example
+from headroles.corpus.sentence import Sentence as Sentence
+from headroles.corpus.sentence import Skipped as Skipped
+from headroles.corpus.sentence import make_examples as make_examples
+from headroles.corpus.text import read_pairs as read_pairs
+from headroles.corpus.text import read_text as read_text

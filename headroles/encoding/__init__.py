@@ -1,18 +1,12 @@
 """Encoding of examples as word pieces, each with its segment and its word."""
 
-from headroles.encoding.aligned import AlignedEncoder, Alignment
-from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray, pad
-from headroles.encoding.encoder import NO_PIECES, TOO_LONG, ExampleEncoder, refuse_unknown
-
-__all__ = [
-    "NO_PIECES",
-    "SPECIAL",
-    "TOO_LONG",
-    "AlignedEncoder",
-    "Alignment",
-    "EncodedExample",
-    "ExampleEncoder",
-    "IntArray",
-    "pad",
-    "refuse_unknown",
-]
+from headroles.encoding.aligned import AlignedEncoder as AlignedEncoder
+from headroles.encoding.aligned import Alignment as Alignment
+from headroles.encoding.encoded import SPECIAL as SPECIAL
+from headroles.encoding.encoded import EncodedExample as EncodedExample
+from headroles.encoding.encoded import IntArray as IntArray
+from headroles.encoding.encoded import pad as pad
+from headroles.encoding.encoder import NO_PIECES as NO_PIECES
+from headroles.encoding.encoder import TOO_LONG as TOO_LONG
+from headroles.encoding.encoder import ExampleEncoder as ExampleEncoder
+from headroles.encoding.encoder import refuse_unknown as refuse_unknown

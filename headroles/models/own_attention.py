@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerBase
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError
 from headroles.memory import lacks_memory
 from headroles.models.reporting import LastLayerRead, Pass
-from headroles.wording import in_one_line
+from headroles.wording import with_type
 
 OWN = "own"
 """Model type of attention that no transformers model computes."""
@@ -111,8 +111,7 @@ class OwnAttention:
         return self._raised(error, _batch(names))
 
     def _raised(self, error: Exception, where: str) -> ModelError:
-        raised = f"{type(error).__name__}: {in_one_line(error)}"
-        return ModelError(f"{self.source} raised an error for {where} ({raised})")
+        return ModelError(f"{self.source} raised an error for {where} ({with_type(error)})")
 
     def _misshapen(self, weights: Tensor, needed: str, names: Sequence[str]) -> ModelError:
         return ModelError(

@@ -5,47 +5,33 @@ Each file here defines one role or a group of them in a function ``roles``, whic
 model and nothing else of a corpus.
 """
 
-from headroles.role_names import contrast_of, find_role, in_words, is_contrast
-from headroles.roles.batch import Batch, Scope
-from headroles.roles.candidates import EVERY, WORDS, Candidates
-from headroles.roles.choice import RoleOptions, choose_roles, is_own
-from headroles.roles.fixed_offsets import OFFSETS
-from headroles.roles.marking import marked_words, sieve_cells
-from headroles.roles.plan import Plan, bounds_of, plan_roles
-from headroles.roles.position import refuse_too_far
-from headroles.roles.relations import absent_defaults, choose_relations
-from headroles.roles.role import ARCS, PAIRS, TOKENS, Role
-from headroles.roles.scores import BIAS, EXCESS, HIT, SCORES, Score
-
-__all__ = [
-    "ARCS",
-    "BIAS",
-    "EVERY",
-    "EXCESS",
-    "HIT",
-    "OFFSETS",
-    "PAIRS",
-    "SCORES",
-    "TOKENS",
-    "WORDS",
-    "Batch",
-    "Candidates",
-    "Plan",
-    "Role",
-    "RoleOptions",
-    "Scope",
-    "Score",
-    "absent_defaults",
-    "bounds_of",
-    "choose_relations",
-    "choose_roles",
-    "contrast_of",
-    "find_role",
-    "in_words",
-    "is_contrast",
-    "is_own",
-    "marked_words",
-    "plan_roles",
-    "refuse_too_far",
-    "sieve_cells",
-]
+from headroles.role_names import contrast_of as contrast_of
+from headroles.role_names import find_role as find_role
+from headroles.role_names import in_words as in_words
+from headroles.role_names import is_contrast as is_contrast
+from headroles.roles.batch import PaddedBatch as PaddedBatch
+from headroles.roles.batch import Scope as Scope
+from headroles.roles.choice import RoleOptions as RoleOptions
+from headroles.roles.choice import choose_roles as choose_roles
+from headroles.roles.choice import is_own as is_own
+from headroles.roles.first_choices import EVERY as EVERY
+from headroles.roles.first_choices import OFFSETS as OFFSETS
+from headroles.roles.first_choices import WORDS as WORDS
+from headroles.roles.first_choices import Candidates as Candidates
+from headroles.roles.marking import marked_words as marked_words
+from headroles.roles.marking import sieve_cells as sieve_cells
+from headroles.roles.plan import Plan as Plan
+from headroles.roles.plan import bounds_of as bounds_of
+from headroles.roles.plan import plan_roles as plan_roles
+from headroles.roles.position import refuse_too_far as refuse_too_far
+from headroles.roles.relations import absent_defaults as absent_defaults
+from headroles.roles.relations import choose_relations as choose_relations
+from headroles.roles.role import ARCS as ARCS
+from headroles.roles.role import PAIRS as PAIRS
+from headroles.roles.role import TOKENS as TOKENS
+from headroles.roles.role import Role as Role
+from headroles.roles.scores import BIAS as BIAS
+from headroles.roles.scores import EXCESS as EXCESS
+from headroles.roles.scores import HIT as HIT
+from headroles.roles.scores import SCORES as SCORES
+from headroles.roles.scores import Score as Score

@@ -20,13 +20,13 @@ PADDING = -2  # beside the segments 0, 1 and SPECIAL
 
 
 @dataclass(frozen=True)
-class Batch:
+class PaddedBatch:
     """B examples padded to N tokens."""
 
     examples: Sequence[EncodedExample]
     _found: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def of(self, find: Callable[[Batch], T]) -> T:
+    def of(self, find: Callable[[PaddedBatch], T]) -> T:
         """Return ``find(self)``, computed once for each function and then cached."""
         if find not in self._found:
             self._found[find] = find(self)
@@ -118,7 +118,7 @@ class Scope:
     limit. Keys beyond the reach belong to no row and no sieve.
     """
 
-    batch: Batch
+    batch: PaddedBatch
     reach: int | None
     score: Score
     _found: dict[Any, Any] = field(default_factory=dict, repr=False)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from headroles.options import Options
-from headroles.roles.batch import Batch
-from headroles.roles.candidates import TOKENS
+from headroles.roles.batch import PaddedBatch
+from headroles.roles.first_choices import TOKENS
 from headroles.roles.key_sets import Evenness, RowWise, Shared
 from headroles.roles.role import PAIRS, Context, Role
 from headroles.roles.scores import BIAS, HIT
@@ -44,7 +44,7 @@ def roles(options: Options, context: Context) -> Iterator[Role]:
         yield Role(EVENNESS, evenness, measure_of="block", sieve=Evenness(own_segment))
 
 
-def own_segment(batch: Batch) -> list[Shared]:
+def own_segment(batch: PaddedBatch) -> list[Shared]:
     """Return, for each segment, its words as keys and its tokens as queries.
 
     The first separator and all tokens after it belong to the second segment, all before to the

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from headroles.encoding import SPECIAL, EncodedExample, IntArray, pad
 from headroles.roles.arrays import BoolArray, expand
-from headroles.roles.batch import PADDING, Batch
+from headroles.roles.batch import PADDING, PaddedBatch
 from headroles.roles.links import FindLinks, LinkTable
 
 
@@ -33,7 +33,7 @@ class Controls:
     the words have: ``totals`` (S,) are numbers of pairs of words, 0 in cells without controls.
     """
 
-    batch: Batch
+    batch: PaddedBatch
     boundaries: IntArray
     owners: IntArray
     sentences: IntArray
@@ -68,7 +68,7 @@ class ControlsOf:
 
     find: FindLinks
 
-    def __call__(self, batch: Batch) -> Controls:
+    def __call__(self, batch: PaddedBatch) -> Controls:
         """Find the controls at the distances of all links."""
         boundaries = np.array([_boundary(example) for example in batch.examples])
         table = batch.of(self.find)
@@ -115,7 +115,7 @@ def _cells_of_links(
 
 
 def _control_pairs(
-    batch: Batch, table: LinkTable, owners: IntArray, sentences: IntArray, distances: IntArray
+    batch: PaddedBatch, table: LinkTable, owners: IntArray, sentences: IntArray, distances: IntArray
 ) -> tuple[IntArray, IntArray, NDArray[np.float64]]:
     """Return cell, first token and weight of all controls in the S cells."""
     examples, segments = batch.examples, batch.segments
@@ -141,7 +141,7 @@ def _control_pairs(
 
 
 def _joined(
-    batch: Batch,
+    batch: PaddedBatch,
     table: LinkTable,
     words: IntArray,
     row: IntArray,

@@ -10,8 +10,8 @@ import numpy as np
 
 from headroles.encoding import IntArray
 from headroles.roles.arrays import BoolArray, FloatArray, divide
-from headroles.roles.batch import Batch, Scope
-from headroles.roles.candidates import EVERY, among_in, queries_among
+from headroles.roles.batch import PaddedBatch, Scope
+from headroles.roles.first_choices import EVERY, among_in, queries_among
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 
@@ -22,7 +22,7 @@ class Shared(NamedTuple):
     keys: BoolArray
 
 
-FindShared: TypeAlias = Callable[[Batch], Sequence[Shared]]
+FindShared: TypeAlias = Callable[[PaddedBatch], Sequence[Shared]]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SharedSieve(Sieve):
         """Kind of the sieve; sieves with the same keys are planned together."""
         return type(self), self.find, self.among
 
-    def key_sets(self, batch: Batch) -> Sequence[BoolArray]:
+    def key_sets(self, batch: PaddedBatch) -> Sequence[BoolArray]:
         """Return the keys of all queries."""
         return [shared.keys for shared in batch.of(self.find)]
 

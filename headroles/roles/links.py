@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from headroles.encoding import EncodedExample, IntArray
 from headroles.roles.arrays import BoolArray, FloatArray, divide, expand, slots
-from headroles.roles.batch import Batch, Scope
-from headroles.roles.candidates import WORDS, among_in
-from headroles.roles.fixed_offsets import find_offset_shares
+from headroles.roles.batch import PaddedBatch, Scope
+from headroles.roles.first_choices import WORDS, among_in, find_offset_shares
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 PIECELESS_ARCS = "arcs of words without pieces"
@@ -51,7 +50,7 @@ class LinkTable:
 
     @classmethod
     def of(
-        cls, batch: Batch, find: Callable[[EncodedExample], IntArray], n_labels: int = 1
+        cls, batch: PaddedBatch, find: Callable[[EncodedExample], IntArray], n_labels: int = 1
     ) -> LinkTable:
         """Make a table of the links that ``find`` returns of each example.
 
@@ -72,7 +71,7 @@ class LinkTable:
         return cls(owners[whole], first, second, labels[whole], n_labels, n_lost)
 
 
-FindLinks: TypeAlias = Callable[[Batch], LinkTable]
+FindLinks: TypeAlias = Callable[[PaddedBatch], LinkTable]
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ class Pieces:
     highs: NDArray[np.float64]
     is_scored: BoolArray
 
-    def pairs(self, batch: Batch) -> IntArray:
+    def pairs(self, batch: PaddedBatch) -> IntArray:
         """Return the pairs as query * N + key (B, most), padded with 0."""
         pairs = np.zeros((batch.size, self.most), dtype=np.int64)
         pairs[self.owners, self.places] = self.queries * batch.width + self.keys
@@ -296,9 +295,8 @@ def find_link_weights(
         scores = (table.owners[links[link]], role)
         # add.at, since several links of an example count for the same role
         np.add.at(counts, scores, 1)
-        for total, of_links in zip(
-            sums, (pieces.constants, pieces.lows, pieces.highs), strict=True
-        ):
+        limits = (pieces.constants, pieces.lows, pieces.highs)
+        for total, of_links in zip(sums, limits, strict=True):
             np.add.at(total, scores, of_links[direction, links[link]])
     counted = chosen[pieces.directions, table.labels[pieces.links]]
     counted &= is_scored[pieces.directions, pieces.links][:, None]

@@ -6,7 +6,7 @@ import numpy as np
 
 from headroles.encoding import IntArray
 from headroles.roles.arrays import BoolArray
-from headroles.roles.batch import Batch
+from headroles.roles.batch import PaddedBatch
 from headroles.roles.key_sets import SharedSieve
 from headroles.roles.links import FORTH, Links
 from headroles.roles.offsets import Offsets
@@ -14,7 +14,7 @@ from headroles.roles.role import Role
 from headroles.roles.word_sets import WordSets
 
 
-def marked_words(role: Role, batch: Batch) -> tuple[set[int], list[tuple[int, int]]]:
+def marked_words(role: Role, batch: PaddedBatch) -> tuple[set[int], list[tuple[int, int]]]:
     """Return the words in the role's sieves, and the pairs of words that look for each other.
 
     The batch holds one example. Words are numbered through the example. Both results are empty if
@@ -31,7 +31,7 @@ def marked_words(role: Role, batch: Batch) -> tuple[set[int], list[tuple[int, in
     return set(), []
 
 
-def sieve_cells(role: Role, batch: Batch) -> BoolArray:
+def sieve_cells(role: Role, batch: PaddedBatch) -> BoolArray:
     """Mark (N, N) the cells in which query i looks for key j, for a batch of one example.
 
     A contrast has the cells of its role, without its controls; a quantity that only describes heads
@@ -51,7 +51,7 @@ def sieve_cells(role: Role, batch: Batch) -> BoolArray:
     return cells
 
 
-def _ends(sieve: Links, batch: Batch) -> tuple[IntArray, IntArray]:
+def _ends(sieve: Links, batch: PaddedBatch) -> tuple[IntArray, IntArray]:
     """Return first piece and number of pieces (L, 2) of query words, then of key words."""
     table = batch.of(sieve.find)
     chosen = np.isin(table.labels, list(sieve.labels))

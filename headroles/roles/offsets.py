@@ -10,7 +10,7 @@ import numpy as np
 from headroles.encoding import IntArray
 from headroles.roles.arrays import FloatArray, divide
 from headroles.roles.batch import Scope
-from headroles.roles.candidates import TOKENS, among_in
+from headroles.roles.first_choices import TOKENS, among_in
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
 

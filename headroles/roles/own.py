@@ -24,17 +24,16 @@ import numpy as np
 from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample, IntArray
 from headroles.errors import UsageError
-from headroles.roles.batch import Batch, placed_sentences
+from headroles.roles.batch import PaddedBatch, placed_sentences
 from headroles.roles.key_sets import Shared
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.role import ARCS, Context, Role
 from headroles.roles.syntactic import beyond_offset
 from headroles.roles.word_sets import WordSets, sets_of_sentences
-from headroles.wording import as_given, in_one_line, shortened
+from headroles.wording import as_given, shortened, with_type
 
 _MOST_REPEATED = 10_000
 """Number of repeated places or pairs that a function may return for one sentence."""
-
 Find: TypeAlias = Callable[[Sentence], Iterable[Any]]
 """Function from a sentence to pairs of places of words, or to places of words."""
 
@@ -80,9 +79,9 @@ def load_function(name: str, what: str = "role") -> Callable[..., Any]:
         if isinstance(error, KeyboardInterrupt):
             raise
         raise UsageError(
-            f"the {what} {shortened(name)!r} cannot be loaded: {told(error)}; give a {what} of "
-            "headroles, or the MODULE:FUNCTION of a Python function that is installed or in "
-            "this folder"
+            f"the {what} {shortened(name)!r} cannot be loaded: {with_type(error)}; give a "
+            f"{what} of headroles, or the MODULE:FUNCTION of a Python function that is installed or "
+            "in this folder"
         ) from error
     finally:
         with suppress(ValueError):  # the module may have removed the entry itself
@@ -91,11 +90,6 @@ def load_function(name: str, what: str = "role") -> Callable[..., Any]:
         raise UsageError(f"{name} is a {type(function).__name__}; it must be a function")
     found: Callable[..., Any] = function
     return found
-
-
-def told(error: BaseException) -> str:
-    """Format an error of a user's code in one line."""
-    return f"{type(error).__name__}: {in_one_line(error)}"
 
 
 @dataclass(frozen=True)
@@ -127,8 +121,8 @@ class Finder:
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise UsageError(
-                f"the role {self.name} fails at sentence {sentence.id!r}: {told(error)}; correct "
-                "the function"
+                f"the role {self.name} fails at sentence {sentence.id!r}: {with_type(error)}; "
+                "correct the function"
             ) from error
         if len(given) > most:
             raise UsageError(
@@ -177,7 +171,7 @@ class FindPairs:
 
     find: Finder
 
-    def __call__(self, batch: Batch) -> LinkTable:
+    def __call__(self, batch: PaddedBatch) -> LinkTable:
         """Find the links of all examples."""
         return LinkTable.of(batch, self._of)
 
@@ -197,6 +191,6 @@ class FindWords:
 
     find: Finder
 
-    def __call__(self, batch: Batch) -> list[Shared]:
+    def __call__(self, batch: PaddedBatch) -> list[Shared]:
         """Find the key sets of all examples."""
         return sets_of_sentences(batch, self.find.of)

@@ -12,8 +12,7 @@ import numpy as np
 from headroles.encoding import IntArray
 from headroles.roles.arrays import BoolArray, FloatArray
 from headroles.roles.batch import Scope
-from headroles.roles.candidates import Candidates, find_candidates
-from headroles.roles.fixed_offsets import OFFSETS
+from headroles.roles.first_choices import OFFSETS, Candidates, find_candidates
 from headroles.roles.role import Role
 from headroles.roles.sieve import Part, Sieve
 
@@ -40,16 +39,8 @@ class Plan:
     @property
     def bounds(self) -> FloatArray:
         """(B, R, 2): least and greatest possible score; NaN where unknown."""
-        unknown = [np.full(part.counts.shape, np.nan, dtype=np.float32) for part in self.parts]
-        sides = [
-            [given if own is None else own for own, given in zip(of_parts, unknown, strict=True)]
-            for of_parts in (
-                [part.lows for part in self.parts],
-                [part.highs for part in self.parts],
-            )
-        ]
-        bounds = np.stack([np.concatenate(side, axis=1) for side in sides], axis=-1)
-        bounds = bounds[:, self.columns]
+        of_parts = [np.stack([part.lows, part.highs], axis=-1) for part in self.parts]
+        bounds = np.concatenate(of_parts, axis=1)[:, self.columns]
         bounds[self.counts == 0] = np.nan
         return bounds
 
@@ -78,7 +69,7 @@ def plan_roles(roles: Sequence[Role], scope: Scope) -> Plan:
     for sieve in sieves:
         key_sets.add(sieve.key_sets(scope.batch))
     alike = [list(of_kind) for of_kind in by_kind.values()]
-    parts = tuple(those[0].plan(those, scope, key_sets) for those in alike)
+    parts = tuple(group[0].plan(group, scope, key_sets) for group in alike)
     places = {sieve: place for place, sieve in enumerate(chain.from_iterable(alike))}
     columns = tuple(places[sieve] for sieve in sieves)
     chooses = scope.score.of_first_choice

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
+from unicodedata import category
 
 import numpy as np
 
@@ -11,20 +11,15 @@ from headroles.corpus import MISSING
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError
 from headroles.options import Options
-from headroles.roles.batch import Batch
+from headroles.roles.batch import PaddedBatch
 from headroles.roles.key_sets import Shared
 from headroles.roles.role import Context, Role
 from headroles.roles.word_sets import WordSets
 
-_MARK = "PUNCT"
-
 
 def roles(options: Options, context: Context) -> Iterator[Role]:
     """Yield the punctuation role. Raises CorpusError for a corpus without parts of speech."""
-    for sentence in context.sentences:
-        if any(upos != MISSING for upos in sentence.upos):
-            break
-    else:
+    if all(upos == MISSING for sentence in context.sentences for upos in sentence.upos):
         raise CorpusError(
             "no word of the corpus has a part of speech (UPOS), which the role punctuation needs; "
             "remove the role from roles (--roles), or give a treebank with that column"
@@ -33,7 +28,7 @@ def roles(options: Options, context: Context) -> Iterator[Role]:
     yield Role("punctuation", words, unit="words", needs=words, sieve=WordSets(find_marks))
 
 
-def find_marks(batch: Batch) -> list[Shared]:
+def find_marks(batch: PaddedBatch) -> list[Shared]:
     """Find punctuation marks as the keys of all words."""
     marks = np.zeros((batch.size, batch.width), dtype=bool)
     for row, example in enumerate(batch.examples):
@@ -46,11 +41,7 @@ def find_marks(batch: Batch) -> list[Shared]:
 def marks_in(example: EncodedExample) -> list[bool]:
     """Tell of each word whether it is punctuation: by its part of speech, else its characters."""
     return [
-        upos == _MARK if upos != MISSING else _has_marks_only(word)
+        upos == "PUNCT" if upos != MISSING else all(category(one).startswith("P") for one in word)
         for sentence in example.sentences
         for word, upos in zip(sentence.words, sentence.upos, strict=True)
     ]
-
-
-def _has_marks_only(word: str) -> bool:
-    return all(unicodedata.category(character).startswith("P") for character in word)

@@ -53,12 +53,15 @@ class RowQuantity(Sieve):
         """Plan the weights of all rows."""
         weights = self.weigh(scope)
         counts = (weights > 0).sum(axis=1)
+        zeros = np.zeros((scope.batch.size, 1), dtype=np.float32)
         return RowsPart(
             name=self.name,
             weights=divide(weights, counts[:, None]).astype(np.float32),
             barred=~scope.batch.in_words,
-            constants=np.zeros((scope.batch.size, 1), dtype=np.float32),
+            constants=zeros,
             counts=counts[:, None],
+            lows=zeros + np.nan,
+            highs=zeros + np.nan,
         )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 
 from headroles.corpus import Sentence
-from headroles.roles.batch import Batch
+from headroles.roles.batch import PaddedBatch
 from headroles.roles.frequencies import FrequencyOptions, count_words, fold
 from headroles.roles.key_sets import Shared
 from headroles.roles.role import Context, Role
@@ -26,9 +27,7 @@ def roles(options: FrequencyOptions, context: Context) -> Iterator[Role]:
         "the rarest word of the sentence",
         unit="words",
         needs=f"sentences with a word beyond the {FREQUENT} most frequent",
-        meaning={
-            "frequencies": "of the corpus" if options.frequencies is None else _digest(counts)
-        },
+        meaning={"frequencies": _digest(counts) if options.frequencies else "of the corpus"},
         sieve=WordSets(Rarest(counts)),
     )
 
@@ -44,13 +43,12 @@ class Rarest:
     """Finder of the rarest word of each sentence, the first if several are equally rare."""
 
     counts: Mapping[str, int] = field(repr=False)
-    _frequent: set[str] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        most = Counter(self.counts).most_common(FREQUENT)
-        object.__setattr__(self, "_frequent", {word for word, _ in most})
+    @cached_property
+    def _frequent(self) -> set[str]:
+        return {word for word, _ in Counter(self.counts).most_common(FREQUENT)}
 
-    def __call__(self, batch: Batch) -> list[Shared]:
+    def __call__(self, batch: PaddedBatch) -> list[Shared]:
         """Find each sentence's rarest word as the key of its words."""
         return sets_of_sentences(batch, self.rarest)
 

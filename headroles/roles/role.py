@@ -52,6 +52,9 @@ class Role:
         needs: the property that an example needs to have a score, in words: ``PAIRS``, or another
             that some corpora lack.
         sieve: how the sieve is found; None for a role that was read from a file.
+
+    >>> Role("syntactic:nsubj:to_governor", "nsubj: its governor", ARCS).is_tested
+    True
     """
 
     id: str

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeAlias
 
 from headroles.encoding import IntArray
 from headroles.roles.arrays import BoolArray, FloatArray
-from headroles.roles.batch import Batch, Scope
+from headroles.roles.batch import PaddedBatch, Scope
 
 Array: TypeAlias = Any
 """A NumPy array when planned, a tensor where the model runs."""
@@ -37,7 +37,7 @@ class Sieve(ABC):
         """Key of the sieves that are planned together; by default each sieve is planned alone."""
         return self
 
-    def key_sets(self, batch: Batch) -> Sequence[BoolArray]:
+    def key_sets(self, batch: PaddedBatch) -> Sequence[BoolArray]:
         """Return the sets of keys (B, N) whose attention mass is read for every row."""
         return ()
 
@@ -99,15 +99,15 @@ class Part(ABC):
     elsewhere. ``offset_shares`` (B, r, offsets) are the scores of always looking at a fixed offset,
     NaN without a score; None for roles that are not compared with fixed offsets.
 
-    Scores lie between ``lows`` and ``highs`` (B, r) whatever the attention; None if unknown.
+    Scores lie between ``lows`` and ``highs`` (B, r) whatever the attention; NaN where unknown.
     """
 
     constants: FloatArray
     counts: IntArray
+    lows: FloatArray
+    highs: FloatArray
     among: str | None = None
     offset_shares: FloatArray | None = None
-    lows: FloatArray | None = None
-    highs: FloatArray | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
 

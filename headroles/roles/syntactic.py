@@ -15,15 +15,14 @@ from headroles.options import Option
 from headroles.presets import PresetOptions
 from headroles.role_names import contrast_of
 from headroles.roles.arc_sources import BASIC, arcs_of
-from headroles.roles.batch import Batch, placed_sentences
-from headroles.roles.candidates import ATTENDING
+from headroles.roles.batch import PaddedBatch, placed_sentences
 from headroles.roles.contrasts import BeyondOffset
+from headroles.roles.first_choices import ATTENDING
 from headroles.roles.links import BACK, FORTH, Links, LinkTable
 from headroles.roles.relations import RelationOptions
 from headroles.roles.role import ARCS, Context, Role
 
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
-_DIRECTIONS = {"to_governor": FORTH, "to_dependent": BACK}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +70,8 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     syntactic = [*_pooled(arcs), *_by_relation(arcs)]
     yield from syntactic
     if options.columns:
-        yield from map(from_governor, (role for role in syntactic if _is_forth(role)))
+        forth = (role for role in syntactic if _links(role).direction == FORTH)
+        yield from map(from_governor, forth)
     if options.beyond_offset and options.arcs == BASIC and not context.score.of_first_choice:
         yield from map(beyond_offset, syntactic)
 
@@ -100,10 +100,6 @@ def from_governor(role: Role) -> Role:
     )
 
 
-def _is_forth(role: Role) -> bool:
-    return _links(role).direction == FORTH
-
-
 def _links(role: Role) -> Links:
     assert isinstance(role.sieve, Links)
     return role.sieve
@@ -126,7 +122,7 @@ class Arcs:
         own = {} if self.source == BASIC else {"arcs": self.source}
         return {"keep_subtypes": self.keep_subtypes, **own}
 
-    def __call__(self, batch: Batch) -> LinkTable:
+    def __call__(self, batch: PaddedBatch) -> LinkTable:
         """Find the arcs of all examples, word by word."""
         numbers = {relation: number for number, relation in enumerate(self.relations)}
         found = LinkTable.of(
@@ -169,13 +165,8 @@ def _pooled(arcs: Arcs) -> Iterator[Role]:
 
 def _by_relation(arcs: Arcs) -> Iterator[Role]:
     for number, relation in enumerate(arcs.relations):
-        for name, direction in _DIRECTIONS.items():
+        for name, direction in (("to_governor", FORTH), ("to_dependent", BACK)):
+            role = f"syntactic:{relation}:{name}"
             words = f"{relation}: its governor" if direction == FORTH else f"its {relation}"
-            yield Role(
-                id=f"syntactic:{relation}:{name}",
-                words=words,
-                unit=ARCS,
-                meaning=arcs.meaning,
-                needs=_WHOLE_ARCS,
-                sieve=Links(arcs, frozenset([number]), direction),
-            )
+            links = Links(arcs, frozenset([number]), direction)
+            yield Role(role, words, ARCS, meaning=arcs.meaning, needs=_WHOLE_ARCS, sieve=links)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from headroles.corpus import Sentence
 from headroles.encoding import IntArray
 from headroles.roles.arrays import BoolArray, FloatArray, divide
-from headroles.roles.batch import Batch, Scope, placed_sentences
-from headroles.roles.candidates import WORDS, among_in
+from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
+from headroles.roles.first_choices import WORDS, among_in
 from headroles.roles.key_sets import FindShared, Shared
 from headroles.roles.sieve import Array, KeySetList, Layer, Part, Sieve
 
@@ -33,10 +33,8 @@ class WordSets(Sieve):
 
     def plan(self, alike: Sequence[WordSets], scope: Scope, key_sets: KeySetList) -> WordSetPart:
         """Plan the weights of each row's attention mass on each set of words."""
-        found = [
-            (own, shared) for own, sieve in enumerate(alike) for shared in self._of(sieve, scope)
-        ]
         batch = scope.batch
+        found = [(own, shared) for own, one in enumerate(alike) for shared in batch.of(one.find)]
         weights = np.zeros((batch.size, batch.width, len(found)))
         sums: NDArray[np.float64] = np.zeros((3, batch.size, len(alike)))
         counts = np.zeros((batch.size, len(alike)), dtype=np.int64)
@@ -64,10 +62,6 @@ class WordSets(Sieve):
             among=among_in(scope, WORDS),
         )
 
-    @staticmethod
-    def _of(sieve: WordSets, scope: Scope) -> Sequence[Shared]:
-        return scope.batch.of(sieve.find)
-
 
 @dataclass(frozen=True, kw_only=True)
 class WordSetPart(Part):
@@ -85,7 +79,9 @@ class WordSetPart(Part):
         return (layer.masses_of(self.keys) * self.weights[:, None]).sum(-2) @ self.of_roles
 
 
-def sets_of_sentences(batch: Batch, find: Callable[[Sentence], Collection[int]]) -> list[Shared]:
+def sets_of_sentences(
+    batch: PaddedBatch, find: Callable[[Sentence], Collection[int]]
+) -> list[Shared]:
     """Make each sentence's words look for the words whose places ``find`` returns for it."""
     queries, keys = np.zeros((2, 2, batch.size, batch.width), dtype=bool)
     for row, example in enumerate(batch.examples):

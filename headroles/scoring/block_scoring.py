@@ -22,7 +22,7 @@ from headroles.models.attention import AttentionReader
 from headroles.models.loading import LoadedEncoder
 from headroles.passes.examples import as_tensors, collate, on_device, to_host
 from headroles.passes.loop import Budget, Passes
-from headroles.roles import OFFSETS, Batch, Plan, Role, Scope, Score, bounds_of, plan_roles
+from headroles.roles import OFFSETS, PaddedBatch, Plan, Role, Scope, Score, bounds_of, plan_roles
 from headroles.scoring.blocks import Counts, ScoreBlock
 from headroles.scoring.layer import read_scores
 
@@ -112,7 +112,7 @@ class BlockScorer:
     def plan_batch(self, examples: Sequence[EncodedExample], rows: list[int]) -> PlannedBatch:
         """Prepare the examples at these rows."""
         own = [examples[row] for row in rows]
-        batch = Batch(own)
+        batch = PaddedBatch(own)
         plans = {
             reach: plan_roles(self._roles, Scope(batch, reach, self._score))
             for reach in dict.fromkeys(self._reader.reaches)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headroles.roles import Candidates, Plan
-from headroles.roles.candidates import ATTENDING, EVERY, TOKENS
+from headroles.roles.first_choices import ATTENDING, EVERY, TOKENS
 from headroles.roles.sieve import Layer
 
 

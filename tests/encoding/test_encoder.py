@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import NO_PIECES, SPECIAL, TOO_LONG, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError
-from headroles.roles import Batch
+from headroles.roles import PaddedBatch
 from headroles.roles.syntactic import Arcs
 from tests.conftest import make_tokenizer
 
@@ -50,7 +50,7 @@ def arcs_of(
     keep_subtypes: bool = False,
 ) -> tuple[list[list[int]], int]:
     """First piece and number of pieces of dependent and governor, and label; how many were lost."""
-    table = Arcs(relations, keep_subtypes)(Batch([encoded]))
+    table = Arcs(relations, keep_subtypes)(PaddedBatch([encoded]))
     return np.column_stack([table.first, table.second, table.labels]).tolist(), table.n_lost
 
 

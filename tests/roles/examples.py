@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.passes.examples import as_tensors
-from headroles.roles import SCORES, Batch, Plan, Role, RoleOptions, Scope, choose_roles, plan_roles
+from headroles.roles import (
+    SCORES,
+    PaddedBatch,
+    Plan,
+    Role,
+    RoleOptions,
+    Scope,
+    choose_roles,
+    plan_roles,
+)
 from headroles.scoring.layer import read_scores
 from tests.noise import with_noise
 from tests.reference import Tokens
@@ -77,7 +86,7 @@ def plan_of(
     **options: Any,
 ) -> Plan:
     """The plan of all roles."""
-    return plan_roles(roles_of(score, **options), Scope(Batch(batch), reach, SCORES[score]))
+    return plan_roles(roles_of(score, **options), Scope(PaddedBatch(batch), reach, SCORES[score]))
 
 
 def sizes_in(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headroles.encoding import EncodedExample
-from headroles.roles import Batch
+from headroles.roles import PaddedBatch
 from headroles.roles.contrasts import (
     ARCS,
     ARCS_LEFT_OUT,
@@ -46,7 +46,7 @@ def contrasts_of(
 
 
 def controls_of(*batch: EncodedExample) -> Controls:
-    return ControlsOf(Arcs(RELATIONS))(Batch(batch))
+    return ControlsOf(Arcs(RELATIONS))(PaddedBatch(batch))
 
 
 def profile(n: int, seed: int) -> NDArray[np.float64]:

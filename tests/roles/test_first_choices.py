@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.passes.examples import as_tensors
-from headroles.roles import HIT, OFFSETS, Batch, Role, Scope, plan_roles
+from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, Scope, plan_roles
 from headroles.roles.offsets import Offsets
 from headroles.scoring.layer import first_largest, read_scores
 from tests.roles.examples import HAND_SEGMENTS, S, make_example, plan_of, roles_of, score_of
@@ -55,7 +55,7 @@ class TestHandCheckedExamples:
     def test_positions(self) -> None:
         """Arg-max 1, 0, 3, 2; tokens without that neighbour are no queries."""
         roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
-        plan = plan_roles(roles, Scope(Batch([make_example(FOUR_SEGMENTS)]), None, HIT))
+        plan = plan_roles(roles, Scope(PaddedBatch([make_example(FOUR_SEGMENTS)]), None, HIT))
         read = read_scores(
             torch.tensor(FOUR, dtype=torch.float32), as_tensors(plan, torch.device("cpu"))
         )
@@ -191,7 +191,7 @@ def test_special_tokens_are_candidates_where_they_are_the_sieve() -> None:
 def test_the_first_of_equals_is_the_choice() -> None:
     attention = np.full((1, 1, 4, 4), 0.25)
     roles = [Role(f"position:{k:+d}", sieve=Offsets((k,))) for k in (1, -1)]
-    plan = plan_roles(roles, Scope(Batch([make_example([S, 0, 0, S])]), None, HIT))
+    plan = plan_roles(roles, Scope(PaddedBatch([make_example([S, 0, 0, S])]), None, HIT))
     read = read_scores(
         torch.tensor(attention, dtype=torch.float32), as_tensors(plan, torch.device("cpu"))
     )

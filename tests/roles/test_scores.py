@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headroles.encoding import EncodedExample
 from headroles.passes.examples import as_tensors
-from headroles.roles import BIAS, EXCESS, SCORES, Batch, Role, Scope, plan_roles
+from headroles.roles import BIAS, EXCESS, SCORES, PaddedBatch, Role, Scope, plan_roles
 from headroles.roles.links import LinkPart
 from headroles.roles.local import local
 from headroles.roles.offsets import OffsetPart, Offsets
@@ -127,7 +127,7 @@ def test_the_order_of_roles_is_that_of_the_columns(
 ) -> None:
     roles = roles_of()
     attention = torch.tensor(random_attention(len(example), seed), dtype=torch.float32)
-    scope = Scope(Batch([example]), None, BIAS)
+    scope = Scope(PaddedBatch([example]), None, BIAS)
     read, counts = [], []
     for asked in (roles, tuple(roles[k] for k in order)):
         plan = plan_roles(asked, scope)
@@ -144,7 +144,7 @@ def test_equal_sieves_of_two_roles_are_read_once() -> None:
     example = make_example(HAND_SEGMENTS)
     plan = plan_roles(
         [local(0), Role("itself", sieve=Offsets((0,))), local(1)],
-        Scope(Batch([example]), None, BIAS),
+        Scope(PaddedBatch([example]), None, BIAS),
     )
     assert plan.columns == (0, 0, 1)
     assert [part.counts.shape[1] for part in plan.parts] == [1, 1]

@@ -17,7 +17,7 @@ from headroles.corpus import ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.passes.examples import as_tensors
-from headroles.roles import SCORES, Batch, Role, RoleOptions, Scope, choose_roles, plan_roles
+from headroles.roles import SCORES, PaddedBatch, Role, RoleOptions, Scope, choose_roles, plan_roles
 from headroles.roles.frequencies import read_frequencies
 from headroles.roles.links import BACK, FORTH, Links
 from headroles.roles.own import Finder, FindPairs, FindWords
@@ -117,7 +117,7 @@ def assert_value(
     role: Role, example: EncodedExample, attention: Any, score: str, reach: Any, expected: Any
 ) -> None:
     """The role has the expected value for each head, or none if None is expected."""
-    plan = plan_roles([role], Scope(Batch([example]), reach, SCORES[score]))
+    plan = plan_roles([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
     moved = as_tensors(plan, torch.device("cpu"))
     weights = with_noise(torch.tensor(attention, dtype=torch.float32))
     found = read_scores(weights, moved)[:, :, 0].numpy()
@@ -166,7 +166,7 @@ def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> Non
     example = with_sentences(example, ["X", "X", "X", "PUNCT"], ["a", "b", "c", "."])
     sentences = list(example.sentences)
     role = choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["hit"], sentences)[0]
-    plan = plan_roles([role], Scope(Batch([example]), reach, SCORES["hit"]))
+    plan = plan_roles([role], Scope(PaddedBatch([example]), reach, SCORES["hit"]))
     assert plan.counts[0, 0] == n_words - 1
 
 
@@ -212,7 +212,9 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
     attention = torch.tensor(random_attention(len(example), seed), dtype=torch.float32)
     both = [Role("own", sieve=sieve({2, 0})), Role("own", sieve=sieve((0, 2), (2, 0)))]
     for roles in (both, [beyond_offset(role) for role in both]):
-        plans = [plan_roles([one], Scope(Batch([example]), None, SCORES["bias"])) for one in roles]
+        plans = [
+            plan_roles([one], Scope(PaddedBatch([example]), None, SCORES["bias"])) for one in roles
+        ]
         one, other = (read_scores(attention, as_tensors(p, torch.device("cpu"))) for p in plans)
         assert torch.equal(one.nan_to_num(), other.nan_to_num())
         assert np.array_equal(plans[0].counts, plans[1].counts)
@@ -220,7 +222,7 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
 
 def test_words_of_ones_own_are_looked_for_in_their_sentence() -> None:
     example = with_sentences(make_example(HAND_SEGMENTS), ["X"] * 4, ["a"] * 4)
-    first, second = FindWords(Finder("f", lambda _: {0}))(Batch([example]))
+    first, second = FindWords(Finder("f", lambda _: {0}))(PaddedBatch([example]))
     assert np.flatnonzero(first.keys[0]).tolist() == [1]
     assert np.flatnonzero(second.keys[0]).tolist() == [4]
     assert np.flatnonzero(second.queries[0]).tolist() == [4, 5]

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 
 from headroles.errors import HeadRolesError, UsageError
-from headroles.roles.own import load_function, told
+from headroles.roles.own import load_function
 from headroles.studies.claims.claim import CORPUS, Claim, Finding
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.published import (
@@ -35,7 +35,7 @@ from headroles.studies.claims.published import (
     tasks_agree,
     undecided_few,
 )
-from headroles.wording import not_among
+from headroles.wording import not_among, with_type
 
 CLAIMS: dict[str, Claim] = {
     one.CLAIM.id: one.CLAIM
@@ -109,7 +109,9 @@ def _checked(name: str, function: Callable[[Measured], Finding], measured: Measu
     except HeadRolesError:
         raise
     except Exception as error:  # whatever is wrong in it, the user is to know where
-        raise UsageError(f"the claim {name} fails: {told(error)}; correct the function") from error
+        raise UsageError(
+            f"the claim {name} fails: {with_type(error)}; correct the function"
+        ) from error
     if not isinstance(found, Finding):
         raise UsageError(
             f"the claim {name} returned {type(found).__name__}; return what trend, in_layers, "

@@ -22,7 +22,7 @@ from headroles.options import takes
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget
 from headroles.record import RecordedModel
-from headroles.roles import Batch, Role, sieve_cells
+from headroles.roles import PaddedBatch, Role, sieve_cells
 from headroles.scoring.scores import HeadScores
 from headroles.studies.inspection.options import AttentionOptions
 from headroles.studies.inspection.sentences import FoundAgain, find_again, sieve_among
@@ -225,7 +225,7 @@ def _between_words(
     encoder: LoadedEncoder,
 ) -> dict[str, Any]:
     """Return the fields of `WordAttention` about words, from weights (N, N) between pieces."""
-    cells = sieve_cells(role, Batch([example]))
+    cells = sieve_cells(role, PaddedBatch([example]))
     if reach is not None:
         place = np.arange(len(example))
         cells &= np.abs(place[:, None] - place) <= reach

@@ -14,7 +14,7 @@ from headroles.corpus import GIVEN, NEWDOC, Example, make_examples, prepared, re
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import fields_of
-from headroles.roles import Batch, Role, RoleOptions, choose_roles, is_own, marked_words
+from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own, marked_words
 from headroles.scoring.scores import HeadScores
 from headroles.studies.inspection.options import MEDIAN, SMALLEST, ExampleOptions
 from headroles.wording import head_name, listed, printable, shortened, split_at
@@ -212,7 +212,7 @@ def _distances(values: NDArray[np.float32], which: str) -> NDArray[np.float32]:
 def _mark(example: Example, role: Role) -> MarkedExample:
     """Return the words of an example, and those that the role is about."""
     words = tuple(word for sentence in example.sentences for word in sentence.words)
-    keys, pairs = marked_words(role, Batch([_word_by_word(example)]))
+    keys, pairs = marked_words(role, PaddedBatch([_word_by_word(example)]))
     return MarkedExample(words, tuple(sorted(keys)), tuple(pairs))
 
 

@@ -19,7 +19,7 @@ from headroles.models.loading import LoadedEncoder
 from headroles.models.norms import NormReader
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget
-from headroles.roles import Batch
+from headroles.roles import PaddedBatch
 from headroles.roles.frequencies import fold
 from headroles.roles.punctuation import marks_in
 from headroles.scoring.block_scoring import refuse_not_finite
@@ -155,14 +155,14 @@ def rows_of(
     batch: ExampleBatch, per_token: FloatArray, counts: Mapping[str, int]
 ) -> list[NDArray[np.float32]]:
     """Return for each example (layers + 1, quantities), from what its tokens get."""
-    groups = groups_of(Batch(batch.examples)).swapaxes(0, 1)
+    groups = groups_of(PaddedBatch(batch.examples)).swapaxes(0, 1)
     return [
         values_of(one, own[..., : len(one)], group[:, : len(one)], counts)
         for one, own, group in zip(batch.examples, per_token, groups, strict=True)
     ]
 
 
-def groups_of(batch: Batch) -> NDArray[np.bool_]:
+def groups_of(batch: PaddedBatch) -> NDArray[np.bool_]:
     """Return (4, examples, tokens): whether a token is of each of `GROUPS`."""
     marks = np.stack(
         [

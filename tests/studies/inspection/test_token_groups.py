@@ -25,7 +25,7 @@ from headroles.models.surgery import remove_heads
 from headroles.passes.examples import ExampleBatch, collate
 from headroles.report.pages import make_report
 from headroles.results.stored import load
-from headroles.roles import Batch
+from headroles.roles import PaddedBatch
 from headroles.studies.inspection.token_reading import (
     GROUPS,
     QUANTITIES,
@@ -142,7 +142,7 @@ SHARES = np.array([0.3, 0.1, 0.05, 0.15, 0.05, 0.15, 0.2])
 class TestByHand:
     def found(self) -> dict[tuple[str, str], float]:
         per_token = np.stack([SHARES, SHARES[::-1], np.full(7, 1 / 7), np.arange(7.0)])[None]
-        groups = groups_of(Batch([BY_HAND]))[:, 0]
+        groups = groups_of(PaddedBatch([BY_HAND]))[:, 0]
         values = values_of(BY_HAND, per_token, groups, COUNTS)
         np.testing.assert_array_equal(values[0], values[1])  # one layer is all layers
         return dict(zip(QUANTITIES, values[0].tolist(), strict=True))

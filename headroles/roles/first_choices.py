@@ -1,4 +1,4 @@
-"""Candidate keys: the keys among which the first choice of a query is looked for.
+"""First choices: the candidates among which they are made, and how often a fixed offset hits.
 
 The first choice is the key with the most attention in a row; ties go to the first. Roles about
 words compare words: attention to a word is the sum over its pieces, attention from a word the mean
@@ -8,6 +8,10 @@ If the sieve consists of special tokens, every token is a candidate.
 
 By columns, the direction is reversed: the first choice of a word is the word that attends most to
 it.
+
+Most arcs are short, so a head that always looks one word back finds many governors. A claim that a
+head knows syntax has to state how much better it does than the best fixed offset (Voita et al.
+2019; Clark et al. 2019).
 """
 
 from __future__ import annotations
@@ -18,10 +22,13 @@ import numpy as np
 
 from headroles.encoding import IntArray
 from headroles.roles.arrays import BoolArray, FloatArray
-from headroles.roles.batch import Batch, Scope
+from headroles.roles.batch import PaddedBatch, Scope
 
 EVERY, TOKENS, WORDS = "every token", "tokens of words", "words"
 ATTENDING = "words that attend"
+FARTHEST = 5
+OFFSETS = tuple(k for k in range(-FARTHEST, FARTHEST + 1) if k)
+"""Offsets in words that are tried."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class Candidates:
     further: tuple[IntArray, ...]
 
 
-def find_candidates(batch: Batch) -> Candidates:
+def find_candidates(batch: PaddedBatch) -> Candidates:
     """Find the candidates of a batch."""
     places = batch.word_places
     example, token = np.nonzero(batch.first_pieces)
@@ -63,8 +70,30 @@ def among_in(scope: Scope, among: str) -> str | None:
     return among if scope.score.of_first_choice else None
 
 
-def queries_among(batch: Batch, among: str) -> BoolArray:
+def queries_among(batch: PaddedBatch, among: str) -> BoolArray:
     """Mark as (B, N) the queries whose choices are read; a word's choice is at its first piece."""
     if among in (WORDS, ATTENDING):
         return batch.first_pieces
     return batch.real if among == EVERY else batch.in_words
+
+
+def find_offset_shares(
+    batch: PaddedBatch, owners: IntArray, queries: IntArray, keys: IntArray, counted: BoolArray
+) -> FloatArray:
+    """Return, as (B, r, offsets), the share of links whose other end is at each of `OFFSETS`.
+
+    The L links are given by ``owners`` (their examples), ``queries`` and ``keys`` (one piece of
+    each end), all (L,); ``counted`` (L, r) tells for which roles each link counts. The share is NaN
+    without links.
+    """
+    n_roles = counted.shape[1]
+    link, role = np.nonzero(counted)
+    totals = np.zeros((batch.size, n_roles))
+    np.add.at(totals, (owners[link], role), 1)
+    hits = np.zeros((batch.size, n_roles, 2 * FARTHEST + 1))
+    offsets = (batch.words[owners, keys] - batch.words[owners, queries])[link]
+    near = np.abs(offsets) <= FARTHEST
+    np.add.at(hits, (owners[link[near]], role[near], offsets[near] + FARTHEST), 1)
+    with np.errstate(invalid="ignore"):  # 0 / 0 gives the NaN that is wanted
+        shares = hits[:, :, [k + FARTHEST for k in OFFSETS]] / totals[:, :, None]
+    return shares.astype(np.float32)
