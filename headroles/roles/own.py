@@ -79,9 +79,9 @@ def load_function(name: str, what: str = "role") -> Callable[..., Any]:
         if isinstance(error, KeyboardInterrupt):
             raise
         raise UsageError(
-            f"the {what} {shortened(name)!r} cannot be loaded: {with_type(error)}; give a "
-            f"{what} of headroles, or the MODULE:FUNCTION of a Python function that is installed or "
-            "in this folder"
+            f"the {what} {shortened(name)!r} cannot be loaded: {with_type(error)}; give a {what} "
+            "of headroles, or the MODULE:FUNCTION of a Python function that is installed or in "
+            "this folder"
         ) from error
     finally:
         with suppress(ValueError):  # the module may have removed the entry itself

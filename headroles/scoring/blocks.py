@@ -136,7 +136,7 @@ _RECORD = "record"
 
 
 @dataclass(frozen=True)
-class KeptWindows:
+class SavedWindows:
     """Saved results of windows, by their numbers; without ``parts`` nothing is saved."""
 
     parts: OpenParts | None

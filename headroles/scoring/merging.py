@@ -58,9 +58,9 @@ def _in_order(runs: list[_Run]) -> list[_Run]:
     """Order runs by the numbers of their parts. Raises UsageError unless they fit together."""
     first = runs[0]
     for run in runs[1:]:
-        if told := storage.differences(_plan(first), _plan(run)):
+        if found := storage.differences(_plan(first), _plan(run)):
             raise UsageError(
-                f"{first.folder} and {run.folder} are not parts of one run: {told}; give parts of "
+                f"{first.folder} and {run.folder} are not parts of one run: {found}; give parts of "
                 "one run"
             )
     known: dict[int, Path] = {}

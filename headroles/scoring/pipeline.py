@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 from headroles.corpus import Example
 from headroles.encoding import ExampleEncoder
 from headroles.scoring.block_scoring import BlockScorer, LaunchedBlock, PlannedBlock
-from headroles.scoring.blocks import Counts, KeptWindows, ScoredWindow
+from headroles.scoring.blocks import Counts, SavedWindows, ScoredWindow
 from headroles.scoring.windows import Window
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class WindowScorer:
     def score(
         self,
         windows: Iterable[tuple[Window, list[Example]]],
-        kept: KeptWindows,
+        saved: SavedWindows,
         done: Callable[[], int] = lambda: 0,
     ) -> Iterator[tuple[Window, ScoredWindow]]:
         """Yield each window with its result, and save the result.
@@ -61,21 +61,21 @@ class WindowScorer:
         """
         waiting: tuple[_Prepared, LaunchedBlock | None] | None = None
         n_launched = 0
-        for prepared in one_ahead(self._prepared(windows, kept)):
+        for prepared in one_ahead(self._prepared(windows, saved)):
             launched = self._launched(prepared, max(n_launched, done()))
             n_launched += prepared.window.n_sentences
             if waiting is not None:
-                yield self._fetched(*waiting, kept)
+                yield self._fetched(*waiting, saved)
             waiting = prepared, launched
         if waiting is not None:
-            yield self._fetched(*waiting, kept)
+            yield self._fetched(*waiting, saved)
 
     def _prepared(
-        self, windows: Iterable[tuple[Window, list[Example]]], kept: KeptWindows
+        self, windows: Iterable[tuple[Window, list[Example]]], saved: SavedWindows
     ) -> Iterator[_Prepared]:
         for window, examples in windows:
             counts = Counts()
-            if (known := kept.find(window.number)) is not None:
+            if (known := saved.find(window.number)) is not None:
                 yield _Prepared(window, counts, None, known)
                 continue
             self.pieces.counts.clear()
@@ -93,7 +93,7 @@ class WindowScorer:
         )
 
     def _fetched(
-        self, prepared: _Prepared, launched: LaunchedBlock | None, kept: KeptWindows
+        self, prepared: _Prepared, launched: LaunchedBlock | None, saved: SavedWindows
     ) -> tuple[Window, ScoredWindow]:
         if prepared.known is not None:
             return prepared.window, prepared.known
@@ -101,5 +101,5 @@ class WindowScorer:
         if block is not None and self.is_rounded:
             block = block.rounded()
         part = ScoredWindow(block, prepared.counts)
-        kept.write(prepared.window.number, part)
+        saved.write(prepared.window.number, part)
         return prepared.window, part

@@ -28,11 +28,11 @@ from headroles.roles import (
     refuse_too_far,
 )
 from headroles.scoring.block_scoring import BlockScorer
-from headroles.scoring.blocks import Counts, KeptWindows, ScoreBlock, ScoredWindow
+from headroles.scoring.blocks import Counts, SavedWindows, ScoreBlock, ScoredWindow
 from headroles.scoring.half_precision import compare_with_float32
 from headroles.scoring.options import HALF, ScoreOptions
 from headroles.scoring.pipeline import WindowScorer
-from headroles.scoring.run_notes import cure_of_length
+from headroles.scoring.run_notes import advice_on_length
 from headroles.scoring.scores import HeadScores, describe_scores, write_scores
 from headroles.scoring.sharing import ALONE, Sharing
 from headroles.scoring.windows import WINDOW_EXAMPLES, Window, examples_of, windows_of
@@ -44,7 +44,7 @@ from headroles.wording import listed
 def score_heads(  # noqa: D417 - sharing is for commands
     model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
 ) -> HeadScores:
-    """Score every head of an encoder on every role, over every example of a corpus.
+    """Return the scores of every head of an encoder for every role and example of a corpus.
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode; or, with a ``tokenizer``, a
@@ -60,10 +60,20 @@ def score_heads(  # noqa: D417 - sharing is for commands
     Raises:
         CorpusError: defective input, or a relation that the corpus does not have.
         ModelError, TokenizerError, UsageError: as `load_encoder`.
+
+    >>> import numpy as np
+    >>> from headroles import SavedAttention, make_corpus
+    >>> corpus = make_corpus([(("Dogs", "bark"), (1, -1), ("nsubj", "root"))])
+    >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
+    >>> saved = SavedAttention({"tree-1": uniform}, {"tree-1": [None, 0, 1, None]})
+    >>> scores = score_heads(saved, corpus, roles="syntactic", relations="nsubj", pairing="none")
+    >>> float(scores.of_head((0, 1), "syntactic"))  # uniform attention has a bias score of 1
+    1.0
     """
     with open_scoring(model, corpus, options, sharing=sharing) as run:
         blocks = list(run.blocks())
-        return HeadScores.from_blocks(blocks, run.roles, run.score, run.record())
+        record = run.record()
+        return HeadScores.from_blocks(blocks, run.roles, run.score, record, record.scores)
 
 
 def score_to_folder(
@@ -250,25 +260,25 @@ class ScoringRun:
         )
         if self._sharing.team is not None:
             shared = [window for window, _ in windows]
-            kept = self._sharing.share(self._plan(n_examples), shared)
-            self._score_unclaimed(kept, shared)
-            yield from ((window, kept.read(window.number)) for window in shared)
+            saved = self._sharing.share(self._plan(n_examples), shared)
+            self._score_unclaimed(saved, shared)
+            yield from ((window, saved.read(window.number)) for window in shared)
             return
-        kept = self._sharing.keep(lambda: self._plan(n_examples))
-        yield from self._windows.score(windows, kept)
+        saved = self._sharing.keep(lambda: self._plan(n_examples))
+        yield from self._windows.score(windows, saved)
 
     def assist(self, n_examples: int | None = None) -> None:
         """Score windows that no process has scored yet, until none is left."""
-        kept, windows = self._sharing.join(self._plan(n_examples or WINDOW_EXAMPLES))
-        self._score_unclaimed(kept, windows)
+        saved, windows = self._sharing.join(self._plan(n_examples or WINDOW_EXAMPLES))
+        self._score_unclaimed(saved, windows)
 
-    def _score_unclaimed(self, kept: KeptWindows, windows: list[Window]) -> None:
+    def _score_unclaimed(self, saved: SavedWindows, windows: list[Window]) -> None:
         unclaimed = (
             (window, examples_of(self._corpus, window, self._options.pairing))
-            for window in self._sharing.unclaimed(kept, windows)
+            for window in self._sharing.unclaimed(saved, windows)
         )
         for _ in self._windows.score(
-            unclaimed, kept, lambda: self._sharing.sentences_done(kept, windows)
+            unclaimed, saved, lambda: self._sharing.sentences_done(saved, windows)
         ):
             pass
         self._sharing.wait()
@@ -284,7 +294,7 @@ class ScoringRun:
             raise CorpusError(
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in skipped.items())
-                + (cure_of_length(self._opened) if skipped[TOO_LONG] else "")
+                + (advice_on_length(self._opened) if skipped[TOO_LONG] else "")
             )
         if not self._n_scores and self._sharing.part is None:
             self._sharing.forget()
@@ -300,8 +310,6 @@ class ScoringRun:
 
 
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
-_KNOWN_BY_ROLES = "frequencies"
-"""Option whose file is part of the roles by its content, so its path does not matter."""
 
 
 def plan_of(
@@ -312,7 +320,8 @@ def plan_of(
     Files and folders are part of the plan by content, not by path. A user's own roles are part of
     it by their ids alone.
     """
-    options = {k: v for k, v in record.options.items() if k != _KNOWN_BY_ROLES}
+    # the roles describe the file of frequencies by its content, so its path does not matter
+    options = {name: one for name, one in record.options.items() if name != "frequencies"}
     return {
         "corpus": {"sentences": corpus.n_sentences, "digest": corpus.content_digest()},
         **encoder.identity,

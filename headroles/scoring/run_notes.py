@@ -1,4 +1,4 @@
-"""Description of a run, and warnings to heed before relying on its scores."""
+"""Description of a run, and warnings to read before relying on its scores."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ MUCH = 0.1
 """Share of unknown or skipped text beyond which a warning is given."""
 
 
-_OF_UD = re.compile(r"([a-z]{2,3})_[a-z]+-ud-")
 _MANY_PIECES, _FEWEST_WORDS = 1.8, 100
-"""Word pieces a word beyond which it is told, of so many words at least."""
+"""Word pieces per word beyond which a warning is given, from so many words on."""
 
 
 def describe_folders(corpus: RecordedCorpus) -> Iterator[str]:
@@ -93,7 +92,10 @@ def _other_language(record: CorpusRecord) -> str:
 
 def _of_treebank(files: list[str]) -> str:
     """Return the language that the names of all files of Universal Dependencies begin with."""
-    found = {one[1] if (one := _OF_UD.match(Path(file).name)) else "" for file in files}
+    found = {
+        one[1] if (one := re.match(r"([a-z]{2,3})_[a-z]+-ud-", Path(file).name)) else ""
+        for file in files
+    }
     return found.pop() if len(found) == 1 else ""
 
 
@@ -141,7 +143,7 @@ def _too_long(record: CorpusRecord) -> str:
         return ""
     return (
         f"{skipped} of {n_examples} examples are too long for the model and were skipped"
-        f"{cure_of_length(record)}; the scored examples are shorter than the corpus"
+        f"{advice_on_length(record)}; the scored examples are shorter than the corpus"
     )
 
 
@@ -154,15 +156,11 @@ def _of_part(record: CorpusRecord) -> str:
     )
 
 
-def cure_of_length(record: CorpusRecord) -> str:
+def advice_on_length(record: CorpusRecord) -> str:
     """Return what to do about examples that are too long, as the end of a sentence."""
-    if not _in_pairs(record):
+    if record.pairing == "none":
         return ""
     return " (single sentences are shorter than pairs: pairing='none' (--pairing none))"
-
-
-def _in_pairs(record: CorpusRecord) -> bool:
-    return record.pairing != "none"
 
 
 def describe_run(record: ScoresRecord) -> str:
@@ -183,7 +181,7 @@ def describe_run(record: ScoresRecord) -> str:
             f'        {n_multiword} contractions were split as in the treebank (German "im" = '
             '"in dem")'
         )
-    if record.examples < corpus.sentences and _in_pairs(record):
+    if record.examples < corpus.sentences and record.pairing != "none":
         lines.append(
             "        examples are pairs of adjacent sentences (--pairing none: single ones)"
         )
@@ -216,8 +214,8 @@ def _describe_reading(record: ScoresRecord) -> Iterator[str]:
 
 def facts_of_run(record: ScoresRecord) -> dict[str, Any]:
     """Return the description of a run for scripts."""
-    kept = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
-    return {key: plain(getattr(record, key)) for key in kept}
+    names = ("model", "corpus", "layers", "heads", "examples", "skipped", "pieces", "options")
+    return {name: plain(getattr(record, name)) for name in names}
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class SavedOptions(ScoreOptions):
 def score_attention(
     arrays: Any, sentences: Corpus, alignment: Any, options: SavedOptions
 ) -> HeadScores:
-    """Score attention that was computed elsewhere and saved, on every role.
+    """Return the scores, for every role, of attention that was computed elsewhere and saved.
 
     Args:
         arrays: for each sentence its attention (layers, heads, query, key) between all pieces,
@@ -58,17 +58,19 @@ def score_attention(
         ModelError: arrays that do not fit the pieces, or whose rows do not sum to 1.
         TokenizerError: pieces that do not fit the words, or no tokenizer.
         CorpusError, UsageError: as `score_heads`.
+
+    >>> import numpy as np
+    >>> from headroles import make_corpus
+    >>> corpus = make_corpus([(("Dogs", "bark"), (1, -1), ("nsubj", "root"))])
+    >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
+    >>> scores = score_attention([uniform], corpus, [[None, 0, 1, None]], relations="nsubj")
+    >>> scores.of_head((0, 1), "syntactic")  # uniform attention has a bias score of 1
+    array([1.], dtype=float32)
     """
     corpus = as_corpus(sentences)
-    saved = SavedAttention(
-        _by_id(arrays, corpus, "arrays"),
-        alignment if _is_tokenizer(alignment) else _by_id(alignment, corpus, "alignment"),
-    )
-    return score_heads(saved, corpus, options)
-
-
-def _is_tokenizer(alignment: Any) -> bool:
-    return callable(alignment)
+    if not callable(alignment):  # no tokenizer
+        alignment = _by_id(alignment, corpus, "alignment")
+    return score_heads(SavedAttention(_by_id(arrays, corpus, "arrays"), alignment), corpus, options)
 
 
 def _by_id(given: Any, corpus: Corpus, what: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import InitVar, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 class HeadScores(Stored):
     """Scores of all examples, with the record of the run that computed them.
 
+    `score_heads` and `score_attention` make them, and `HeadScores.load` reads what `save` wrote.
     ``values`` (examples, layers, heads, roles), float32, is NaN where an example has no score for a
     role. ``counts`` (examples, roles) is the number of tokens, or of the role's unit, behind a
     score. Layers and heads count from 0. ``score`` is the kind of score, one of `SCORES`.
@@ -43,6 +44,15 @@ class HeadScores(Stored):
     ``offset_shares`` (examples, roles, offsets), only with scores of first choices, are the scores
     of always looking at each of `headroles.roles.OFFSETS`, in words from the query; NaN for roles
     that are not about pairs of words. None with other scores.
+
+    >>> values = np.array([[[[2.0], [0.5]]], [[[4.0], [np.nan]]]], dtype=np.float32)
+    >>> counts = np.array([[3], [2]])
+    >>> roles, lengths = (Role("local"),), np.array([5, 4])
+    >>> scores = HeadScores(("a", "b"), ("d", "d"), lengths, roles, values, counts)
+    >>> scores
+    HeadScores(1 layers x 2 heads, 1 roles, 2 examples)
+    >>> scores.of_head((0, 0), "local")
+    array([2., 4.], dtype=float32)
     """
 
     ids: tuple[str, ...]
@@ -56,14 +66,17 @@ class HeadScores(Stored):
     digests: tuple[str, ...] = ()
     offset_shares: NDArray[np.float32] | None = None
     bounds: NDArray[np.float32] | None = None
+    n_scores: InitVar[int | None] = None
+    """Number of scores that are not missing, if it is known; they are counted otherwise."""
 
     kind: ClassVar[str] = "scores"
     cure: ClassVar[str] = "name folders that score or classify wrote"
 
-    def __post_init__(self) -> None:
-        """Have the record say what the arrays say."""
+    def __post_init__(self, n_scores: int | None) -> None:
+        """Make the record describe the arrays."""
         said = describe_scores(self.roles, self.score, *self.values.shape[1:3])
-        record = structs.replace(self.record, **said, scores=self.block.n_scores)
+        count = self.block.n_scores if n_scores is None else n_scores
+        record = structs.replace(self.record, **said, scores=count)
         object.__setattr__(self, "record", record)
 
     @classmethod
@@ -73,8 +86,9 @@ class HeadScores(Stored):
         roles: Sequence[Role],
         score: Score,
         record: ScoresRecord,
+        n_scores: int | None = None,
     ) -> HeadScores:
-        """Join all ``blocks`` in order."""
+        """Join all ``blocks`` in order; ``n_scores`` is their number of scores, if known."""
         whole = ScoreBlock.joined(blocks)
         return cls(
             score=score,
@@ -88,6 +102,7 @@ class HeadScores(Stored):
             digests=tuple(whole.digests),
             offset_shares=whole.offset_shares,
             bounds=whole.bounds,
+            n_scores=n_scores,
         )
 
     @classmethod
@@ -230,7 +245,7 @@ class HeadScores(Stored):
             ids = [role.id for role in roles]
             block = read_block(folder, ids, said.shape, SCORES[said.score], said.scores)
             _refuse_empty_heads(block.values, said.removed_heads)
-            return cls.from_blocks([block], roles, SCORES[said.score], said)
+            return cls.from_blocks([block], roles, SCORES[said.score], said, said.scores)
         except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
             raise StorageError(
                 f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "

@@ -13,12 +13,11 @@ from typing import Any
 
 from headroles.corpus import Corpus, PreparedCorpus, find_prepared, prepared, prepared_in
 from headroles.errors import HeadRolesError, UsageError
-from headroles.scoring.blocks import KeptWindows
+from headroles.scoring.blocks import SavedWindows
 from headroles.scoring.options import CorpusPart
 from headroles.scoring.windows import Window
 from headroles.storage import Parts, read_json, write_json
 
-_LOOKS_PER_SECOND = 10
 _PATIENCE = timedelta(days=30)
 """Longest wait for other processes; one of them may be reading a large corpus."""
 
@@ -56,7 +55,7 @@ class Team:
         thread = threading.Thread(target=wait, daemon=True)
         thread.start()
         while thread.is_alive():
-            thread.join(1 / _LOOKS_PER_SECOND)
+            thread.join(0.1)
         if failures:
             raise TeamError(
                 f"another of the {self.count} processes of this run has ended early; see its "
@@ -122,11 +121,11 @@ class Sharing:
         with find_prepared(self._shared_folder) as corpus:
             yield corpus
 
-    def keep(self, plan: Callable[[], dict[str, Any]]) -> KeptWindows:
+    def keep(self, plan: Callable[[], dict[str, Any]]) -> SavedWindows:
         """Open the saved windows of a plan; without ``parts``, windows are not saved."""
         if self.parts is None:
-            return KeptWindows(None)
-        return KeptWindows(self.parts.open({**plan(), **self._part_of_plan}))
+            return SavedWindows(None)
+        return SavedWindows(self.parts.open({**plan(), **self._part_of_plan}))
 
     def has(self, window: int) -> bool:
         """Tell whether a window, by its number, belongs to this run."""
@@ -137,32 +136,32 @@ class Sharing:
         if self.parts is not None:
             self.parts.remove()
 
-    def share(self, plan: dict[str, Any], windows: Sequence[Window]) -> KeptWindows:
+    def share(self, plan: dict[str, Any], windows: Sequence[Window]) -> SavedWindows:
         """Open the saved windows and list all windows for the other processes."""
-        kept = self.keep(lambda: plan)
+        saved = self.keep(lambda: plan)
         listed = {"windows": [asdict(window) for window in windows]}
         write_json(self._shared_folder / _WINDOWS, listed)
         self.wait()
-        return kept
+        return saved
 
-    def join(self, plan: dict[str, Any]) -> tuple[KeptWindows, list[Window]]:
+    def join(self, plan: dict[str, Any]) -> tuple[SavedWindows, list[Window]]:
         """Open what the first process shares. Raises StorageError for another plan."""
         assert self.parts is not None
         opened = self.parts.join({**plan, **self._part_of_plan})
         windows = read_json(self._shared_folder / _WINDOWS)["windows"]
-        return KeptWindows(opened), [Window(**one) for one in windows]
+        return SavedWindows(opened), [Window(**one) for one in windows]
 
-    def unclaimed(self, kept: KeptWindows, windows: Sequence[Window]) -> Iterator[Window]:
+    def unclaimed(self, saved: SavedWindows, windows: Sequence[Window]) -> Iterator[Window]:
         """Claim and yield windows for this process until none is left."""
-        assert kept.parts is not None
+        assert saved.parts is not None
         for window in sorted(windows, key=lambda one: -one.n_words):
-            if window.number not in kept.parts and kept.parts.claim(window.number):
+            if window.number not in saved.parts and saved.parts.claim(window.number):
                 yield window
 
-    def sentences_done(self, kept: KeptWindows, windows: Sequence[Window]) -> int:
+    def sentences_done(self, saved: SavedWindows, windows: Sequence[Window]) -> int:
         """Count the sentences in windows that any process has scored."""
-        assert kept.parts is not None
-        done = kept.parts.numbers()
+        assert saved.parts is not None
+        done = saved.parts.numbers()
         return sum(window.n_sentences for window in windows if window.number in done)
 
     def wait(self) -> None:

@@ -21,13 +21,13 @@ the corpus, and that an interrupted run loses little.
 class Window:
     """Adjacent examples of a corpus.
 
-    ``first`` is the number of sentences before them, ``offset`` the place of their first sentence
-    in the spool.
+    ``first`` is the number of sentences before them, ``place`` that of their first sentence in the
+    spool.
     """
 
     number: int
     first: int
-    offset: int
+    place: int
     n_sentences: int
     n_words: int
 
@@ -42,33 +42,31 @@ def windows_of(
     waiting: deque[tuple[int, Sentence]] = deque()
 
     def read() -> Iterator[Sentence]:
-        for offset, sentence in corpus.with_places():
-            waiting.append((offset, sentence))
+        for place, sentence in corpus.with_places():
+            waiting.append((place, sentence))
             yield sentence
 
     seen = Places()
     examples: list[Example] = []
-    number = first = n_sentences = n_words = offset = 0
+    number = first = n_sentences = n_words = place = 0
     for example in make_examples(read(), pairing):
         _refuse_repeat(example.id, seen)
         own = [waiting.popleft() for _ in example.sentences]
-        offset = offset if examples else own[0][0]
+        place = place if examples else own[0][0]
         examples.append(example)
         n_sentences += len(own)
         n_words += sum(len(sentence.words) for _, sentence in own)
         if len(examples) == n_examples:
-            yield Window(number, first, offset, n_sentences, n_words), examples
+            yield Window(number, first, place, n_sentences, n_words), examples
             number, first = number + 1, first + n_sentences
             examples, n_sentences, n_words = [], 0, 0
     if examples:
-        yield Window(number, first, offset, n_sentences, n_words), examples
+        yield Window(number, first, place, n_sentences, n_words), examples
 
 
 def examples_of(corpus: PreparedCorpus, window: Window, pairing: str) -> list[Example]:
     """Return the examples of a window, without reading other sentences."""
-    return list(
-        make_examples(corpus.span(window.first, window.offset, window.n_sentences), pairing)
-    )
+    return list(make_examples(corpus.span(window.first, window.place, window.n_sentences), pairing))
 
 
 def _refuse_repeat(name: str, seen: Places) -> None:

@@ -30,8 +30,8 @@ from headroles.models.loading import LoadedEncoder, Model, load_encoder, weight_
 from headroles.models.options import MEAN, UNIFORM, ZERO
 from headroles.models.shared_passes import SharedPasses, first_tokens_alone
 from headroles.models.weights import load_config
-from headroles.passes.kept import Arrays, Forms, KeptBatches
 from headroles.passes.options import Progress, Rounds, shown_in_notebooks
+from headroles.passes.saved_batches import Arrays, Forms, SavedBatches
 from headroles.record import RecordedTask, TaskRecord
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.tasks.batches import IGNORED, Batch, Batches
@@ -62,7 +62,7 @@ class TaskRun:
         self.passes, self.n_cut = made.passes()
         self.batches = self.passes.batches()
         self.batch_tokens = self.passes.budget.tokens
-        self.kept = KeptBatches()
+        self.saved = SavedBatches()
         self.rounds = Rounds(options.on_progress)
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
@@ -229,7 +229,7 @@ class TaskRun:
         with self._reported(len(self.batches) * n_passes) as tell:
             for number, batch in enumerate(self.batches):
                 make = partial(self._computed, batch, compute, tell, number * n_passes, n_passes)
-                own = self.kept.get(f"{name}-{number + 1}", make, forms, len(batch.rows))
+                own = self.saved.get(f"{name}-{number + 1}", make, forms, len(batch.rows))
                 tell((number + 1) * n_passes)
                 for column, values in own.items():
                     found[column][batch.rows] = values
@@ -264,7 +264,7 @@ class TaskRun:
 
     def _name_of(self, what: list[str], gates: Tensor) -> str:
         """Return a name for the results of these examples at these gates, unique to them."""
-        if self.kept.parts is None:
+        if self.saved.parts is None:
             return ""
         weights = weight_digest(self.encoder.model)  # weights may have been tuned since loading
         said = [*what, weights, self.task.digest, self.task.lines, self.batch_tokens]

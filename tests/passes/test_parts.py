@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headroles.errors import StorageError
-from headroles.passes.kept import KeptBatches
+from headroles.passes.saved_batches import SavedBatches
 from headroles.storage import Parts
 
 FORMS = {"losses": (np.float64, (2,)), "tokens": (np.int64, ())}
@@ -18,8 +18,8 @@ def refuse() -> dict[str, np.ndarray]:
     raise AssertionError("computed again")
 
 
-def kept_in(folder: Path) -> KeptBatches:
-    return KeptBatches(Parts(folder / "hidden" / "parts").open({"study": "x"}))
+def kept_in(folder: Path) -> SavedBatches:
+    return SavedBatches(Parts(folder / "hidden" / "parts").open({"study": "x"}))
 
 
 def test_what_was_kept_is_not_computed_again(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_what_was_kept_is_not_computed_again(tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept_without_a_place() -> None:
-    kept = KeptBatches()
+    kept = SavedBatches()
     assert kept.get("one", lambda: {"a": np.ones(1)}, {}, 1) == {"a": np.ones(1)}
     with pytest.raises(AssertionError):
         kept.get("one", refuse, {}, 1)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from headroles.passes.kept import KeptBatches
+from headroles.passes.saved_batches import SavedBatches
 from headroles.storage import Parts
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
 
 
-def kept_in(folder: Path) -> KeptBatches:
-    return KeptBatches(Parts(folder / "hidden" / "parts").open({"study": "x"}))
+def kept_in(folder: Path) -> SavedBatches:
+    return SavedBatches(Parts(folder / "hidden" / "parts").open({"study": "x"}))
 
 
 def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path
     other[0, 1, 2] = 0
     plain = open_run(classifier, labelled, TaskOptions(batch_tokens=45))
     run = open_run(classifier, labelled, TaskOptions(batch_tokens=45))
-    run.kept, parts = kept_in(tmp_path), Parts(tmp_path / "hidden" / "parts")
+    run.saved, parts = kept_in(tmp_path), Parts(tmp_path / "hidden" / "parts")
     for _ in range(2):
         for gates, ablation in ((whole, "zero"), (other, "zero"), (other, "uniform")):
             expected = plain.outcomes(gates, ablation)
@@ -36,6 +36,6 @@ def test_batches_are_told_apart(classifier: Path, labelled: Path, tmp_path: Path
         assert np.array_equal(found.losses, expected.losses)
         assert parts.count == 4 * 3
     larger = open_run(classifier, labelled, TaskOptions(batch_tokens=512))
-    larger.kept = run.kept
+    larger.saved = run.saved
     larger.outcomes(whole)
     assert parts.count == 4 * 3 + 1

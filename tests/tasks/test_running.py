@@ -22,7 +22,7 @@ from transformers import (
 from headroles.errors import CorpusError, ModelError, TokenizerError, UsageError
 from headroles.models.gates import HeadSites, gated
 from headroles.models.surgery import remove_heads
-from headroles.passes.kept import KeptBatches
+from headroles.passes.saved_batches import SavedBatches
 from headroles.storage import Parts
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
@@ -287,7 +287,7 @@ def test_heads_that_are_removed_later_are_gone(
     """Losses are those of the model as it is, also where those of before are kept."""
     run = open_run(save(make_task_model(), tmp_path / "model"), labelled, OPTIONS)
     if is_kept:
-        run.kept = KeptBatches(Parts(tmp_path / "parts").open({"study": "x"}))
+        run.saved = SavedBatches(Parts(tmp_path / "parts").open({"study": "x"}))
     gone = [(0, 1), (1, 0), (1, 2)]
     masked = run.outcomes(settings(*gone)).losses
     whole = run.outcomes(settings()).losses

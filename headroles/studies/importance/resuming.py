@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from headroles.models.loading import LoadedEncoder
-from headroles.passes.kept import KeptBatches
+from headroles.passes.saved_batches import SavedBatches
 from headroles.record import versions
 from headroles.storage import OpenParts
 from headroles.studies.importance.options import RunOptions
@@ -37,7 +37,7 @@ def keep_parts(
         }
     )
     for run in opened_runs:
-        run.kept = KeptBatches(opened)
+        run.saved = SavedBatches(opened)
     return opened
 
 

@@ -17,7 +17,7 @@ Forms = Mapping[str, tuple[type, tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
-class KeptBatches:
+class SavedBatches:
     """Saved arrays, by the names of their inputs; without ``parts`` nothing is saved."""
 
     parts: OpenParts | None = None
