@@ -37,7 +37,7 @@ _completed: list[str] = []
 
 
 @contextmanager
-def told_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
+def described_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
     """While the block runs, let ``tell`` say which results are saved if the process has to end.
 
     The message of an interrupted block stays until the end, since cleaning up may take too long
@@ -55,17 +55,17 @@ def told_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
         _tellers.remove(tell)
 
 
-def completed(told: str) -> None:
-    """Let an interrupted command print ``told`` from now on, instead of "nothing was written".
+def completed(message: str) -> None:
+    """Let an interrupted command print ``message`` from now on, instead of "nothing was written".
 
-    Within `told_when_interrupted` this has no effect: the whole is not complete there.
+    Within `described_when_interrupted` this has no effect: the whole is not complete there.
     """
     if not _tellers:
-        _completed[:] = [told]
+        _completed[:] = [message]
 
 
 def written_so_far() -> str:
-    """Return what a command has written if it is interrupted outside of `told_when_interrupted`."""
+    """Return what a command has written, if no `described_when_interrupted` block says it."""
     return _completed[0] if _completed else NOTHING
 
 
@@ -102,13 +102,13 @@ def heed() -> None:
     threading.Thread(target=_watch, args=(reading, frozenset(wanted)), daemon=True).start()
 
 
-def end(told: str) -> NoReturn:
+def end(message: str) -> NoReturn:
     """End the process, with a line that says which results are saved, unless one was printed."""
-    tell(told)
+    tell(message)
     _leave()
 
 
-def tell(told: str) -> None:
+def tell(message: str) -> None:
     """Print in one line on standard error that the run ends and which results are saved.
 
     After a signal, only the first thread prints it.
@@ -118,7 +118,7 @@ def tell(told: str) -> None:
     if _heeded and not _telling.acquire(blocking=False):
         return
     with suppress(OSError, ValueError):  # perhaps nobody is there to read it
-        sys.stderr.write(f"interrupted: {printable(told)}\n")
+        sys.stderr.write(f"interrupted: {printable(message)}\n")
         sys.stderr.flush()
 
 
@@ -146,10 +146,10 @@ def _watch(reading: int, wanted: frozenset[int]) -> None:
     if not _heeded:  # the main thread did not even come to hear of it
         _heeded.append(number)
     try:
-        told = _tellers[-1]() if _tellers else written_so_far()
+        message = _tellers[-1]() if _tellers else written_so_far()
     except Exception:
-        told = "what is kept is told by the same command with --resume"
-    end(told)
+        message = "the same command with --resume says what is saved"
+    end(message)
 
 
 def _leave() -> NoReturn:

@@ -118,20 +118,20 @@ class Field:
             return None
         if self.option.convert is not None:
             return self.option.convert(value)
-        if cure := self._cure(value):
-            raise UsageError(f"{self.words} is {as_given(value)}; it must {cure}")
+        if must := self._demand(value):
+            raise UsageError(f"{self.words} is {as_given(value)}; it must {must}")
         return value
 
-    def _cure(self, value: Any) -> str:
+    def _demand(self, value: Any) -> str:
         """Return what ``value`` must do to be accepted; empty if it is accepted."""
         kind, called = _KINDS.get(self.type, (object, ""))
         if not isinstance(value, kind) or (isinstance(value, bool) and self.type is not bool):
             return f"be {called}"
         if self.option.choices and value not in self.option.choices:
             return f"be one of {', '.join(self.option.choices)}"
-        return self._cure_of_number(value) if self.type in (int, float) else ""
+        return self._demand_of_number(value) if self.type in (int, float) else ""
 
-    def _cure_of_number(self, value: Any) -> str:
+    def _demand_of_number(self, value: Any) -> str:
         least, above, below = self.option.least, self.option.above, self.option.below
         if above is not None and below is not None and not above < value < below:
             return f"lie between {above:g} and {below:g}"

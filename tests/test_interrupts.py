@@ -16,7 +16,7 @@ SWALLOWS = """
 import time
 from headroles import interrupts
 interrupts.heed()
-with interrupts.told_when_interrupted(lambda: "two parts are kept"):
+with interrupts.described_when_interrupted(lambda: "two parts are kept"):
     ready = False
     while True:
         try:
@@ -77,7 +77,7 @@ import time
 from headroles import interrupts
 interrupts.heed()
 try:
-    with interrupts.told_when_interrupted(lambda: "a part is kept"):
+    with interrupts.described_when_interrupted(lambda: "a part is kept"):
         print("ready", flush=True)
         time.sleep(60)
 finally:

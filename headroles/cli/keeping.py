@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headroles.cli import console
 from headroles.cli.flags import ReportedOptions
 from headroles.errors import UsageError
-from headroles.interrupts import told_when_interrupted
+from headroles.interrupts import described_when_interrupted
 
 if TYPE_CHECKING:
     from headroles.cli.flags import FolderOptions, OutputOptions, ResumeOptions
@@ -108,7 +108,7 @@ def shared_folder(
 def _without_results(team: Team) -> Iterator[None]:
     """Let an interrupted process say that the first one has the results."""
     message = f"process {team.index + 1} of {team.count}; the first one says what is saved"
-    with told_when_interrupted(lambda: message):
+    with described_when_interrupted(lambda: message):
         try:
             yield
         except KeyboardInterrupt as stop:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
 
 Arrays = dict[str, NDArray[Any]]
-Forms = Mapping[str, tuple[type, tuple[int, ...]]]
+ArrayTypes = Mapping[str, tuple[type, tuple[int, ...]]]
 """For each array of examples, the type of its numbers, and its shape for each example."""
 
 
@@ -22,25 +22,25 @@ class SavedBatches:
 
     parts: OpenParts | None = None
 
-    def get(self, name: str, compute: Callable[[], Arrays], forms: Forms, n: int) -> Arrays:
+    def get(self, name: str, compute: Callable[[], Arrays], types: ArrayTypes, n: int) -> Arrays:
         """Return the saved arrays called ``name``, or compute and save them.
 
-        Raises StorageError for saved arrays that do not have ``forms`` or ``n`` examples.
+        Raises StorageError for saved arrays that do not have ``types`` or ``n`` examples.
         """
         if self.parts is None:
             return compute()
         if name in self.parts:
-            return self.parts.decode(name, lambda content: _decode(content, forms, n))
+            return self.parts.decode(name, lambda content: _decode(content, types, n))
         arrays = compute()
         self.parts.write(name, encode_arrays(arrays))
         return arrays
 
 
-def _decode(content: bytes, forms: Forms, n: int) -> Arrays:
-    """Decode arrays. Raises ValueError unless they have ``forms`` and ``n`` examples."""
+def _decode(content: bytes, types: ArrayTypes, n: int) -> Arrays:
+    """Decode arrays. Raises ValueError unless they have ``types`` and ``n`` examples."""
     arrays = decode_arrays(content)
     found = {name: (one.dtype, one.shape) for name, one in arrays.items()}
-    needed = {name: (np.dtype(kind), (n, *shape)) for name, (kind, shape) in forms.items()}
+    needed = {name: (np.dtype(kind), (n, *shape)) for name, (kind, shape) in types.items()}
     if found != needed:
         raise ValueError(f"it holds {found} instead of {needed}")
     return arrays

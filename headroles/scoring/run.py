@@ -67,8 +67,8 @@ def score_heads(  # noqa: D417 - sharing is for commands
     >>> uniform = np.full((1, 2, 4, 4), 1 / 4)  # one layer of two heads, four pieces
     >>> saved = SavedAttention({"tree-1": uniform}, {"tree-1": [None, 0, 1, None]})
     >>> scores = score_heads(saved, corpus, roles="syntactic", relations="nsubj", pairing="none")
-    >>> float(scores.of_head((0, 1), "syntactic"))  # uniform attention has a bias score of 1
-    1.0
+    >>> scores.of_head((0, 1), "syntactic")  # uniform attention has a bias score of 1
+    array([1.], dtype=float32)
     """
     with open_scoring(model, corpus, options, sharing=sharing) as run:
         blocks = list(run.blocks())

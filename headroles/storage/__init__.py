@@ -1,78 +1,39 @@
 """Storage: files and folders that appear whole or not at all, and their records."""
 
-from headroles.storage.files import (
-    encode_json,
-    is_special,
-    parse_json,
-    plain,
-    read_json,
-    whole_file,
-    write_bytes,
-    write_json,
-)
-from headroles.storage.folders import (
-    changed_folder,
-    check_result_folder,
-    finish_swap,
-    parts_beside,
-    parts_in,
-    result_folder,
-)
-from headroles.storage.names import HIDDEN
-from headroles.storage.parts import OpenParts, Parts, decode_arrays, differences, encode_arrays
-from headroles.storage.run import (
-    FORMAT,
-    REPORT_FILE,
-    RUN_FILE,
-    Count,
-    Run,
-    check_files,
-    digests_of,
-    has_old_report,
-    kinds_in,
-    read_record,
-    read_run,
-    result_files,
-    write_run,
-)
-from headroles.storage.tables import TableWriter, read_batches, read_row_groups, read_table
-
-__all__ = [
-    "FORMAT",
-    "Count",
-    "HIDDEN",
-    "OpenParts",
-    "Parts",
-    "REPORT_FILE",
-    "RUN_FILE",
-    "Run",
-    "TableWriter",
-    "changed_folder",
-    "check_files",
-    "check_result_folder",
-    "decode_arrays",
-    "differences",
-    "digests_of",
-    "encode_arrays",
-    "encode_json",
-    "finish_swap",
-    "has_old_report",
-    "is_special",
-    "kinds_in",
-    "parse_json",
-    "parts_beside",
-    "parts_in",
-    "plain",
-    "read_batches",
-    "read_json",
-    "read_record",
-    "read_row_groups",
-    "read_run",
-    "read_table",
-    "result_files",
-    "result_folder",
-    "whole_file",
-    "write_bytes",
-    "write_json",
-    "write_run",
-]
+from headroles.storage.files import encode_json as encode_json
+from headroles.storage.files import is_special as is_special
+from headroles.storage.files import parse_json as parse_json
+from headroles.storage.files import plain as plain
+from headroles.storage.files import read_json as read_json
+from headroles.storage.files import whole_file as whole_file
+from headroles.storage.files import write_bytes as write_bytes
+from headroles.storage.files import write_json as write_json
+from headroles.storage.folders import changed_folder as changed_folder
+from headroles.storage.folders import check_result_folder as check_result_folder
+from headroles.storage.folders import finish_swap as finish_swap
+from headroles.storage.folders import parts_beside as parts_beside
+from headroles.storage.folders import parts_in as parts_in
+from headroles.storage.folders import result_folder as result_folder
+from headroles.storage.names import HIDDEN as HIDDEN
+from headroles.storage.parts import OpenParts as OpenParts
+from headroles.storage.parts import Parts as Parts
+from headroles.storage.parts import decode_arrays as decode_arrays
+from headroles.storage.parts import differences as differences
+from headroles.storage.parts import encode_arrays as encode_arrays
+from headroles.storage.run_file import FORMAT as FORMAT
+from headroles.storage.run_file import REPORT_FILE as REPORT_FILE
+from headroles.storage.run_file import RUN_FILE as RUN_FILE
+from headroles.storage.run_file import Count as Count
+from headroles.storage.run_file import Run as Run
+from headroles.storage.run_file import check_files as check_files
+from headroles.storage.run_file import digests_of as digests_of
+from headroles.storage.run_file import has_old_report as has_old_report
+from headroles.storage.run_file import kinds_in as kinds_in
+from headroles.storage.run_file import read_record as read_record
+from headroles.storage.run_file import read_run as read_run
+from headroles.storage.run_file import result_files as result_files
+from headroles.storage.run_file import write_run as write_run
+from headroles.storage.tables import TableWriter as TableWriter
+from headroles.storage.tables import read_batches as read_batches
+from headroles.storage.tables import read_row_groups as read_row_groups
+from headroles.storage.tables import read_table as read_table

@@ -13,11 +13,11 @@ from functools import cached_property
 from pathlib import Path
 
 from headroles.errors import HeadRolesError, StorageError
-from headroles.interrupts import completed, signals_wait, told_when_interrupted
+from headroles.interrupts import completed, described_when_interrupted, signals_wait
 from headroles.storage.files import cannot_be_written
 from headroles.storage.names import HIDDEN
 from headroles.storage.parts import Parts
-from headroles.storage.run import RUN_FILE, result_files
+from headroles.storage.run_file import RUN_FILE, result_files
 from headroles.storage.swaps import Swap
 
 PARTS = "parts"
@@ -90,7 +90,7 @@ class Claim:
         self.had_results = (self.folder / RUN_FILE).exists()
         self.swap.new.mkdir()
         try:
-            with told_when_interrupted(self.as_it_is):
+            with described_when_interrupted(self.as_it_is):
                 yield self.swap.new
                 with signals_wait():
                     is_whole = replaced is None  # all results are replaced, not only some files
@@ -107,15 +107,15 @@ class Claim:
             return f"the results in {self.folder} are the new ones, and complete"
         if self.swap.is_begun:
             return f"the results in {self.folder} are being replaced; the next command finishes it"
-        told = f"the results in {self.folder} are unchanged" if self.had_results else ""
+        old = f"the results in {self.folder} are unchanged" if self.had_results else ""
         if self.parts.count:
-            kept = f"{self.parts.describe()} of the new ones" if told else self.parts.describe()
+            new = f"{self.parts.describe()} of the new ones" if old else self.parts.describe()
             return (
-                f"{told + ', and ' if told else ''}{kept} of the work "
+                f"{old + ', and ' if old else ''}{new} of the work "
                 f"{'is' if self.parts.count == 1 else 'are'} saved in {self.folder}; "
                 "to continue, run the same command with --resume"
             )
-        return told or f"nothing was written to {self.folder}"
+        return old or f"nothing was written to {self.folder}"
 
     def noted(self, error: HeadRolesError) -> HeadRolesError:
         """Add a note to the error that says which parts are saved, if any."""

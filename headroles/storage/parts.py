@@ -200,12 +200,12 @@ def differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Describe the differences between two plans by name; empty if they are equal."""
     before, after = (dict(_flat(plan)) for plan in (known, asked))
     names = [name for name in {**before, **after} if before.get(name, ...) != after.get(name, ...)]
-    told = [
+    shown = [
         f"{name} was {_shown(before, name)} and is {_shown(after, name)}"
         for name in names[:_MOST_DIFFERENCES]
     ]
-    more = len(names) - len(told)
-    return ", ".join([*told, f"and {more} more"] if more else told)
+    more = len(names) - len(shown)
+    return ", ".join([*shown, f"and {more} more"] if more else shown)
 
 
 def _flat(plan: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -22,7 +22,7 @@ from headroles.storage.files import (
     write_json,
 )
 from headroles.storage.names import is_result_path
-from headroles.storage.run import RUN_FILE
+from headroles.storage.run_file import RUN_FILE
 
 _NEW, _OLD, _JOURNAL = "new", "old", "swap.json"
 _KEPT = "new-results"

@@ -57,7 +57,7 @@ def read_table(file: Path) -> pa.Table:
     """Read a Parquet file. Raises StorageError if it is missing or damaged."""
     import pyarrow.parquet as pq
 
-    with _told_what_is_wrong(file):
+    with _reported_defects(file):
         return _checked(pq.ParquetFile(file).read())
 
 
@@ -68,7 +68,7 @@ def read_batches(file: Path) -> Iterator[pa.RecordBatch]:
     """
     import pyarrow.parquet as pq
 
-    with _told_what_is_wrong(file):
+    with _reported_defects(file):
         yield from map(_checked, pq.ParquetFile(file).iter_batches(_ROWS))
 
 
@@ -76,10 +76,10 @@ def read_row_groups(file: Path) -> Iterator[pa.Table]:
     """Yield the tables that `TableWriter` appended to a file; raises errors as `read_table`."""
     import pyarrow.parquet as pq
 
-    with _told_what_is_wrong(file):
+    with _reported_defects(file):
         stored = pq.ParquetFile(file)
     for number in range(stored.num_row_groups):
-        with _told_what_is_wrong(file):
+        with _reported_defects(file):
             table = _checked(stored.read_row_group(number))
         yield table
 
@@ -93,7 +93,7 @@ def _checked(table: Any) -> Any:
 
 
 @contextmanager
-def _told_what_is_wrong(file: Path) -> Iterator[None]:
+def _reported_defects(file: Path) -> Iterator[None]:
     import pyarrow as pa
 
     try:

@@ -24,7 +24,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Batch:
+class TaskBatch:
     """Examples that run together: their places in the task, and the inputs of the model."""
 
     rows: list[int]
@@ -45,7 +45,7 @@ class Batches:
     targets: NDArray[np.float64]
     options: TaskOptions
 
-    def passes(self) -> tuple[Passes[Batch], int]:
+    def passes(self) -> tuple[Passes[TaskBatch], int]:
         """Return the passes over the examples, and how many examples were truncated."""
         tokenizer = self.encoder.tokenizer
         self._refuse_lacking("pad_token")
@@ -102,16 +102,16 @@ class Batches:
         n_unknown = int((pieces == self.encoder.tokenizer.unk_token_id).sum())
         refuse_unknown(n_unknown, len(pieces), str(self.task.file))
 
-    def _batch(self, encoded: Any, rows: list[int]) -> Batch:
+    def _batch(self, encoded: Any, rows: list[int]) -> TaskBatch:
         own = {name: [values[row] for row in rows] for name, values in encoded.items()}
         special = own.pop("special_tokens_mask")
         padded = self.encoder.tokenizer.pad(own, padding=True, return_tensors="pt")
         inputs = {name: values.to(self.encoder.device) for name, values in padded.items()}
         if self.objective == MASKED_LM:
-            return Batch(rows, *self._mask(rows, inputs, special))
+            return TaskBatch(rows, *self._mask(rows, inputs, special))
         kind = torch.float32 if self.objective == REGRESSION else torch.long
         targets = torch.tensor(self.targets[rows], dtype=kind, device=self.encoder.device)
-        return Batch(rows, inputs, targets)
+        return TaskBatch(rows, inputs, targets)
 
     def _mask(
         self, rows: Sequence[int], inputs: dict[str, Tensor], special: Sequence[Sequence[int]]

@@ -31,10 +31,10 @@ from headroles.models.options import MEAN, UNIFORM, ZERO
 from headroles.models.shared_passes import SharedPasses, first_tokens_alone
 from headroles.models.weights import load_config
 from headroles.passes.options import Progress, Rounds, shown_in_notebooks
-from headroles.passes.saved_batches import Arrays, Forms, SavedBatches
+from headroles.passes.saved_batches import Arrays, ArrayTypes, SavedBatches
 from headroles.record import RecordedTask, TaskRecord
 from headroles.rounding import MODEL_TERMS, rounding_bound
-from headroles.tasks.batches import IGNORED, Batch, Batches
+from headroles.tasks.batches import IGNORED, Batches, TaskBatch
 from headroles.tasks.metrics import measure, metrics_of
 from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
 from headroles.tasks.outcomes import Derivatives, FloatArray, Outcomes
@@ -84,7 +84,7 @@ class TaskRun:
         """Sites of the heads that the model has at present."""
         return HeadSites.of(self.encoder.model)
 
-    def groups(self, n_examples: int) -> list[list[Batch]]:
+    def groups(self, n_examples: int) -> list[list[TaskBatch]]:
         """Divide all examples into groups of similar length, each with its batches."""
         lengths, batches = self.passes.lengths, self.passes.budget.batches
         order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
@@ -127,7 +127,7 @@ class TaskRun:
         made = Ablation() if bool(is_whole.all()) else self._ablation(ablation)
         sites, places = self.sites, np.argsort(order)
 
-        def compute(batch: Batch, on_pass: OnPass) -> Arrays:
+        def compute(batch: TaskBatch, on_pass: OnPass) -> Arrays:
             passes = SharedPasses(sites, values_are_read=made.kind == UNIFORM)
             own = replace(made, attention_mask=batch.inputs["attention_mask"])
             read: list[tuple[FloatArray, FloatArray]] = []
@@ -148,8 +148,8 @@ class TaskRun:
             return {"losses": losses, "predictions": predictions}
 
         each = np.float64, (len(gates),)
-        forms = {"losses": each, "predictions": each}
-        found = self._over_batches(compute, [ablation], gates, forms, costs.sum())
+        types = {"losses": each, "predictions": each}
+        found = self._over_batches(compute, [ablation], gates, types, costs.sum())
         return Outcomes(found["losses"], found["predictions"])
 
     def n_passes(self, gates: Tensor) -> float:
@@ -171,7 +171,7 @@ class TaskRun:
         gradients = GateGradients(sites)
         at = torch.ones(self.shape) if gates is None else gates
 
-        def compute(batch: Batch, _: OnPass) -> Arrays:
+        def compute(batch: TaskBatch, _: OnPass) -> Arrays:
             with ExitStack() as stack:
                 stack.enter_context(without_gradients(self.encoder.model))
                 stack.enter_context(gradients.of_pass())
@@ -189,8 +189,8 @@ class TaskRun:
                 "predictions": predictions.detach().double().cpu().numpy(),
             }
 
-        forms = self._forms_of_derivatives()
-        found = self._over_batches(compute, ["derivatives"], at, forms, DERIVATIVES)
+        types = self._forms_of_derivatives()
+        found = self._over_batches(compute, ["derivatives"], at, types, DERIVATIVES)
         if not np.isfinite(found["by_gate"]).all():
             raise ModelError(
                 "derivatives of the loss are not finite; run the model in float32 "
@@ -198,7 +198,7 @@ class TaskRun:
             )
         return Derivatives(**found)
 
-    def _forms_of_derivatives(self) -> Forms:
+    def _forms_of_derivatives(self) -> ArrayTypes:
         by_head, one = (np.float32, self.shape), (np.float64, ())
         return {
             "by_gate": by_head,
@@ -210,13 +210,13 @@ class TaskRun:
 
     def _over_batches(
         self,
-        compute: Callable[[Batch, OnPass], Arrays],
+        compute: Callable[[TaskBatch, OnPass], Arrays],
         what: list[str],
         gates: Tensor,
-        forms: Forms,
+        types: ArrayTypes,
         n_passes: float = 1,
     ) -> Arrays:
-        """Compute arrays of ``forms`` for every batch; join them in the order of the examples.
+        """Compute arrays of ``types`` for every batch; join them in the order of the examples.
 
         Saved batches are not computed again. ``compute`` reports how many of its ``n_passes`` over
         a batch are done.
@@ -224,12 +224,12 @@ class TaskRun:
         name = self._name_of(what, gates)
         found: Arrays = {
             column: np.empty((len(self.task), *shape), kind)
-            for column, (kind, shape) in forms.items()
+            for column, (kind, shape) in types.items()
         }
         with self._reported(len(self.batches) * n_passes) as tell:
             for number, batch in enumerate(self.batches):
                 make = partial(self._computed, batch, compute, tell, number * n_passes, n_passes)
-                own = self.saved.get(f"{name}-{number + 1}", make, forms, len(batch.rows))
+                own = self.saved.get(f"{name}-{number + 1}", make, types, len(batch.rows))
                 tell((number + 1) * n_passes)
                 for column, values in own.items():
                     found[column][batch.rows] = values
@@ -244,8 +244,8 @@ class TaskRun:
 
     def _computed(
         self,
-        batch: Batch,
-        compute: Callable[[Batch, OnPass], Arrays],
+        batch: TaskBatch,
+        compute: Callable[[TaskBatch, OnPass], Arrays],
         tell: Progress,
         before: float,
         n_passes: float,
@@ -254,7 +254,7 @@ class TaskRun:
         parts: list[Arrays] = []
         n_rows = len(batch.rows)
 
-        def read(one: Batch) -> Arrays:
+        def read(one: TaskBatch) -> Arrays:
             done = sum(len(part["losses"]) for part in parts) * n_passes
             return compute(one, lambda n: tell(before + (done + n * len(one.rows)) / n_rows))
 
@@ -303,11 +303,11 @@ class TaskRun:
         reach = float(rounding_bound(1 + float(expected.abs().max()), MODEL_TERMS, epsilon))
         return found.shape == expected.shape and float((found - expected).abs().max()) <= reach
 
-    def _read(self, batch: Batch) -> tuple[FloatArray, FloatArray]:
+    def _read(self, batch: TaskBatch) -> tuple[FloatArray, FloatArray]:
         losses, predictions = self.losses_of(batch)
         return losses.double().cpu().numpy(), predictions.double().cpu().numpy()
 
-    def losses_of(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def losses_of(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Return the loss and the prediction of every example, each (batch,)."""
         return self.losses_from(self.encoder.model(**batch.inputs).logits, batch.targets)
 

@@ -125,23 +125,23 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> li
     claims = []
     if options.correction in FAMILY_WISE and not TESTS[options.test].takes_bounds:
         keeps = f"headroles {'assign' if sides == 1 else 'compare'} --test betting keeps"
-        cure = (
+        advice = (
             keeps
             if hypotheses.has_bounds
             else "correction='fdr_bh' (--correction fdr_bh) asks less than"
         )
-        claims.append((f"the correction {options.correction} promises", options.test, cure))
+        claims.append((f"the correction {options.correction} promises", options.test, advice))
     if options.interval == SIMULTANEOUS:
         other = FCR if sides == 1 else BY_T
-        cure = f"interval={other!r} (--interval {other}) asks less than"
-        claims.append(("simultaneous intervals promise", "sign flips", cure))
+        advice = f"interval={other!r} (--interval {other}) asks less than"
+        claims.append(("simultaneous intervals promise", "sign flips", advice))
     skewed = hypotheses.is_tested & (np.abs(hypotheses.sample.skewness) > SKEWED_FOR_FAMILIES)
     if not skewed.any():
         return []
     return [
         f"{claim} that nothing at all is wrong, which {by} cannot keep on skewed scores "
-        f"({int(skewed.sum())} tests have a skewness beyond {SKEWED_FOR_FAMILIES}); {cure} it"
-        for claim, by, cure in claims
+        f"({int(skewed.sum())} tests have a skewness beyond {SKEWED_FOR_FAMILIES}); {advice} it"
+        for claim, by, advice in claims
     ]
 
 
@@ -163,19 +163,19 @@ def _few_draws(hypotheses: Hypotheses) -> str:
 def _few(hypotheses: Hypotheses, options: TestOptions) -> str:
     moments = hypotheses.moments
     n_units = _most_by_label(hypotheses, moments.n_clusters)
-    worth = n_units
+    effective = n_units
     if hypotheses.n_draws is None:  # few draws have a warning of their own
-        worth = _most_by_label(hypotheses, np.nan_to_num(moments.effective_clusters))
-    few = np.flatnonzero(worth < FEW)
+        effective = _most_by_label(hypotheses, np.nan_to_num(moments.effective_clusters))
+    few = np.flatnonzero(effective < FEW)
     if not len(few):
         return ""
     units = f"fewer than {FEW} {hypotheses.units}"
     if (n_units[few] >= FEW).any():  # the number suffices, but sizes differ
-        units = f"few {hypotheses.units} (effective number {worth[few].min():.0f}, below {FEW})"
+        units = f"few {hypotheses.units} (effective number {effective[few].min():.0f}, below {FEW})"
     return (
         f"{hypotheses.called or f'the scores of {_named(hypotheses.names, few)}'} come from "
         f"{units}: tests are unreliable. "
-        f"{_cure_of_few(hypotheses, options, int(n_units[few].min()))}"
+        f"{_advice_on_few(hypotheses, options, int(n_units[few].min()))}"
     )
 
 
@@ -191,7 +191,7 @@ def _named(names: tuple[str, ...], few: IntArray) -> str:
     return f"{len(few)} of {len(names)} roles ({listed([names[label] for label in few])})"
 
 
-def _cure_of_few(hypotheses: Hypotheses, options: TestOptions, n_units: int) -> str:
+def _advice_on_few(hypotheses: Hypotheses, options: TestOptions, n_units: int) -> str:
     more = f"Add {hypotheses.units}"
     if not hypotheses.is_clustered:
         return f"{more}."
@@ -234,12 +234,12 @@ def _out_of_reach(hypotheses: Hypotheses, options: TestOptions, tested: PValues,
     n_tests = min(size for size in sizes if size) if counts_all else 1
     if smallest * n_tests <= options.alpha:
         return ""
-    cures = [f"more {hypotheses.units}"] if exhausted else ["more resamples (--resamples)"]
+    remedies = [f"more {hypotheses.units}"] if exhausted else ["more resamples (--resamples)"]
     if smallest <= options.alpha:  # the correction puts rejection out of reach
         other = MAX_T if options.test == SIGN_FLIP else "fdr_bh"
-        cures.append(f"correction={other!r} (--correction {other})")
+        remedies.append(f"correction={other!r} (--correction {other})")
     return (
         f"no hypothesis can be rejected: the smallest p-value that {options.test} can give here "
         f"is {smallest:.2g}, too large {'' if n_tests == 1 else f'for {n_tests} tests '}"
-        f"at alpha {options.alpha:g}. Try {' or '.join(cures)}."
+        f"at alpha {options.alpha:g}. Try {' or '.join(remedies)}."
     )

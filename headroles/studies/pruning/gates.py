@@ -21,7 +21,7 @@ from headroles.passes.loop import gradients_of_mean
 from headroles.storage import OpenParts
 from headroles.studies.importance.removals import without
 from headroles.studies.pruning.gate_options import TRAINED, GateOptions
-from headroles.tasks.batches import Batch
+from headroles.tasks.batches import TaskBatch
 from headroles.tasks.running import TaskRun, without_gradients
 
 START = 3.0
@@ -113,7 +113,7 @@ def place(values: Tensor, heads: Sequence[Head], shape: tuple[int, int]) -> Tens
 
 
 def _set_gradients(
-    run: TaskRun, batches: Sequence[Batch], gates: Tensor, weights: Sequence[Tensor]
+    run: TaskRun, batches: Sequence[TaskBatch], gates: Tensor, weights: Sequence[Tensor]
 ) -> None:
     """Put the gradients of the mean loss into ``weights``, and into what ``gates`` come from."""
     placed = gates.detach().requires_grad_()
@@ -131,7 +131,7 @@ def _set_gradients(
         one.grad = gradient
 
 
-def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[Batch]]:
+def _groups(run: TaskRun, n_examples: int, seed: int) -> Iterator[list[TaskBatch]]:
     """Return groups of examples without end, all of them in a new order before any comes again."""
     rng, groups = np.random.default_rng(seed), run.groups(n_examples)
     while True:

@@ -22,7 +22,7 @@ from headroles.passes.options import Progress
 from headroles.results.shown import Shown
 from headroles.studies.importance.removals import present_heads, without
 from headroles.studies.pruning.compensation import Compensation, find_compensation, state_of
-from headroles.tasks.batches import Batch
+from headroles.tasks.batches import TaskBatch
 from headroles.tasks.running import TaskRun
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def measure_under(run: TaskRun | None, gates: Tensor) -> dict[str, float]:
 
 def _train(
     run: TaskRun,
-    groups: Sequence[Sequence[Batch]],
+    groups: Sequence[Sequence[TaskBatch]],
     recipe: TuningRecipe,
     on_update: Callable[[], None],
     gates: Tensor,

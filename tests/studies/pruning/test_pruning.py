@@ -34,7 +34,7 @@ from headroles.storage import check_result_folder, result_folder
 from headroles.studies.importance.removals import rises_of
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads, choose_layers
-from headroles.tasks.batches import Batch
+from headroles.tasks.batches import TaskBatch
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 from tests.rounding import assert_same_outputs, near
@@ -254,7 +254,7 @@ class TestCommand:
     ) -> None:
         forward, refused = TaskRun.losses_of, []
 
-        def losses_of(self: TaskRun, batch: Batch) -> object:
+        def losses_of(self: TaskRun, batch: TaskBatch) -> object:
             with pytest.raises(StorageError, match="another run is writing"):
                 check_result_folder(tmp_path / "out")
             refused.append(batch)
