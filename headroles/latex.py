@@ -122,7 +122,7 @@ class _Column:
 
 
 def latex_table(readable: pd.DataFrame, caption: str = "", label: str = "tab:headroles") -> str:
-    """A table of texts by booktabs, with numbers aligned at the decimal point.
+    """Return a table of texts by booktabs, with numbers aligned at the decimal point.
 
     It fits a column, or else a page, in articles of one column and of two: by smaller letters where
     it has to, and in several tables of some columns each where those are not enough. More rows than
@@ -186,7 +186,7 @@ def _total(columns: Sequence[_Column]) -> float:
 
 
 def _number(text: str) -> str:
-    """A number as a column that is aligned at the point takes it."""
+    """Format a number for a column that is aligned at the decimal point."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         return text if text == _SMALL_P else "\\infty" if text == "inf" else to_latex(text)

@@ -82,7 +82,7 @@ class RecordedRole(Piece, frozen=True, omit_defaults=True):
 
 
 class Folder(Piece, frozen=True):
-    """What was taken from a folder of a corpus, and what was left."""
+    """Files of a folder of a corpus that were read, and those that were ignored."""
 
     folder: str
     taken: Count
@@ -91,7 +91,7 @@ class Folder(Piece, frozen=True):
 
 
 class RecordedCorpus(Piece, frozen=True):
-    """Which corpus it was, as far as that is known."""
+    """Identity of a corpus, as far as it is known."""
 
     format: str = ""
     files: list[str] = []
@@ -114,7 +114,7 @@ class RecordedCorpus(Piece, frozen=True):
 
 
 class RecordedTaskFile(Piece, frozen=True):
-    """Which file of labelled examples it was."""
+    """Identity of a file of labelled examples."""
 
     file: str
     examples: Count
@@ -131,7 +131,7 @@ class RecordedTask(Piece, frozen=True):
 
 
 class RecordedModel(Piece, frozen=True):
-    """Which model it was, and how its attention was read."""
+    """Identity of a model, and the way its attention was read."""
 
     model: str | None = None
     revision: str | None = None
@@ -159,7 +159,7 @@ class RecordedModel(Piece, frozen=True):
 
 
 class Pieces(Piece, frozen=True):
-    """What the tokenizer made of the corpus."""
+    """Counts of the word pieces that the tokenizer made of a corpus."""
 
     pieces: Count
     unknown_pieces: Count
@@ -180,7 +180,7 @@ class Pieces(Piece, frozen=True):
 
 
 class Stopped(Piece, frozen=True, kw_only=True):
-    """Where scoring in random order stopped."""
+    """Point at which scoring in random order stopped."""
 
     until: float | None = None
     until_of: str
@@ -193,7 +193,7 @@ class Stopped(Piece, frozen=True, kw_only=True):
 
 
 class HalfPrecision(Piece, frozen=True):
-    """How far scores of the first examples in half precision lie from those in float32.
+    """Distance of scores in half precision from those in float32, over the first examples.
 
     ``means`` are the largest differences of means, for each role over all heads.
     """
@@ -205,7 +205,7 @@ class HalfPrecision(Piece, frozen=True):
 
 
 class PartCounts(Piece, frozen=True):
-    """What was left out of a part of a corpus, and what the tokenizer made of it."""
+    """Counts of what was skipped in a part of a corpus, and of its word pieces."""
 
     skipped: dict[str, Count]
     controls: dict[str, Count]
@@ -213,7 +213,7 @@ class PartCounts(Piece, frozen=True):
 
 
 class RecordedPart(Piece, frozen=True):
-    """Which part of a corpus was scored: of each of its windows how many examples."""
+    """Part of a corpus that was scored, with the number of examples of each window."""
 
     number: Count
     of: Count
@@ -265,7 +265,7 @@ class Record(Piece, frozen=True, kw_only=True):
 
 
 class ModelRecord(Record, frozen=True, kw_only=True):
-    """Which model was read."""
+    """Record of a run that read a model."""
 
     model: RecordedModel = field(default_factory=RecordedModel)
     layers: Count = 0
@@ -287,7 +287,7 @@ class ModelRecord(Record, frozen=True, kw_only=True):
 
 
 class CorpusRecord(ModelRecord, frozen=True, kw_only=True):
-    """Which corpus was read, and what became of its examples."""
+    """Record of a run over a corpus: which examples were read, scored and skipped."""
 
     corpus: RecordedCorpus = field(default_factory=RecordedCorpus)
     examples: Count = 0
@@ -322,7 +322,7 @@ class CorpusRecord(ModelRecord, frozen=True, kw_only=True):
 
 
 class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
-    """What scores were made from; empty where nothing is known, as of scores by hand."""
+    """Record of the run that made scores; empty if nothing is known, as for scores made by hand."""
 
     score: Literal["bias", "excess", "hit"] = "bias"
     roles: list[RecordedRole] = []
@@ -354,7 +354,7 @@ class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
 
 
 class SetsRecord(Record, frozen=True, kw_only=True):
-    """Which score sets were read."""
+    """Record of a study that read several sets of scores."""
 
     score: Literal["bias", "excess", "hit"]
     sets: dict[str, ScoresRecord]
@@ -366,7 +366,7 @@ class SetsRecord(Record, frozen=True, kw_only=True):
 
 
 class TaskRecord(ModelRecord, frozen=True, kw_only=True):
-    """Which task a model was run on."""
+    """Record of a run of a model on a task."""
 
     corpus: RecordedTaskFile
     task: RecordedTask

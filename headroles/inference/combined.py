@@ -138,6 +138,7 @@ def crossed_sample(values: ArrayLike) -> Sample:
     by_draw = np.zeros_like(by_example)
     if n_draws > 1:
         by_draw = data.mean(0).var(0, ddof=1) / n_draws
+    # examples and draws are independent, so their squared errors add up; the residual is in both
     squared = by_example + by_draw
     weights = by_example**2 / (n_examples - 1) + by_draw**2 / max(1, n_draws - 1)
     moments = Moments.empty(n_tests)

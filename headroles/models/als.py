@@ -123,6 +123,7 @@ class _Problem:
         maps.
         """
         mixed = other * mixing[:, None]
+        # heads and their dimensions side by side: one large product instead of one for each head
         flat = maps.reshape(-1, maps.shape[2]).T @ mixed.reshape(-1, mixed.shape[2])
         return np.asarray(flat)
 
@@ -189,5 +190,6 @@ def _round(problem: _Problem, state: _State) -> float:
 
 def _solve(gram: FloatArray, target: FloatArray) -> FloatArray:
     """Solve X gram = target, for a Gram matrix (R, R) that may be almost singular."""
+    # relative to the mean of the diagonal, so that it does not depend on the scale of the weights
     ridge = _RIDGE * (float(np.trace(gram)) / len(gram) or 1.0)
     return np.asarray(np.linalg.solve(gram + ridge * np.eye(len(gram)), target.T).T)

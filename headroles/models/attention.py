@@ -247,6 +247,7 @@ def _check(layer: int, weights: Tensor, family: Family) -> None:
         raise ModelSupportError(f"{family.name}: its queries and keys are not the same tokens")
     if not torch.isfinite(weights).all():
         raise ModelError(f"the attention of layer {layer} is not finite; its weights are broken")
+    # in an encoder, some token attends to a later one: all 0 above the diagonal is a causal mask
     if weights.numel() and weights.triu(1).abs().max() == 0:
         raise ModelSupportError(
             f"{family.name}: tokens see only what precedes them (layer {layer}); "

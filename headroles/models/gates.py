@@ -153,9 +153,10 @@ class Ablation:
         values = cast(ValueReader, self.values).of(layer)
         allowed = cast(Tensor, self.attention_mask)[:, None].to(values)  # (batch, 1, key)
         reach = sites.reaches[layer]
-        if reach is not None:
+        if reach is not None:  # layers with a window attend to the tokens in it alone
             place = torch.arange(allowed.shape[-1], device=allowed.device)
             allowed = allowed * ((place[:, None] - place).abs() <= reach)
+        # a row of padding may see no token at all, and must not divide by 0
         shares = allowed / allowed.sum(-1, keepdim=True).clamp_min(1)
         return torch.einsum("bqk,bkhs->bqhs", shares.expand(-1, values.shape[1], -1), values)
 
@@ -173,6 +174,7 @@ class MeanOutputs:
         mask, sums = inputs["attention_mask"], dict[int, Tensor]()
 
         def keep(layer: int, outputs: Tensor) -> Tensor:
+            # padding has outputs too, which differ by batch: they must not enter the mean
             sums[layer] = (outputs * mask[..., None, None].to(outputs)).sum((0, 1))
             return outputs
 

@@ -74,6 +74,7 @@ class HardConcrete:
         def excess(shift: float) -> float:
             return float(expit(values + shift + self._edge).sum() - expected)
 
+        # at these ends all gates are as good as closed, or as good as open: the root lies between
         found: float = brentq(excess, -_FAR - values.max(), _FAR - values.min())
         return found
 

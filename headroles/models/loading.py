@@ -93,7 +93,7 @@ class LoadedEncoder:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Digests of everything that outputs for a text depend on, which all plans of runs contain.
+        """Digests of everything that outputs for a text depend on; all plans of runs contain them.
 
         Names of models and files are not included.
         """

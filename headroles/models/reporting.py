@@ -235,7 +235,7 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _repeat_heads(states: Tensor, groups: int) -> Tensor:
-    """Keys or values for every query head, where several heads share one."""
+    """Return keys or values for every query head, repeated if several heads share them."""
     return states if groups == 1 else states.repeat_interleave(groups, dim=1)
 
 

@@ -68,7 +68,7 @@ class ChangedModel(Stored):
 
 
 class PrunedRecord(ModelRecord, frozen=True, kw_only=True):
-    """Which heads a model lost, and what was learnt or fine-tuned for that."""
+    """Record of the heads that a model lost, and of the learning or fine-tuning behind it."""
 
     removed: list[tuple[int, int]]
     fine_tuning: dict[str, Any] | None = None

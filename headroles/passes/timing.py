@@ -1,4 +1,4 @@
-"""How long passes of two models take, measured in turns."""
+"""Durations of passes of two models, measured in turns."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def time_passes(
 ) -> list[dict[str, Any]]:
     """Measure the seconds that both encoders take for sequences of each of the ``lengths``.
 
-    Only of those up to the ``longest`` that they read. The best of some passes, in turns, over 512
-    tokens in all: of the processor, which other programs disturb less than the clock; on other
-    devices of the clock.
+    Lengths beyond the ``longest`` that they read are skipped. Each number is the best of a few
+    passes over 512 tokens in all, in which the encoders take turns: seconds of the processor, which
+    other programs disturb less than the clock; on other devices seconds of the clock.
     """
     rows = []
     for tokens in (length for length in lengths if length <= longest):

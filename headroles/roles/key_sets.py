@@ -198,7 +198,7 @@ def find_row_weights(sieve: SharedSieve, scope: Scope, key_sets: KeySetList) -> 
     for queries, keys in batch.of(sieve.find):
         rows = scope.row_values(scope.count(keys))
         scored = queries & rows.scored
-        if scope.score.of_first_choice:
+        if scope.score.of_first_choice:  # the choice of a word is stored at its first piece
             scored &= queries_among(batch, sieve.among)
         weights[:, :, key_sets.place(keys)] += rows.slopes * scored
         of_rows = (rows.offsets, rows.lows, rows.highs, rows.highs * most_entropy)

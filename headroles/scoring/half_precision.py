@@ -1,4 +1,4 @@
-"""How far scores of a model in half precision lie from those in float32."""
+"""Distance of the scores of a model in half precision from those in float32."""
 
 from __future__ import annotations
 

@@ -66,6 +66,7 @@ class AttentionLayer:
     @cached_property
     def distances(self) -> Tensor:
         """Mean distance of keys in tokens (batch, heads, query), weighted by attention."""
+        # padding has no attention, so its distances do not count
         places = torch.arange(self.attention.shape[-1], device=self.attention.device)
         apart = (places[:, None] - places).abs().to(self.attention.dtype)
         return torch.einsum("bhqk,qk->bhq", self.attention, apart)

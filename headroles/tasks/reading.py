@@ -86,7 +86,7 @@ class Task:
 
 
 def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> Task:
-    """The examples of ``file``, at most as many as ``options`` say, in the order of the file.
+    """Read the examples of ``file`` in its order, at most as many as ``options`` allow.
 
     Labelled text is tab-separated or CSV, JSON lines, Parquet or a data set of Hugging Face, as
     `read_pairs` reads them; text to be masked is one text a line, empty lines passed over.

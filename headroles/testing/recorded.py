@@ -1,4 +1,4 @@
-"""What records say of tests: level, units, correction and test, as options have them."""
+"""Options of tests in records: level, units, correction and test."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 
 
 class RecordedCorrection(Piece, frozen=True, kw_only=True):
-    """The level of tests, and how they were corrected."""
+    """Level and correction of tests."""
 
     alpha: Share
     correction: str
 
 
 class RecordedUnits(Piece, frozen=True, kw_only=True):
-    """At which level was tested, and over which units."""
+    """Level and units of tests."""
 
     alpha: Share
     clusters: str
 
 
 class RecordedLevel(RecordedUnits, frozen=True, kw_only=True):
-    """How was tested against a threshold."""
+    """Options of tests against a threshold."""
 
     correction: str
     family: str
@@ -37,7 +37,7 @@ class RecordedLevel(RecordedUnits, frozen=True, kw_only=True):
 
 
 class RecordedTests(RecordedLevel, frozen=True, kw_only=True):
-    """How was tested against a threshold, and by which test."""
+    """Options of tests against a threshold, with the test itself."""
 
     resamples: int
     seed: int
