@@ -14,6 +14,7 @@ from headroles.drawing.style import figure_of, of_width
 from headroles.errors import UsageError
 from headroles.results.stored import study_in
 from headroles.results.study import Study, studies
+from headroles.studies.options import read_head
 from headroles.wording import not_among
 
 if TYPE_CHECKING:
@@ -76,16 +77,11 @@ def _arguments(draw: Any, options: FigureOptions, result: Any) -> Iterator[tuple
         elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
             yield name, result.clearest_role()
     if "head" in taken:
-        yield from zip(("layer", "head"), _head(options.head), strict=True)
+        if options.head is None:
+            raise UsageError("this figure is of one head; name it with head (--head 4-0)")
+        yield from zip(("layer", "head"), read_head(options.head), strict=True)
     elif options.head is not None:
         raise UsageError("this figure has no choice of a head; leave head (--head) out")
-
-
-def _head(given: str | None) -> tuple[int, int]:
-    layer, _, head = (given or "").partition("-")
-    if not (layer.isdigit() and head.isdigit()):
-        raise UsageError(f"the head is {given!r}; name layer and head, such as 4-0")
-    return int(layer), int(head)
 
 
 def _set_title(figure: Figure, text: str) -> None:

@@ -6,10 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from headroles.options import Option, Options, split_names
+from headroles.errors import UsageError
+from headroles.options import Option, Options, split_names, whole_number
 from headroles.roles import SCORES
+from headroles.wording import shortened
 
 POPULATIONS = CORPUS, _ = ("corpus", "text")
+
+
+def read_head(named: str) -> tuple[int, int]:
+    """Read layer and head from their name, as in ``4-0``. Raises UsageError for another name.
+
+    >>> read_head("4-0")
+    (4, 0)
+    """
+    layer, _, head = named.partition("-")
+    found = whole_number(layer), whole_number(head)
+    if found[0] is None or found[1] is None:
+        raise UsageError(f"the head is {shortened(named)!r}; it must be layer-head, as in 3-11")
+    return found[0], found[1]
 
 
 def usual(name: str) -> str:

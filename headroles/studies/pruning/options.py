@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
 
 from headroles.errors import UsageError
-from headroles.options import Option, Options, fields_of, seed_option, split_names, whole_number
+from headroles.options import Option, Options, fields_of, seed_option, split_names
 from headroles.studies.importance.options import (
     ABSOLUTE,
     ESTIMATORS,
@@ -15,7 +15,7 @@ from headroles.studies.importance.options import (
     RoleOptions,
     RunOptions,
 )
-from headroles.wording import shortened
+from headroles.studies.options import read_head
 
 MOST_RATE = 1000
 """Learning rates are below that: larger ones leave what float32 can hold."""
@@ -122,13 +122,7 @@ class TestSetOptions(RunOptions):
 def _heads(given: Any) -> tuple[tuple[int, int], ...]:
     if not isinstance(given, str) and all(isinstance(one, tuple) for one in given):
         return tuple((int(layer), int(head)) for layer, head in given)
-    found = []
-    for name in split_names(given):
-        layer, head = (whole_number(part) for part in (*name.split("-"), "", "")[:2])
-        if layer is None or head is None or name.count("-") != 1:
-            raise UsageError(f"the head is {shortened(name)!r}; it must be layer-head, as in 3-11")
-        found.append((layer, head))
-    return tuple(found)
+    return tuple(map(read_head, split_names(given)))
 
 
 @dataclass(frozen=True, kw_only=True)
