@@ -8,10 +8,17 @@ _LONGEST = 1500
 
 
 class HeadRolesError(Exception):
-    """Base of all errors that a user can cause and cure; never raised itself.
+    """Base of all errors that a user can cause and correct; never raised itself.
 
     Its message is one line of limited length, whatever names and values it includes. It names
     arguments, and on the command line flags (`addressed`).
+
+    >>> from headroles import read_conllu
+    >>> try:
+    ...     read_conllu("none.conllu")
+    ... except HeadRolesError as error:
+    ...     print(error)
+    none.conllu does not exist; give a file or a folder of .conllu files
     """
 
     exit_code = 1
