@@ -131,8 +131,11 @@ from pathlib import Path
 import torch
 from benchmarks.memory import forget_peak, peak_memory
 from headroles.corpus import prepared, read_conllu
-from headroles.models import ModelOptions, load_encoder, open_reader
-from headroles.scoring import ScoreOptions, ScoringRun
+from headroles.models.attention import open_reader
+from headroles.models.loading import load_encoder
+from headroles.models.options import ModelOptions
+from headroles.scoring.options import ScoreOptions
+from headroles.scoring.run import ScoringRun
 from benchmarks.speed import make_batches
 job, model, treebank = sys.argv[1:]
 budget = 8 * 512 * 512 // 64  # of long examples the budget takes fewer

@@ -34,6 +34,12 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_after("import headroles") == set()
 
 
+def test_figures_and_pages_load_when_they_are_used() -> None:
+    assert loaded_after("import headroles.report") == set()
+    drawn = loaded_after("from headroles.report import draw_role")
+    assert "torch" not in drawn
+
+
 def test_the_check_notices_what_is_loaded() -> None:
     assert "pandas" in loaded_after("import headroles; headroles.RoleTable")
 
@@ -47,6 +53,8 @@ def test_the_check_notices_what_is_loaded() -> None:
         ["power", "--help"],
         ["collaborate", "--help"],
         ["export", "--help"],
+        ["report", "--help"],
+        ["figure", "--help"],
         ["classify"],
         ["compare"],
     ],

@@ -1,59 +1,26 @@
-"""Figures and pages of results, by their public names."""
+"""Figures and pages of results, by their public names.
 
-from headroles.drawing.saving import save_figure
-from headroles.report.pages import make_report, write_report
-from headroles.studies.classification.figures import (
-    draw_colocation,
-    draw_error,
-    draw_head,
-    draw_heads,
-    draw_role,
-    draw_roles,
-    draw_scores,
-)
-from headroles.studies.comparison.figures import draw_changed_heads, draw_changes, draw_trajectory
-from headroles.studies.importance.figures import (
-    draw_ablations,
-    draw_importance,
-    draw_role_importance,
-    draw_task_drops,
-)
-from headroles.studies.inspection.figures import (
-    draw_arcs,
-    draw_attention,
-    draw_matrix,
-    draw_token_group,
-    draw_token_groups,
-)
-from headroles.studies.planning.page import draw_plan
-from headroles.studies.pruning.page import draw_pruning_curves
-from headroles.studies.replication.page import draw_layer_counts, draw_replication
+Importing this package loads none of them; the stub beside it says where each of them is.
+"""
 
-__all__ = [
-    "draw_ablations",
-    "draw_arcs",
-    "draw_attention",
-    "draw_changed_heads",
-    "draw_changes",
-    "draw_colocation",
-    "draw_error",
-    "draw_head",
-    "draw_heads",
-    "draw_importance",
-    "draw_layer_counts",
-    "draw_matrix",
-    "draw_plan",
-    "draw_pruning_curves",
-    "draw_replication",
-    "draw_role",
-    "draw_role_importance",
-    "draw_roles",
-    "draw_scores",
-    "draw_task_drops",
-    "draw_token_group",
-    "draw_token_groups",
-    "draw_trajectory",
-    "make_report",
-    "save_figure",
-    "write_report",
-]
+import ast
+from importlib import import_module
+from pathlib import Path
+
+_HOMES = {
+    alias.name: str(line.module)
+    for line in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(line, ast.ImportFrom)
+    for alias in line.names
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -14,6 +14,7 @@ from headroles.roles.batch import Scope as Scope
 from headroles.roles.choice import RoleOptions as RoleOptions
 from headroles.roles.choice import choose_roles as choose_roles
 from headroles.roles.choice import is_own as is_own
+from headroles.roles.choice import role_of as role_of
 from headroles.roles.first_choices import EVERY as EVERY
 from headroles.roles.first_choices import OFFSETS as OFFSETS
 from headroles.roles.first_choices import WORDS as WORDS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
 from headroles.corpus import Sentence
-from headroles.errors import UsageError
+from headroles.errors import CorpusError, UsageError
 from headroles.options import Option, fields_of, split_names
+from headroles.role_names import contrast_of
 from headroles.roles import (
     block,
     delimiter,
@@ -127,6 +128,34 @@ def choose_roles(
             _refuse_unknown(name)
             chosen += own_roles(name, context, options.beyond_offset and not score.of_first_choice)
     return tuple(chosen)
+
+
+_SOME = ("nsubj", "obj")
+"""Relations whose arcs are pooled in ``syntactic``: it takes several."""
+
+
+def role_of(name: str, score: Score) -> Role:
+    """Return what tests need of the role with an id; of a user's own role that is the id alone.
+
+    Raises UsageError for an id that no role has.
+
+    >>> from headroles.roles import BIAS
+    >>> role_of("syntactic:nsubj:to_governor:beyond_offset", BIAS).baseline
+    0.0
+    """
+    if is_own(name):
+        return Role(name)
+    plain, group = name.removesuffix(contrast_of("")), name.partition(":")[0]
+    relation = plain.removeprefix("syntactic:").rpartition(":")[0] if group == "syntactic" else ""
+    options = RoleOptions(roles=(group if group == "syntactic" else plain,))
+    try:
+        known = choose_roles(options, (relation,) if relation else _SOME, score)
+    except CorpusError:  # the role needs a corpus to be scored, not to be tested
+        known = (Role(plain),)
+    for role in known:
+        if role.id == name:
+            return replace(role, meaning={}, sieve=None)
+    raise UsageError(f"there is no role {name!r}; give an id as in tables, or MODULE:FUNCTION")
 
 
 def is_own(name: str) -> bool:

@@ -17,7 +17,7 @@ from headroles.errors import StorageError, UsageError
 from headroles.record import Record, ScoresRecord
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
-from headroles.roles import SCORES, Role, Score, find_role
+from headroles.roles import BIAS, SCORES, Role, Score, find_role, role_of
 from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.options import HALF
 from headroles.scoring.run_notes import warnings_of_run
@@ -117,23 +117,35 @@ class HeadScores(Stored):
 
         Args:
             values: (examples, layers, heads, roles), NaN where an example has no score.
-            roles: the roles or their ids.
+            roles: the roles or their ids; ids of your own roles have a colon: ``mine:negation``.
             documents: the document of each example; if None, all are of one, and independent.
             bounds: the least and the greatest score possible, which certified answers need.
+
+        Raises:
+            UsageError: values of another shape, an unknown role, too few or too many documents.
 
         >>> HeadScores.by_hand([[[[4.0], [1.0]]], [[[5.0], [2.0]]]], ["local"])
         HeadScores(1 layers x 2 heads, 1 roles, 2 examples)
         """
         table = np.asarray(values, dtype=np.float32)
+        if table.ndim != 4 or table.shape[3] != len(roles) or 0 in table.shape:
+            raise UsageError(
+                f"the values have the shape {table.shape}; with {len(roles)} roles they must be "
+                f"(examples, layers, heads, {len(roles)})"
+            )
+        if documents is not None and len(documents) != len(table):
+            raise UsageError(
+                f"there are {len(documents)} documents for {len(table)} examples; name one for each"
+            )
         has_score = np.asarray(~np.isnan(table).all(axis=(1, 2)))
         ids = tuple(f"example-{k}" for k in range(len(table)))
-        made = tuple(one if isinstance(one, Role) else Role(one) for one in roles)
+        made = tuple(one if isinstance(one, Role) else role_of(one, BIAS) for one in roles)
         limits = (
             None if bounds is None else np.tile(np.array(bounds, np.float32), (*has_score.shape, 1))
         )
         return cls(
             ids=ids,
-            documents=tuple(documents or ["document"] * len(ids)),
+            documents=tuple(["document"] * len(ids) if documents is None else map(str, documents)),
             lengths=np.ones(len(ids), dtype=np.int64),
             roles=made,
             values=table,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headroles.corpus import ROOT, Sentence
 from headroles.errors import CorpusError, UsageError
-from headroles.roles import SCORES, RoleOptions, choose_roles
+from headroles.roles import SCORES, RoleOptions, Score, choose_roles, role_of
 
 SENTENCE = Sentence(
     "s", "d", 0, ("Yes", "."), (ROOT, 0), ("root", "punct"), {"upos": ("INTJ", "PUNCT")}
@@ -69,3 +71,12 @@ def test_punctuation_needs_parts_of_speech() -> None:
     bare = Sentence("s", "d", 0, ("Yes",), (ROOT,), ("root",))
     with pytest.raises(CorpusError, match=r"no word of the corpus has a part of speech \(UPOS\)"):
         choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["bias"], [bare])
+
+
+@pytest.mark.parametrize("score", SCORES.values())
+def test_every_role_is_found_by_its_id(score: Score) -> None:
+    for role in choose_roles(RoleOptions(), ("nsubj", "nmod:poss"), score):
+        assert role_of(role.id, score) == replace(role, meaning={})
+    for name in ("position:-2", "confidence", "entropy", "distance"):
+        (role,) = choose_roles(RoleOptions(roles=(name,)), (), score)
+        assert role_of(name, score) == replace(role, meaning={})

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from headroles.errors import StorageError
+from headroles.errors import StorageError, UsageError
 from headroles.record import ScoresRecord
 from headroles.roles import BIAS
 from headroles.scoring.blocks import ScoreBlock
@@ -286,3 +286,23 @@ def test_blocks_are_joined_and_taken_apart() -> None:
     without = replace(whole, digests=[], bounds=None)
     assert ScoreBlock.joined([whole, without]).digests == []
     assert ScoreBlock.joined([whole, without]).bounds is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "documents", "reason"),
+    [
+        ((5, 2, 2), None, r"must be \(examples, layers, heads, 1\)"),
+        ((5, 1, 2, 2), None, r"must be \(examples, layers, heads, 1\)"),
+        ((5, 1, 2, 1), ["one"], "1 documents for 5 examples"),
+    ],
+)
+def test_numbers_by_hand_of_another_shape(
+    shape: tuple[int, ...], documents: list[str] | None, reason: str
+) -> None:
+    with pytest.raises(UsageError, match=reason):
+        HeadScores.by_hand(np.ones(shape), ["local"], documents)
+
+
+def test_numbers_by_hand_have_the_roles_of_their_ids() -> None:
+    made = HeadScores.by_hand(np.ones((2, 1, 1, 2)), ["syntactic:beyond_offset", "mine:own"])
+    assert [role.baseline for role in made.roles] == [0.0, None]
