@@ -72,10 +72,15 @@ def mean_within(
         find_p_values(tested.against(-margin), _by(bounds), "less"),
     ]
     near = find_equivalence(tested, _by(bounds), margin)
-    return _mean(tested, units, bounds, alpha, near, either(beyond))
+    found = _mean(tested, units, bounds, alpha, near, either(beyond))
+    return (
+        found if bounds is None else replace(found, note=_too_few(found.n, margin, bounds, alpha))
+    )
 
 
-def most_within(values: FloatArray, margin: float, share: float, bounds: Ends) -> Finding:
+def most_within(
+    values: FloatArray, margin: float, share: float, bounds: Ends, *, alpha: float
+) -> Finding:
     """Test whether at least a share of the means of columns are nearer to 0 than a margin.
 
     ``values`` are (examples, heads). The test is a partial conjunction, valid for any
@@ -88,7 +93,16 @@ def most_within(values: FloatArray, margin: float, share: float, bounds: Ends) -
     most = ceil(share * n)
     found = float((np.abs(tested.betting.test().mean) < margin).mean())
     sides = in_at_least(near, most), in_at_least(far, n - most + 1)
-    return Finding(found, np.nan, np.nan, *sides, n, "heads")
+    note = _too_few(len(values), margin, bounds, alpha / (n - most + 1))
+    return Finding(found, np.nan, np.nan, *sides, n, "heads", note)
+
+
+def _too_few(n: int, margin: float, bounds: Ends, alpha: float) -> str:
+    """Say so where no n values could show by betting that their mean is within the margin."""
+    best = _hypotheses(np.resize([margin, -margin], (n, 1)) * 1e-6, 0.0, None, bounds)
+    if find_equivalence(best, _by(bounds), margin).shows(alpha)[0]:
+        return ""
+    return f"{n} values cannot show a change below {margin:g}, however small it is; add some"
 
 
 @dataclass(frozen=True)

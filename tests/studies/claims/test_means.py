@@ -116,13 +116,14 @@ def test_the_jackknife_of_a_mean_is_its_t_interval() -> None:
 
 def test_most_columns_are_within_the_margin() -> None:
     values = np.random.default_rng(7).normal(0, 0.02, (600, 10))
-    near = most_within(values, 0.05, 0.9, DIFFERENCES)
+    near = most_within(values, 0.05, 0.9, DIFFERENCES, alpha=ALPHA)
     assert (near.effect, near.n) == (1, 10)
     assert near.shown.single[0] < 0.001 < near.contradicted.single[0]
-    one = most_within(values + np.eye(10)[0] / 5, 0.05, 0.9, DIFFERENCES)  # one of ten may be far
+    far = np.eye(10) / 5
+    one = most_within(values + far[0], 0.05, 0.9, DIFFERENCES, alpha=ALPHA)  # one of ten may be far
     assert one.effect == 0.9
     assert one.shown.single[0] < 0.001
-    two = most_within(values + np.eye(10)[:2].sum(0) / 5, 0.05, 0.9, DIFFERENCES)
+    two = most_within(values + far[:2].sum(axis=0), 0.05, 0.9, DIFFERENCES, alpha=ALPHA)
     assert two.contradicted.single[0] < 0.001 < two.shown.single[0]
 
 
@@ -134,3 +135,14 @@ def test_equivalence_of_bounded_means_is_by_betting() -> None:
     ]
     assert found.shown.single[0] == max(one.shown.single[0] for one in sides)
     assert -0.1 < found.low < found.effect < found.high < 0.1
+    assert found.note == ""
+
+
+def test_too_few_values_to_show_a_small_change_are_told() -> None:
+    few = mean_within(np.full(100, 1e-9), 0.05, None, alpha=ALPHA, bounds=DIFFERENCES)
+    assert few.note.startswith("100 values cannot show a change below 0.05")
+    assert not few.shown.shows(ALPHA)[0]
+    for n, is_told in ((140, True), (160, False)):
+        heads = most_within(np.full((n, 72), 1e-9), 0.05, 0.9, DIFFERENCES, alpha=ALPHA)
+        assert ("cannot show" in heads.note) == is_told
+        assert heads.shown.shows(ALPHA)[0] != is_told

@@ -12,7 +12,8 @@ SHARE = 0.9
 def test(measured: Measured) -> Finding:
     """Test whether 90 % of the heads can go one by one with changes below the margin."""
     margin = measured.options.probability_margin
-    return most_within(measured.tasks[0].one_by_one, margin, SHARE, DIFFERENCES)
+    falls = measured.tasks[0].one_by_one
+    return most_within(falls, margin, SHARE, DIFFERENCES, alpha=measured.alpha)
 
 
 CLAIM = Claim(
