@@ -73,9 +73,8 @@ def mean_within(
     ]
     near = find_equivalence(tested, _by(bounds), margin)
     found = _mean(tested, units, bounds, alpha, near, either(beyond))
-    return (
-        found if bounds is None else replace(found, note=_too_few(found.n, margin, bounds, alpha))
-    )
+    note = "" if bounds is None else _too_few(found.n, margin, bounds, alpha)
+    return replace(found, note=note)
 
 
 def most_within(
