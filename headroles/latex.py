@@ -117,7 +117,8 @@ class _Column:
         return [_number(cell) if self.is_number else to_latex(cell) for cell in self.cells]
 
     def _digits(self) -> tuple[int, int]:
-        parts = [cell.partition(".") for cell in self.cells]
+        wider = (cell.replace("e-", "ee-") for cell in self.cells)  # a minus is wider than a digit
+        parts = [cell.partition(".") for cell in wider]
         return max(len(one[0]) for one in parts), max(len(one[2]) for one in parts)
 
 

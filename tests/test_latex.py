@@ -36,6 +36,7 @@ def tables(table: RoleTable) -> dict[str, str]:
     made = {view: table.export("latex", view).decode() for view in VIEWS}
     sentence = "every head of the model attends to one word more than to all others"
     frame = pd.DataFrame({"claim": [sentence] * 3, "effect": [0.1, -2.5, np.inf]})
+    frame["tiny"] = [-4.455e-16, 1e-7, 2.25]
     frame["found_in"] = sentence
     made["sentences"] = latex_table(_texts(frame), "Claims.", "tab:claims")
     return made
@@ -100,7 +101,7 @@ def test_columns_beyond_a_page_go_into_further_tables() -> None:
 def test_numbers_are_aligned_at_the_point() -> None:
     frame = pd.DataFrame({"head": ["0-0"] * 3, "effect": ["-0.004", "12.5", "1.2e-05"]})
     content = latex_table(frame)
-    assert r"\begin{tabular}{lD{.}{.}{2.5}}" in content
+    assert r"\begin{tabular}{lD{.}{.}{2.6}}" in content
     assert [line for line in content.splitlines() if line.startswith("0-0")] == [
         r"0-0 & -0.004 \\",
         r"0-0 & 12.5 \\",
