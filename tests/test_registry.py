@@ -39,7 +39,7 @@ def test_everything_that_a_declaration_names_is_there(study: Study) -> None:
     if study.page:
         assert inspect.signature(study.load("page"), eval_str=True).return_annotation is Page
     assert all(study.load_figure(kind).__name__.startswith("draw_") for kind in study.figures)
-    assert study.figures or not study.caption
+    assert bool(study.figures) == bool(study.caption) or study.kind == "layer counts"
     assert study.over in ("", SCORES, TASK, FOLDERS)
     assert bool(study.over) == bool(study.help)
 

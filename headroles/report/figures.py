@@ -54,6 +54,11 @@ def _found(folder: Path, kind: str | None) -> Study:
     main = study_in(folder)
     if kind is None:
         if not main.caption:
+            if main.figures:
+                raise UsageError(
+                    f"name the kind of figure for results of the kind {main.kind}: kind (--kind) "
+                    + " or ".join(main.figures)
+                )
             raise UsageError(f"results of the kind {main.kind} have no figure")
         return main
     held = storage.kinds_in(folder)

@@ -27,7 +27,10 @@ def test_every_kind_draws_from_a_result() -> None:
     for study in studies():
         for kind in study.figures:
             assert inspect.signature(study.load_figure(kind)).parameters
-            assert kind in KINDS
+    assert set(KINDS) == set(
+        "heads role roles shared head error changes trajectory worth curves tasks layers "
+        "tokens".split()
+    )
 
 
 @pytest.mark.parametrize("kind", ["heads", "role", "roles", "error", None])

@@ -20,6 +20,7 @@ from headroles.testing.evidence import PValues, find_equivalence, find_p_values,
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
+from headroles.wording import head_name
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -129,14 +130,19 @@ def heads_for_each(
 
 
 def some_head(
-    values: FloatArray, threshold: float, halves: Halves, bounds: Ends | None = None
+    values: FloatArray,
+    threshold: float,
+    halves: Halves,
+    bounds: Ends | None = None,
+    names: Sequence[str] | None = None,
 ) -> Finding:
     """Test whether some head has a mean above the threshold; values are (examples, heads).
 
     There may be columns of several directions. The head is chosen on the first half of the
     documents and tested on the second, so that the choice has no part in the test. Contradicted if
     every single head is shown to be below, on all documents: the largest p-value of all heads.
-    ``bounds`` are those of `mean_beyond`.
+    ``bounds`` are those of `mean_beyond`; ``names`` are those of the columns, if they are not all
+    heads of all layers.
     """
     there = ~np.isnan(values).all(axis=0)
     values, places = values[:, there], np.flatnonzero(there)
@@ -148,18 +154,20 @@ def some_head(
     found = mean_beyond(second[:, best], threshold, units, alpha=halves.alpha, bounds=bounds)
     every = _hypotheses(values, threshold, halves.clusters, bounds)
     contradicted = in_at_least(find_p_values(every, _by(bounds), "less"), every.n_tests)
-    layer, head = divmod(int(places[best]) % (halves.shape[0] * halves.shape[1]), halves.shape[1])
-    return replace(found, contradicted=contradicted, note=f"head {layer}-{head}")
+    n_layers, n_heads = halves.shape
+    place = int(places[best])
+    name = names[place] if names else head_name(divmod(place % (n_layers * n_heads), n_heads))
+    return replace(found, contradicted=contradicted, note=f"head {name}")
 
 
-def all_of(parts: Sequence[Finding], names: Sequence[str]) -> Finding:
+def all_of(parts: Sequence[Finding], names: Sequence[str], least: str = "smallest") -> Finding:
     """All of several findings: shown if all are, contradicted if any is (Bonferroni).
 
-    The effect is that of the part with the smallest.
+    The effect is that of the part with the smallest, which the note calls ``least``.
     """
-    least = min(range(len(parts)), key=lambda place: parts[place].effect)
-    weakest = parts[least]
-    told = f"smallest of {', '.join(names)}: {names[least]}" if len(parts) > 1 else names[0]
+    place = min(range(len(parts)), key=lambda place: parts[place].effect)
+    weakest = parts[place]
+    told = f"{least} of {', '.join(names)}: {names[place]}" if len(parts) > 1 else names[0]
     if weakest.note:
         told += f", {weakest.note}"
     shown = in_at_least(_stacked([one.shown for one in parts]), len(parts))

@@ -10,6 +10,7 @@ import pandas as pd
 
 from headroles.formats import as_markdown
 from headroles.roles import BIAS, EXCESS, HIT, contrast_of, in_words, is_contrast
+from headroles.studies.classification.answers import find_answers
 from headroles.studies.classification.summary import about_level, describe_units
 from headroles.testing.catalogue import TESTS
 from headroles.testing.options import describe_correction
@@ -95,9 +96,16 @@ def method_of(table: RoleTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
         f"{TESTS[tests.test].words} over {describe_units(tests)}, alpha {tests.alpha:g}, "
         f"{correction.replace('fdr_bh', 'Benjamini-Hochberg')}"
     )
-    return (
+    beyond = ""
+    if table.rivals:
+        beyond = f", and of arcs {tests.offset_margin:g} above that of the best fixed offset"
+    said = [
         sentence,
-        f"A head has a role if its mean score is above {tests.threshold:g} ({tested}).",
-        "Of roles of arcs we report heads that also score higher on arcs than on other words at "
-        "the same distance.",
-    ), (work,)
+        f"A head has a role if its mean score is above {tests.threshold:g}{beyond} ({tested}).",
+    ]
+    if find_answers(table).controls_distance:
+        said.append(
+            "Of roles of arcs we report heads that also score higher on arcs than on other words "
+            "at the same distance."
+        )
+    return tuple(said), (work,)

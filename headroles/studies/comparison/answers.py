@@ -214,7 +214,9 @@ def _distances(frame: pd.DataFrame) -> pd.Series[float]:
 
 
 def changed_most(frame: pd.DataFrame) -> list[str]:
-    """Order roles by how often they were gained or lost, then by how often they changed.
+    """Order roles by how often heads gained or lost them, then changed: syntactic first.
+
+    Contrasts come last.
 
     >>> import pandas as pd
     >>> changed_most(pd.DataFrame({"role": ["local", "syntactic"], "status": ["lost", "kept"],

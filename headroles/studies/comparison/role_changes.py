@@ -70,7 +70,7 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
     if lacking := set(of_last["group"]) - set(ever["group"]):
         yield f"No head has, before or after: {'; '.join(sorted(lacking))}."
     if not shifts.controls_distance and (changes["group"] == SYNTACTIC).any():
-        yield NOT_CONTROLLED
+        yield NOT_CONTROLLED.replace("some of these", "some syntactic")
     yield from _farthest(shifts)
 
 

@@ -132,8 +132,8 @@ class Ablations(OutcomesResult):
             small = open_ & part["equivalent"]
             yield (
                 f"Without {_SETS[str(kind)]} ({len(part)} removals): the loss is worse in "
-                f"{worse.sum()}, better in {better.sum()},\nshown to change by less than "
-                f"{asked.margin:g} nats in {small.sum()}, undecided in {(open_ & ~small).sum()}."
+                f"{worse.sum()}, better in {better.sum()};\nof the other {open_.sum()}, "
+                f"{small.sum()} are shown to change it by less than {asked.margin:g} nats."
             )
         yield self._largest()
         yield from map(Warned, asked.warnings)

@@ -225,7 +225,7 @@ class RoleImportanceOptions(RoleOptions, CorrectionOptions, RunOptions):
         int,
         Option(
             "Most random sets of as many heads of each layer that a role is ranked among.",
-            more="Fewer are drawn once a role is seen not to matter. One role alone of R can be "
+            more="Draws end once both tails have ten. One role alone of R can be "
             "shown at alpha after correction with 2 R / alpha draws or more.",
             words="the number of draws",
             least=1,

@@ -30,7 +30,8 @@ _ROUNDING = 1e-9
 def enough_draws(options: RoleImportanceOptions) -> int:
     """Return with how many draws to either side of its heads a role needs no more draws.
 
-    With so many of all ``draws`` its p-value is above alpha: it stays undecided whatever follows.
+    With so many in both tails after n draws its p-value is 2 (1 + so many) / (1 + n) at least, and
+    of all ``draws`` it would hardly be smaller.
     """
     undecided = int(options.alpha * (1 + options.draws) / 2 + _ROUNDING)
     return min(undecided, _ENOUGH) or _ENOUGH

@@ -130,7 +130,7 @@ class PowerPlan(Result):
         if len(own) > _SHOWN:
             yield f"{len(own) - _SHOWN} roles take fewer: {SEE_FULL}"
         if len(own) < len(summary):
-            yield f"To tell roles from distance takes more examples: {SEE_FULL}"
+            yield f"Contrasts with distance are planned too: {SEE_FULL}"
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
 
     def details(self) -> Iterator[Shown]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headroles.studies.claims.claim import TASK, Claim, Finding
-from headroles.studies.claims.means import DIFFERENCES, Halves, heads_for_each
+from headroles.studies.claims.means import DIFFERENCES, Halves, all_of, some_head
 from headroles.studies.claims.measured import Measured
+from headroles.wording import head_name
 
 
 def test(measured: Measured) -> Finding:
     """Test whether the best head of each layer alone costs less than the margin."""
     task, margin = measured.tasks[0], measured.options.probability_margin
     halves = Halves(~task.first, None, (1, task.shape[1]), measured.alpha)
-    changes = {f"layer {layer}": -falls for layer, falls in task.alone.items()}
-    found = heads_for_each(changes, -margin, halves, DIFFERENCES)
+    parts = []
+    for layer, falls in task.alone.items():
+        names = [head_name(one) for one in task.heads if one[0] == layer]
+        parts.append(some_head(-falls, -margin, halves, DIFFERENCES, names))
+    found = all_of(parts, [f"layer {layer}" for layer in task.alone], "largest")
     return replace(found, effect=-found.effect, low=-found.high, high=-found.low)
 
 
