@@ -137,7 +137,7 @@ class _Reader:
             line, file = divmod(place, _MOST_FILES)
             raise _Defect(
                 f"has the id of the sentence at {self._files[file - 1]}, line {line}",
-                advice="correct it, name sentences by place with ids='place' (--ids place),",
+                advice='correct it, name sentences by place with ids="place" (--ids place),',
             )
 
     def end(self) -> str:
