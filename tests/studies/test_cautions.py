@@ -76,7 +76,9 @@ def test_roles_that_are_left_out_come_with_the_reason(
 ) -> None:
     table = classified(write(tmp_path, *IDS, newdoc=newdoc), **options)
     assert table.tests.left_out[:2] == ["block", "block:ratio"]
-    told = "No example has the same sentence, times entropy, the same sentence: that takes pairs of"
+    told = (
+        "No example has the same sentence, the same sentence (without entropy): that takes pairs of"
+    )
     assert told in flat(table)
     assert why in flat(table)
 

@@ -94,12 +94,13 @@ def _about_run(table: RoleTable) -> Iterator[str]:
         yield f"Scores made by hand. {named}"
         return
     over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
+    documents = "document" if corpus.documents == 1 else "documents"
     yield (
         f"{record.model.name} ({record.model.family}, {record.layers} layers x "
         f"{record.heads} heads) over {over}:"
     )
     yield (
-        f"{corpus.sentences} sentences, {corpus.documents} documents, "
+        f"{corpus.sentences} sentences, {corpus.documents} {documents}, "
         f"{record.examples} examples. {named}"
     )
 
