@@ -26,6 +26,7 @@ from headroles.studies.importance.removals import removals_of, without_each
 from headroles.studies.importance.resuming import keep_parts
 from headroles.tasks.outcomes import FloatArray, Outcomes
 from headroles.tasks.running import open_run
+from headroles.testing.answers import UNDECIDED
 from headroles.testing.recorded import RecordedCorrection
 
 _SHOWN = 8
@@ -136,6 +137,7 @@ class Ablations(OutcomesResult):
                 f"{small.sum()} are shown to change it by less than {asked.margin:g} nats."
             )
         yield self._largest()
+        yield from self._about_correction()
         yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
@@ -176,6 +178,15 @@ class Ablations(OutcomesResult):
         accuracy = ["accuracy"] if has_accuracy else []
         names = ("nats", interval, *accuracy, "answer")
         return Grid(("Loss rises most without", *names), tuple(rows))
+
+    def _about_correction(self) -> Iterator[str]:
+        """Say why an undecided row may have an interval without 0, if a row in the table has."""
+        rows = self.frame.nlargest(_SHOWN, "loss_change")
+        if ((rows["answer"] == UNDECIDED) & (rows["ci_low"] * rows["ci_high"] > 0)).any():
+            yield (
+                f"Answers are corrected for {len(self.frame)} removals, intervals are for each "
+                "alone (for all together: interval='simultaneous' (--interval simultaneous))."
+            )
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts."""

@@ -118,6 +118,14 @@ def test_answers_follow_from_tests(found: Ablations) -> None:
     assert rises[1, 2] == found.frame.set_index("removed").loc["1-2", "loss_change"]
 
 
+def test_says_why_an_undecided_row_has_an_interval_without_0(found: Ablations) -> None:
+    said = "Answers are corrected for 27 removals"
+    frame = found.frame.assign(answer="undecided", ci_low=-1.0, ci_high=1.0)
+    assert said not in repr(replace(found, frame=frame))
+    assert said in repr(replace(found, frame=frame.assign(ci_low=0.5)))
+    assert said not in repr(replace(found, frame=frame.assign(ci_low=0.5, answer="worse")))
+
+
 def test_a_generous_margin_finds_equivalence(classifier: Path, labelled: Path) -> None:
     found = ablate_heads(classifier, labelled, margin=50.0)
     assert found.frame["equivalent"].all()
