@@ -60,18 +60,27 @@ def summarized(shifts: RoleShifts) -> Iterator[Shown]:
     if len(shifts.checkpoints) > 1:
         yield _grid("All roles, before to", changes.groupby("checkpoint", sort=False))
     to = f", before to {last}" if len(shifts.checkpoints) > 1 else ""
+    yield _outcome(of_last["status"])
     yield _grid(f"Roles of heads{to}", of_last.groupby("group", sort=False))
     is_open = (of_last["status"] == UNDECIDED) & (of_last[["before", "after"]] == YES).any(axis=1)
     if is_open.any():
-        yield f"Open: {is_open.sum()} roles, shown before or after only; a change is not shown."
+        yield "Open: shown on one side only; the change itself is not shown."
     for status in ("lost", "gained"):
-        yield f"{status.capitalize()}: {_named(of_last[of_last['status'] == status])}."
+        if (rows := of_last[of_last["status"] == status]).size:
+            yield f"{status.capitalize()}: {_named(rows)}."
     ever = of_last[(of_last["before"] == YES) | (of_last["after"] == YES)]
     if lacking := set(of_last["group"]) - set(ever["group"]):
         yield f"No head has, before or after: {'; '.join(sorted(lacking))}."
     if not shifts.controls_distance and (changes["group"] == SYNTACTIC).any():
         yield NOT_CONTROLLED.replace("some of these", "some syntactic")
     yield from _farthest(shifts)
+
+
+def _outcome(status: pd.Series[str]) -> str:
+    lost, gained = (int((status == name).sum()) for name in ("lost", "gained"))
+    if not lost + gained:
+        return "No role was shown to be lost or gained."
+    return f"{lost} {'role was' if lost == 1 else 'roles were'} lost, {gained} gained."
 
 
 def _about_sides(shifts: RoleShifts) -> Iterator[str]:
@@ -139,7 +148,7 @@ def _named(changes: pd.DataFrame) -> str:
         for row in ordered.to_dict("records")
     ]
     more = len(named) - _MOST_NAMED
-    return ("; ".join(named[:_MOST_NAMED]) or "none") + (f"; and {more} more" * (more > 0))
+    return "; ".join(named[:_MOST_NAMED]) + f"; and {more} more" * (more > 0)
 
 
 def _farthest(shifts: RoleShifts) -> Iterator[str]:
@@ -158,8 +167,8 @@ def _farthest(shifts: RoleShifts) -> Iterator[str]:
     )
     sure = f" ({len(certified)} certified{largest})" * shifts.knows_bounds
     yield (
-        f"Mean scores: {len(changed)} of {len(own)} changed{sure}; "
-        f"{n_small} moved by less than {margin:g}."
+        f"Of {len(own)} tests of mean scores, {len(changed)} show a change{sure}, "
+        f"{n_small} show that it is less than {margin:g}."
     )
     moved = shifts.moved()
     for row in moved[moved["checkpoint"] == last].nlargest(1, "effect_size").to_dict("records"):

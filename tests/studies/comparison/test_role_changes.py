@@ -57,6 +57,8 @@ def test_summary_names_heads_and_counts_once(shifts: RoleShifts) -> None:
     first = arcs[arcs["status"] == "lost"].iloc[0]
     told = next(line for line in lines if line.startswith("Lost: "))
     assert f"{first['layer']}-{first['head']} subject -> its verb" in told
+    lost, gained = ((changes["status"] == name).sum() for name in ("lost", "gained"))
+    assert f"{lost} roles were lost, {gained} gained." in lines
     assert all(len(line) <= 100 for line in lines)
     assert len(lines) <= 20
 
@@ -65,4 +67,6 @@ def test_says_where_distance_was_not_controlled(shifts: RoleShifts) -> None:
     assert "Score with beyond_offset" not in repr(shifts)
     arcs = make_scores(random_scores(documents=6).values, ("local", "block", ARC))
     shown = " ".join(repr(compare_roles(arcs, arcs)).split())
+    assert "No role was shown to be lost or gained." in shown
+    assert "Lost: " not in shown
     assert "Score with beyond_offset" in shown
