@@ -23,6 +23,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
+	@echo 'headroles is in $(BIN): export PATH="'"$$PWD"'/$(BIN):$$PATH"'
 
 test: $(VENV)/.test lint
 	# Two processes of one thread each: models as small as those of the tests gain nothing by more.

@@ -161,7 +161,7 @@ class _Forecast:
         self._waits = False
         seconds = (now - self._start) / (done - self._first) * (total - self._first)
         if seconds > _SAY_BEYOND:
-            note(f"{self._what}: takes at most about {ceil(seconds / 60)} minutes")
+            note(f"{self._what}: takes about {ceil(seconds / 60)} minutes")
 
 
 class _Lines:

@@ -38,7 +38,12 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
             raise UsageError(
                 "text columns must be parsed; name a spaCy pipeline with parser (--parser)"
             )
-        if suffixes & {".txt", *TABLES} or any(map(is_dataset, paths)):
+        if suffixes & {*TABLES} or any(map(is_dataset, paths)):
+            raise UsageError(
+                "text must be parsed; name a spaCy pipeline with parser (--parser), and the "
+                "columns that hold the text with text_columns (--text-columns)"
+            )
+        if ".txt" in suffixes:
             raise UsageError("text must be parsed; name a spaCy pipeline with parser (--parser)")
         return read_conllu(paths, **options.part(ConlluOptions).record())
     if suffixes & {*SUFFIXES, ".conll"}:

@@ -72,23 +72,21 @@ def is_from_spacy(given: object, module: str, name: str) -> bool:
 
 
 def _load(name: str | PathLike[str]) -> Language:
+    is_of_spacy = re.fullmatch(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)", str(name))
     try:
         import spacy
     except ImportError as error:
+        asked = str(name) if is_of_spacy else "en_core_web_sm"
         raise ParserError(
             'parsing text needs spaCy and a pipeline; install them: pip install "spacy>=3.8" '
-            "&& python -m spacy download en_core_web_sm"
+            f"&& python -m spacy download {asked}"
         ) from error
     try:
         return spacy.load(
             Path(name) if isinstance(name, PathLike) else name, exclude=list(_UNNEEDED_PIPES)
         )
     except Exception as error:  # a package of that name may be anything, spaCy itself for one
-        own = (
-            str(name)
-            if re.fullmatch(r"[a-z]{2,3}_[a-z]+_[a-z]+_(sm|md|lg|trf)", str(name))
-            else "NAME, such as en_core_web_sm"
-        )
+        own = str(name) if is_of_spacy else "NAME, such as en_core_web_sm"
         raise ParserError(
             f"the spaCy pipeline {str(name)!r} cannot be loaded ({in_one_line(error)}); name an "
             f"installed pipeline or the path of one. spaCy's own: python -m spacy download {own}"

@@ -31,10 +31,10 @@ def test_every_round_tells_how_long_it_takes(
         for done, total in ((0, 30), (10, 30), (15, 30), (0, 8), (1, 8), (8, 8)):
             report(done, total)
     assert capsys.readouterr().err.splitlines() == [
-        "roles: takes at most about 3 minutes",
+        "roles: takes about 3 minutes",
         "roles: 10 of 30 passes, 2 min left",
         "roles: 15 of 30 passes, 2 min left",  # 90 seconds
-        "roles: takes at most about 4 minutes",
+        "roles: takes about 4 minutes",
         "roles: 1 of 8 passes, 4 min left",
         "roles: 8 of 8 passes",
     ]

@@ -182,7 +182,7 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
     """Name the best head of each relation, and those whose place alone makes them look good."""
     if answers.arcs:
         shown = answers.arcs[:_MOST_ARCS]
-        of = f"best of {len(shown)} of {len(answers.arcs)} relations"
+        of = f"the {len(shown)} best of {len(answers.arcs)} relations"
         kind = "Heads of pairs of words" if _has_own_pairs(table) else "Syntactic heads"
         columns = (f"{kind} ({of})", "head", unit_of(table.record.score))
         rows = (
