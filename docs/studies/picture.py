@@ -13,26 +13,21 @@ import matplotlib as mpl
 from headroles import RoleTable
 from headroles.studies.classification.figures import draw_roles
 
-ROLES = {
-    "local": "local: neighbours",
-    "delimiter:cls": "delimiter: the classifier's token",
-    "block": "block: the own sentence",
-    "syntactic": "syntactic: governors",
-    "syntactic:nsubj:to_governor": "subjects look at their verbs",
-    "syntactic:obj:to_governor": "objects look at their verbs",
-    "syntactic:amod:to_dependent": "nouns look at adjectives",
-    "syntactic:amod:to_dependent:beyond_offset": "the same, beyond position",
-}
-SIZE = (12.4, 4.2)
-"""Inches; the page of a repository is about as wide."""
+ROLES = (
+    "local",
+    "delimiter:cls",
+    "block",
+    "syntactic:nsubj:to_governor",
+    "syntactic:obj:to_governor",
+    "syntactic:obj:to_dependent",
+    "syntactic:amod:to_governor",
+    "syntactic:advmod:to_governor",
+)
 
 
 def draw(table: RoleTable, file: Path) -> None:
     """Write the picture; the same table gives the same file."""
-    figure = draw_roles(table, list(ROLES))
-    figure.set_size_inches(*SIZE)
-    for ax, title in zip(figure.axes, ROLES.values(), strict=True):
-        ax.set_title(title, fontsize=10)
+    figure = draw_roles(table, ROLES)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "headroles"}):
         figure.savefig(file, metadata={"Date": None})
 

@@ -39,10 +39,12 @@ def without_contrasts(frame: pd.DataFrame) -> pd.DataFrame:
 
 MOST_ROLES = 16
 """Roles that a figure of all roles shows unless it is told which."""
+_NOT_BEYOND = "yes, not shown beyond distance"
 _SHOWN = ["layer", "head", "mean", "threshold", "answer", "certified"]
 _MARKS: dict[str, dict[str, Any]] = {
     "yes, certified": {"marker": "o", "facecolor": "black", "edgecolor": "white"},
     "yes": {"marker": "o", "facecolor": "white", "edgecolor": "black"},
+    _NOT_BEYOND: {"marker": "^", "facecolor": "white", "edgecolor": "black"},
     UNDECIDED: {"marker": "$?$", "linewidth": 0.2},
     UNTESTABLE: {"marker": "x"},
 }
@@ -51,8 +53,9 @@ _MARKS: dict[str, dict[str, Any]] = {
 def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     """Draw layers x heads for a role: the colour is the mean score, the mark is the answer.
 
-    A full circle is a certified "yes", an open one another "yes", ``?`` is undecided, a cross
-    untestable; no mark is "no". The line in the scale is the threshold.
+    A full circle is a certified "yes", an open one another "yes", a triangle a "yes" that was not
+    shown to go beyond distance, ``?`` is undecided, a cross untestable; no mark is "no". The line
+    in the scale is the threshold.
 
     Raises UsageError for a role that the table does not have.
 
@@ -222,7 +225,8 @@ def _map_title(table: RoleTable, role: str, characters: float) -> str:
 
 def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
     """Return the rows of a role. Raises UsageError for one that the table does not have."""
-    return table.frame.loc[table.frame["role"] == find_role(role, table.roles), _SHOWN]
+    rows = table.frame[table.frame["role"] == find_role(role, table.roles)]
+    return rows[_SHOWN].assign(beyond_distance=table.answers_beyond_distance(rows))
 
 
 def _draw_map(
@@ -236,6 +240,9 @@ def _draw_map(
     mesh = draw_grid(ax, means, most_labels=most_labels)
     certified = (rows["answer"] == YES) & (rows["certified"] == YES)
     shown = rows["answer"].where(~certified, "yes, certified")
+    shown = shown.mask(
+        (rows["answer"] == YES) & ~rows["beyond_distance"].isin([YES, ""]), _NOT_BEYOND
+    )
     for answer, look in _MARKS.items():
         own = rows[shown == answer]
         if len(own):

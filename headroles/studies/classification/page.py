@@ -66,7 +66,8 @@ def _pictures(table: RoleTable) -> tuple[Picture, ...]:
         Picture(
             tuple(draw_maps(table, shown)),
             f"Mean scores for {which}. Each map has its own scale. Full circle: yes, "
-            "certified. Open circle: yes. ?: undecided. Cross: untestable. No mark: no.",
+            "certified. Open circle: yes. Triangle: yes, not shown beyond distance. "
+            "?: undecided. Cross: untestable. No mark: no.",
         ),
     )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 
@@ -77,6 +77,8 @@ class RoleTable(Result):
     """
 
     record: RolesRecord
+    _whole: pd.DataFrame | None = None
+    """The frame that a part was taken from by `where`: it has the contrasts of the roles."""
 
     kind: ClassVar[str] = "role table"
     stem: ClassVar[str] = "roles"
@@ -115,8 +117,10 @@ class RoleTable(Result):
         """The rows of the roles that were assigned, strongest mean first.
 
         Columns that say the same of all of them are left out, and details that the whole table has.
+        ``beyond_distance`` is added: the answer of `answers_beyond_distance`.
         """
         rows = self.frame[self.frame["assigned"]].drop(columns=_NOT_OF_ASSIGNED)
+        rows = rows.assign(beyond_distance=self.answers_beyond_distance(rows))
         return rows.sort_values(["mean", "layer", "head"], ascending=[False, True, True])
 
     @property
@@ -149,6 +153,26 @@ class RoleTable(Result):
         """
         rows = self.where(role=role, only_assigned=True).frame
         return list(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True))
+
+    def answers_beyond_distance(self, rows: pd.DataFrame) -> pd.Series[str]:
+        """Return for rows the answer of the contrast of the role in the head; empty without one."""
+        whole = self.frame if self._whole is None else self._whole
+        answers = whole.set_index(_OF_HEAD)["answer"]
+        contrasts = pd.MultiIndex.from_frame(
+            rows[_OF_HEAD].assign(role=rows["role"].map(contrast_of))
+        )
+        return pd.Series(answers.reindex(contrasts).fillna("").to_numpy(), rows.index, dtype=object)
+
+    def where(
+        self,
+        role: str | Sequence[str] | None = None,
+        layer: int | str | Sequence[int | str] | None = None,
+        only_assigned: bool = False,
+    ) -> Self:
+        """Return some rows of the table, as every `where`; contrasts of the rest stay known."""
+        part = super().where(role, layer, only_assigned)
+        whole = self.frame if self._whole is None else self._whole
+        return part if part is self else replace(part, _whole=whole)
 
     def card(self) -> str:
         """Return a card in Markdown for the README of the model."""

@@ -84,3 +84,19 @@ def test_tab_completion_shows_what_serves_people(table: RoleTable) -> None:
     names = set(dir(table))
     assert names >= {"frame", "where", "heads_with", "save", "export", "warnings"}
     assert not names & {"cure", "form", "kind", "shown", "stem", "read_files"}
+
+
+def test_heads_that_may_only_look_at_a_place_are_marked_wherever_they_are_handed_out(
+    table: RoleTable,
+) -> None:
+    for part in (table, table.where(role=SUBJECT), table.where(only_assigned=True)):
+        own = part.view("assigned").query("role == @SUBJECT")
+        answers = dict(zip(own["head"], own["beyond_distance"], strict=True))
+        assert answers == {0: "undecided", 1: "yes", 3: "yes"}
+    assert set(table.assigned.query("role == 'local'")["beyond_distance"]) == {""}
+    marks = {
+        one.get_label(): {int(x) for x, _ in np.asarray(one.get_offsets())}
+        for one in draw_role(table, SUBJECT).collections[1:]
+    }
+    assert marks["yes, not shown beyond distance"] == {0}
+    assert marks.get("yes, certified", set()) | marks.get("yes", set()) == {1, 3}
