@@ -56,6 +56,7 @@ def claims(
     ] = False,
 ) -> None:
     """Test what papers say of attention heads on MODEL."""
+    from headroles.cli import console
     from headroles.corpus import open_corpus
     from headroles.options import split_names
     from headroles.studies.claims import ClaimTable, Measured, choose_claims, claims_of
@@ -66,5 +67,10 @@ def claims(
     columns = None if task else reading.text_columns
     header = False if reading.header is False and not task else None
     source = open_corpus(corpus, replace(reading, text_columns=columns, header=header))
-    measured = Measured(model, source, options, after, tasks)
-    fill(out, ClaimTable, output, lambda: claims_of(measured))
+
+    def work() -> ClaimTable:
+        with console.progress_bar("testing claims", "parts") as on_progress:
+            asked = replace(options, on_progress=on_progress)
+            return claims_of(Measured(model, source, asked, after, tasks))
+
+    fill(out, ClaimTable, output, work)

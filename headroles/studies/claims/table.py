@@ -14,7 +14,7 @@ from headroles.formats import to_records
 from headroles.record import CorpusRecord
 from headroles.results.columns import NUMBER, TEXT, Column, one_of
 from headroles.results.result import Result
-from headroles.results.shown import Grid, Shown, Warned
+from headroles.results.shown import SEE_FULL, Grid, Shown, Warned
 from headroles.storage import plain
 from headroles.testing.recorded import RecordedCorrection
 
@@ -24,6 +24,9 @@ SHOWN, CONTRADICTED, UNDECIDED, NOT_TESTABLE = VERDICTS = (
     "undecided",
     "not testable",
 )
+_FEW_WORDS = 38
+"""Characters for what was measured."""
+_REASONS = ", why some cannot be tested"
 P_VALUES = ("p_shown", "p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted")
 COLUMNS = (
     "claim",
@@ -95,38 +98,42 @@ class ClaimTable(Result):
         return rows[["claim", "note"]].reset_index(drop=True)
 
     def shown(self) -> Iterator[Shown]:
-        """The verdicts, with each effect beside the published figure."""
+        """The verdicts, with what was measured; the published figures are among the details."""
         asked = self.record.claims
-        counts = self.frame["verdict"].value_counts()
-        said = ", ".join(f"{counts.get(one, 0)} {one}" for one in VERDICTS)
-        yield f"{len(self.frame)} claims on {asked.model}: {said}"
-        yield f"tests: alpha {asked.alpha:g}, {asked.correction} over the claims"
-        tested = self.frame[self.frame["verdict"] != NOT_TESTABLE]
+        counts = self.frame["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
+        said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS[1:-1])
+        lacking = f"; {counts[NOT_TESTABLE]} cannot be tested with what was given"
+        yield (
+            f"Of {len(self.frame)} claims, {counts[SHOWN]} {'is' if counts[SHOWN] == 1 else 'are'} "
+            f"shown, {said}{lacking * bool(counts[NOT_TESTABLE])}."
+        )
+        yield f"Model: {asked.model}."
+        yield f"Tests: alpha {asked.alpha:g}, {asked.correction} over the claims."
         rows = tuple(
             (
                 str(row.claim),
                 str(row.verdict),
                 _number(row),
                 _range(row),
-                shorten(str(row.published), 38, placeholder=" ..."),
+                shorten(str(row.effect_is), _FEW_WORDS, placeholder=" ..."),
             )
-            for row in tested.itertuples()
+            for verdict in VERDICTS[:-1]
+            for row in self.frame[self.frame["verdict"] == verdict].itertuples()
         )
-        names = ("claim", "verdict", "here", "interval", "published")
-        yield Grid(names, rows, left=frozenset(["verdict", "published"]))
-        reasons: dict[str, list[str]] = {}
-        for row in self.reasons().itertuples():
-            reasons.setdefault(str(row.note), []).append(str(row.claim))
-        for reason, claims in reasons.items():
-            yield f"Not testable: {', '.join(claims)}: {reason}."
+        names = ("claim", "verdict", "here", "interval", "the number is")
+        yield Grid(names, rows, left=frozenset(["verdict", names[-1]]))
+        reasons = _REASONS * bool(counts[NOT_TESTABLE])
+        yield f"What each claim says, its published figure{reasons}: {SEE_FULL}"
         yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
-        """What each claim says, what was measured, and how it was tested."""
+        """What each claim says, what was measured, and how it was tested or why it was not."""
         for row in self.frame.itertuples():
             yield f"{row.claim}: {row.statement} ({row.source})"
             yield f"  here: {row.effect_is}. {row.rule} Published: {row.published}."
-            if row.verdict != NOT_TESTABLE:
+            if row.verdict == NOT_TESTABLE:
+                yield f"  Not testable: {row.note}."
+            else:
                 yield (
                     f"  p {row.p_shown:.2g} for the claim, {row.p_contradicted:.2g} against it "
                     f"(corrected {row.p_shown_adjusted:.2g}, {row.p_contradicted_adjusted:.2g}); "

@@ -62,7 +62,17 @@ def test_everything_that_can_be_tested_is(tmp_path: Path, sample: Path) -> None:
     assert load(tmp_path / "out") == table
     tested = table.frame[table.frame["verdict"] != "not testable"]
     assert (tested["p_shown_adjusted"] >= tested["p_shown"] - 1e-12).all()
-    assert "claims on" in repr(table)
+    counts = table.frame["verdict"].value_counts()
+    first, *lines = repr(table).splitlines()
+    assert first.startswith(f"Of {len(CLAIMS)} claims, {counts.get('shown', 0)} ")
+    assert first.endswith(f"{counts['not testable']} cannot be tested with what was given.")
+    (row,) = [line for line in lines if line.strip().startswith("separators-middle")]
+    assert "contradicted" in row
+    assert "share of attention to separators ..." in row
+    assert "a task with task" not in repr(table)
+    for claim, why in said.items():
+        assert f"{claim}: {CLAIMS[claim].statement}"[:60] in table.in_full()
+        assert why[:40] in table.in_full()
 
 
 def test_the_same_options_give_the_same_table(bert_folder: Path, sample: Path) -> None:
