@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.models.families import encoder_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 LENGTHS = (32, 128, 512)
 _TOKENS = 512
 _REPEATS = 3
+_ROUNDS = 7
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,39 @@ class _MadeUp:
 
     rows: list[int]
     inputs: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds that two models take for the same batch: medians of rounds in which they take turns.
+
+    ``ratios`` are seconds before by those after, of single rounds.
+    """
+
+    tokens: int
+    before: float
+    after: float
+    ratios: tuple[float, ...]
+
+    def __str__(self) -> str:
+        low, high, times = min(self.ratios), max(self.ratios), self.before / self.after
+        what, rounds = f"sequences of {self.tokens} tokens", f"in {len(self.ratios)} rounds"
+        if low <= 1 <= high:
+            return (
+                f"On {what} no difference in speed was measurable ({low:.1f} to {high:.1f} times "
+                f"as fast {rounds})."
+            )
+        return (
+            f"A pass over {what} is {times:.2f} times as fast ({low:.2f} to {high:.2f} {rounds}, "
+            "measured in this run)."
+        )
+
+
+def time_in_turns(before: PreTrainedModel, after: PreTrainedModel, tokens: int) -> Speed:
+    """Measure the seconds of both encoders for one batch of sequences of so many tokens."""
+    seconds = _take_turns(before, after, tokens, 1 + _ROUNDS)[1:]  # the first round warms up
+    first, second = np.median(seconds, axis=0).tolist()
+    return Speed(tokens, first, second, tuple((seconds[:, 0] / seconds[:, 1]).tolist()))
 
 
 def time_passes(
@@ -44,14 +79,19 @@ def time_passes(
     """
     rows = []
     for tokens in (length for length in lengths if length <= longest):
-        passes = _made_up(before, tokens)
-        seconds = np.full((_REPEATS, 2), np.inf)
-        for repeat in range(_REPEATS):
-            for place, model in enumerate((before, after)):
-                seconds[repeat, place] = _seconds(model, passes)
-        first, second = seconds.min(axis=0).tolist()
+        first, second = _take_turns(before, after, tokens, _REPEATS).min(axis=0).tolist()
         rows.append({"tokens": tokens, "seconds_before": first, "seconds_after": second})
     return rows
+
+
+def _take_turns(
+    before: PreTrainedModel, after: PreTrainedModel, tokens: int, n_rounds: int
+) -> NDArray[np.float64]:
+    """Return the seconds (rounds, 2) of both encoders for the same batch."""
+    passes = _made_up(before, tokens)
+    return np.array(
+        [[_seconds(model, passes) for model in (before, after)] for _ in range(n_rounds)]
+    )
 
 
 def _made_up(model: PreTrainedModel, tokens: int) -> Passes[_MadeUp]:

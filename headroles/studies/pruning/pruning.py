@@ -20,7 +20,7 @@ from headroles.models.surgery import heads_of, remove_heads, shared_layers, zero
 from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM, load_config
 from headroles.options import takes
-from headroles.passes.timing import time_passes
+from headroles.passes.timing import Speed, time_in_turns
 from headroles.results.shown import Grid, Shown, Summary
 from headroles.results.stored import write_together
 from headroles.studies.importance.measures import LOSS
@@ -42,8 +42,8 @@ class Pruned(Summary):
 
     ``before`` and ``after`` are the mean loss and the metrics of the examples it was measured on,
     which ``measured_on`` names; empty without any. ``tuning`` is what fine-tuning came to, None
-    without. ``seconds`` are those of a pass over sequences of ``_TIMED`` tokens before and after;
-    None where zeros stand in the place of heads.
+    without. ``speed`` is that of passes before and after; None where zeros stand in the place of
+    heads.
     """
 
     folder: Path
@@ -55,7 +55,7 @@ class Pruned(Summary):
     after: dict[str, float]
     tuning: Tuning | None = None
     measured_on: str = ""
-    seconds: tuple[float, float] | None = None
+    speed: Speed | None = None
 
     def shown(self) -> list[Shown]:
         """Say what the model reaches and takes, before and after, and how to load it."""
@@ -86,21 +86,17 @@ class Pruned(Summary):
             yield f"On {self.measured_on}: {', '.join(changes)}."
 
     def _about_form(self) -> Iterator[str]:
-        if self.seconds is None:
-            yield (
-                "The removed heads are set to zero: any program that read the model reads it, at "
-                "its former size and speed."
-            )
+        if self.speed is not None:
+            yield str(self.speed)
             return
-        before, after = self.seconds
         yield (
-            f"A pass over {_TIMED} tokens takes {after / before:.2f} of the time "
-            f"({before / after:.2f} times as fast; measured in this run)."
+            "The removed heads are set to zero: any program that read the model reads it, at "
+            "its former size and speed."
         )
 
     def next_steps(self, folder: Path) -> Iterator[str]:
         """Say how to load a model that transformers alone cannot load."""
-        if self.seconds is not None:
+        if self.speed is not None:
             yield f'Load it with headroles.load_model("{folder}"): transformers alone cannot.'
             yield (
                 "For a folder that transformers reads, of the size and speed "
@@ -132,7 +128,8 @@ class Pruned(Summary):
             "parameters": {"before": self.parameters[0], "after": self.parameters[1]},
             "before": self.before,
             "after": self.after,
-            "seconds": self.seconds,
+            "seconds": self.speed and [self.speed.before, self.speed.after],
+            "times_as_fast": self.speed and list(self.speed.ratios),
             **({"fine_tuning": self.tuning.facts()} if self.tuning else {}),
         }
 
@@ -258,7 +255,7 @@ def write_without(
     network = encoder.model
     heads = heads_of(network)
     n_before = sum(parameter.numel() for parameter in network.parameters())
-    seconds = None if zeroed else _remove(encoder, removed)
+    speed = None if zeroed else _remove(encoder, removed)
     sites = HeadSites.of(network)
     record = PrunedRecord.now(
         model=structs.replace(encoder.description, **sites.description),
@@ -282,17 +279,15 @@ def write_without(
         measure_whole(measured),
         tuning,
         "" if measured is None else measured.named,
-        seconds,
+        speed,
     )
 
 
-def _remove(encoder: LoadedEncoder, removed: Sequence[Head]) -> tuple[float, float]:
-    """Remove heads from a model; return the seconds that a pass takes before and after."""
+def _remove(encoder: LoadedEncoder, removed: Sequence[Head]) -> Speed:
+    """Remove heads from a model; return the speed of passes before and after."""
     whole = copy.deepcopy(encoder.model)
     remove_heads(encoder.model, removed)
-    longest = min(_TIMED, encoder.max_tokens)
-    took = time_passes(whole, encoder.model, longest, [longest])[0]
-    return took["seconds_before"], took["seconds_after"]
+    return time_in_turns(whole, encoder.model, min(_TIMED, encoder.max_tokens))
 
 
 def _over(

@@ -180,6 +180,7 @@ class TestCommand:
         facts = json.loads(result.stdout)
         assert len(facts["removed"]) == 5
         assert [list(head) for head in removed_from(load_model(out))] == facts["removed"]
+        assert len(facts["times_as_fast"]) == 7
         full = open_run(classifier, labelled, TaskOptions())
         gates = torch.ones(1, 3, 4)
         for layer, head in facts["removed"]:
