@@ -118,7 +118,26 @@ def find_role(name: str, known: Sequence[str]) -> str:
     by_relation = f"syntactic:{name}:to_governor"
     if by_relation in known:
         return by_relation
-    raise UsageError(not_among("role", name, known))
+    raise UsageError(not_among("role", name, known, _other_names(known)))
+
+
+def find_roles(name: str, known: Sequence[str]) -> list[str]:
+    """Return the ids of the roles that a user names, as `find_role`; a relation means both ways.
+
+    >>> find_roles("amod", ["local", "syntactic:amod:to_governor", "syntactic:amod:to_dependent"])
+    ['syntactic:amod:to_governor', 'syntactic:amod:to_dependent']
+    """
+    ways = [f"syntactic:{name}:{way}" for way in ("to_governor", "to_dependent")]
+    found = [] if name in known else [role for role in ways if role in known]
+    return found or [find_role(name, known)]
+
+
+def _other_names(known: Sequence[str]) -> list[str]:
+    """Name roles as `find_role` takes them beside their ids: by relation, and in words."""
+    ends = ":to_governor"
+    arcs = [role for role in known if role.startswith("syntactic:") and role.endswith(ends)]
+    relations = [role.removeprefix("syntactic:").removesuffix(ends) for role in arcs]
+    return [*relations, *map(in_words, known)]
 
 
 def _offset_in_words(offset: int) -> str:

@@ -131,15 +131,19 @@ def listed(names: Sequence[object], most: int = 3) -> str:
     return ", ".join(shown) + (", ..." if len(names) > most else "")
 
 
-def not_among(what: str, name: object, known: Sequence[str]) -> str:
-    """Return the message for a name that is not in ``known``."""
-    near = get_close_matches(str(name), known, n=1)
+def not_among(what: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:
+    """Return the message for a name that is not in ``known``, nor among its ``others``."""
+    near = get_close_matches(str(name), [*known, *others], n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
-    lengths = accumulate(len(one) + 2 for one in known)
+    return f"there is no {what} {shortened(name)!r}; {hint}: {in_two_lines(known)}"
+
+
+def in_two_lines(names: Sequence[str]) -> str:
+    """List as many names as fit on two lines, and count the others."""
+    lengths = accumulate(len(one) + 2 for one in names)
     n_shown = sum(length <= _LONGEST_LISTING for length in lengths)
-    more = [f"and {len(known) - n_shown} more"] if n_shown < len(known) else []
-    listing = ", ".join([*known[:n_shown], *more]) or "none"
-    return f"there is no {what} {shortened(name)!r}; {hint}: {listing}"
+    more = [f"and {len(names) - n_shown} more"] if n_shown < len(names) else []
+    return ", ".join([*names[:n_shown], *more]) or "none"
 
 
 def first_sentence(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -17,7 +17,10 @@ from headroles.errors import StorageError, UsageError
 from headroles.formats import ENDINGS, FORMATS
 from headroles.options import Option, Options, split_names
 from headroles.studies.options import ReportOptions
-from headroles.wording import printable_lines
+from headroles.wording import in_two_lines, printable_lines
+
+if TYPE_CHECKING:
+    from headroles.results.result import Result
 
 ResultsArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]
 
@@ -97,8 +100,8 @@ class ExportOptions(Options):
     role: Annotated[
         tuple[str, ...] | None,
         Option(
-            "Only these roles (ids, words or relations), separated by commas; * stands for "
-            "anything, as in 'syntactic*'.",
+            "Only these roles (ids, words, or relations in both directions), separated by commas; "
+            "* stands for anything, as in 'syntactic*'.",
             convert=split_names,
         ),
     ] = None
@@ -132,13 +135,30 @@ def export(
     fmt = _format(options.format or default, out)
     if out is not None:
         _refuse_results(out)
-    table = load(folder).where(options.role, options.layer, options.only_assigned)
+    whole = load(folder)
+    table = whole.where(options.role, options.layer, options.only_assigned)
+    _check_rows(whole, table, options)
     named = {"caption": options.caption, "label": options.label}
     content = table.export(fmt, options.view, options.value, options.columns, **named)
     if out is None:
         _print(content, fmt)
     else:
         storage.write_bytes(out, content)
+
+
+def _check_rows(whole: Result, table: Result, options: ExportOptions) -> None:
+    """Raise UsageError for a selection that leaves no rows of a view that has some."""
+    view = options.view
+    if table is whole or view in whole.texts or len(table.view(view, options.value)):
+        return
+    there = whole.where(only_assigned=options.only_assigned).view(view, options.value).reset_index()
+    chosen = [
+        one for one in ("role", "layer") if one in there and getattr(options, one) is not None
+    ]
+    if len(there) and chosen:
+        known = {one: [*map(str, there[one].unique())] for one in chosen}
+        has = "; ".join(f"its {one}s: {in_two_lines(names)}" for one, names in known.items())
+        raise UsageError(f"the view {view} has no rows of this choice; {has}")
 
 
 def _print(content: bytes, fmt: str) -> None:

@@ -24,7 +24,7 @@ from headroles.results.papers import for_paper, with_units
 from headroles.results.shown import Summary, Warned, as_html, as_text, brief
 from headroles.results.stored import MODEL_KINDS, Stored
 from headroles.results.study import study_of
-from headroles.role_names import find_role
+from headroles.role_names import find_roles
 from headroles.wording import addressed, not_among
 
 if TYPE_CHECKING:
@@ -95,10 +95,11 @@ class Result(Stored, Summary):
     ) -> Self:
         """Return some rows of the same result: of these roles, layers, or heads with the role.
 
-        Roles are named by id, in words (``subject -> its verb``) or by their relation (``nsubj``).
-        Layers may be texts: some tables have rows for ``all``. In names ``*`` stands for anything:
-        ``syntactic*`` are all roles of arcs. Warnings about the whole run are left out. Raises
-        UsageError for a role or layer that the table does not have, and where it has none.
+        Roles are named by id, in words (``subject -> its verb``) or by their relation (``nsubj``),
+        which means both directions. Layers may be texts: some tables have rows for ``all``. In
+        names ``*`` stands for anything: ``syntactic*`` are all roles of arcs. Warnings
+        about the whole run are left out. Raises UsageError for a role or layer that the table does
+        not have, and where it has none.
         """
         is_chosen = np.ones(len(self.frame), dtype=bool)
         for column, asked in (("role", role), ("layer", layer)):
@@ -125,7 +126,7 @@ class Result(Stored, Summary):
         for name in map(str, asked):
             matching = [own for text, own in known.items() if fnmatchcase(text, name)]
             if not matching and column == "role":
-                matching = [known[find_role(name, list(known))]]
+                matching = [known[one] for one in find_roles(name, list(known))]
             if not matching:
                 raise UsageError(not_among(column, name, list(known)))
             chosen += matching

@@ -114,6 +114,25 @@ def test_a_full_disk_is_named(folder: Path) -> None:
     assert "/dev/full cannot be written: No space left on device" in result.stderr
 
 
+def test_a_relation_selects_both_directions_and_a_choice_without_rows_is_refused(
+    tmp_path: Path,
+) -> None:
+    subject, verb = (f"syntactic:nsubj:{way}" for way in ("to_governor", "to_dependent"))
+    roles = [subject, verb, f"{subject}:beyond_offset", f"{verb}:beyond_offset", "local"]
+    means = np.array([[[9.0, 9.0, -1.0, 5.0, 9.0]] * 2])
+    values = np.random.default_rng(0).normal(means, 0.5, (30, 1, 2, 5))
+    assign_roles(make_scores(values, roles)).save(tmp_path)
+    assert set(table(tmp_path, "--role", "nsubj")["role"]) == {subject, verb}
+    beyond = table(tmp_path, "--view", "beyond_position", "--role", "nsubj,local")
+    assert beyond["role"].tolist() == [verb, verb]
+    for choice in (("local",), (subject, "--layer", "0")):
+        refused = run(tmp_path, "--view", "beyond_position", "--role", *choice)
+        assert refused.exit_code == 2
+        assert "the view beyond_position has no rows of this choice" in refused.stderr
+        assert f"its roles: {verb}" in refused.stderr
+    assert table(tmp_path, "--view", "counts", "--role", "local", "--layer", "0").shape == (1, 3)
+
+
 def test_of_python(folder: Path) -> None:
     roles = RoleTable.load(folder)
     assert roles == RoleTable.load(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headroles.errors import UsageError
+from headroles.role_names import find_roles
 from headroles.roles import find_role, in_words
 
 
@@ -57,6 +58,21 @@ def test_roles_are_found_by_id_words_and_relation(name: str, role: str) -> None:
 def test_another_name_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match=r"there is no role 'amod'; .*local"):
         find_role("amod", KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("nsubjj", "nsubj"), ("subject -> it verb", "subject -> its verb")]
+)
+def test_a_misspelt_relation_or_name_in_words_is_named(name: str, near: str) -> None:
+    with pytest.raises(UsageError, match=f"there is no role '{name}'; did you mean '{near}'"):
+        find_role(name, KNOWN)
+
+
+def test_a_relation_among_several_roles_means_both_directions() -> None:
+    assert find_roles("nsubj", [*KNOWN, f"{KNOWN[1]}:beyond_offset"]) == [KNOWN[1], KNOWN[2]]
+    assert find_roles("nsubj", KNOWN[2:]) == [KNOWN[2]]
+    assert find_roles("mine", ["mine", "syntactic:mine:to_governor"]) == ["mine"]
+    assert find_roles("subject -> its verb", KNOWN) == [KNOWN[1]]
 
 
 def test_a_refusal_names_no_more_roles_than_fit_on_two_lines() -> None:

@@ -15,7 +15,7 @@ from headroles.record import ScoresRecord
 from headroles.results.columns import Column, one_of
 from headroles.results.result import Result, widened
 from headroles.results.shown import Shown
-from headroles.roles import contrast_of
+from headroles.roles import contrast_of, find_role
 from headroles.scoring.run_notes import facts_of_run
 from headroles.storage import Count, plain
 from headroles.studies.classification.answers import find_answers
@@ -151,13 +151,12 @@ class RoleTable(Result):
 
         Raises UsageError for a role that the table does not have.
         """
-        rows = self.where(role=role, only_assigned=True).frame
+        rows = self.where(find_role(role, self.roles), only_assigned=True).frame
         return list(zip(rows["layer"].tolist(), rows["head"].tolist(), strict=True))
 
     def answers_beyond_distance(self, rows: pd.DataFrame) -> pd.Series[str]:
         """Return for rows the answer of the contrast of the role in the head; empty without one."""
-        whole = self.frame if self._whole is None else self._whole
-        answers = whole.set_index(_OF_HEAD)["answer"]
+        answers = self._all.set_index(_OF_HEAD)["answer"]
         contrasts = pd.MultiIndex.from_frame(
             rows[_OF_HEAD].assign(role=rows["role"].map(contrast_of))
         )
@@ -171,8 +170,11 @@ class RoleTable(Result):
     ) -> Self:
         """Return some rows of the table, as every `where`; contrasts of the rest stay known."""
         part = super().where(role, layer, only_assigned)
-        whole = self.frame if self._whole is None else self._whole
-        return part if part is self else replace(part, _whole=whole)
+        return part if part is self else replace(part, _whole=self._all)
+
+    @property
+    def _all(self) -> pd.DataFrame:
+        return self.frame if self._whole is None else self._whole
 
     def card(self) -> str:
         """Return a card in Markdown for the README of the model."""
@@ -227,7 +229,8 @@ class RoleTable(Result):
         """
         assigned = self.frame[self.frame["assigned"]]
         own = assigned[[*_OF_HEAD, "mean", "ci_low", "ci_high"]]
-        contrasts = assigned[[*_OF_HEAD, "mean", "ci_low", "ci_high", "certified", "note"]].rename(
+        values = ["mean", "ci_low", "ci_high", "certified", "note"]
+        contrasts = self._all[self._all["assigned"]][[*_OF_HEAD, *values]].rename(
             columns={"mean": "beyond", "ci_low": "beyond_low", "ci_high": "beyond_high"}
         )
         both = own.assign(contrast=own["role"].map(contrast_of)).merge(

@@ -73,7 +73,8 @@ def test_a_part_of_a_table_says_nothing_about_the_rest(bert_folder: Path) -> Non
     part = whole.where(role="subject -> its verb", layer=1)
     assert part.roles == (SUBJECT,)
     assert part.warnings == ()
-    assert whole.where(role="nsubj").roles == (SUBJECT,)
+    assert whole.where(role="nsubj").roles == (SUBJECT, SUBJECT.replace("governor", "dependent"))
+    assert whole.heads_with("nsubj") == whole.heads_with(SUBJECT)
     assert find_answers(part).n_heads == find_answers(whole).n_heads == 12
     shown = " ".join(as_text(summarized(part)).split())
     assert "Score with beyond_offset" not in shown
