@@ -32,7 +32,7 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     result = study.load("result").load(folder)
     draw = study.load_figure(options.kind)
     with of_width(options.width):
-        drawn = draw(result, **dict(_arguments(draw, options, result)))
+        drawn = draw(result, **dict(_arguments(study, options, result)))
     figure = drawn if hasattr(drawn, "savefig") else figure_of(drawn)
     if options.heading is not None:
         _set_title(figure, options.heading)
@@ -70,13 +70,17 @@ def _found(folder: Path, kind: str | None) -> Study:
     raise UsageError(not_among(f"figure of the {main.kind} called", kind, known))
 
 
-def _arguments(draw: Any, options: FigureOptions, result: Any) -> Iterator[tuple[str, Any]]:
+def _arguments(study: Study, options: FigureOptions, result: Any) -> Iterator[tuple[str, Any]]:
     """Yield what the function takes. Raises UsageError for an option that it does not take."""
-    taken = inspect.signature(draw).parameters
+    taken = inspect.signature(study.load_figure(options.kind)).parameters
     for name in ("role", "checkpoint", "estimator", "measure"):
         given = getattr(options, name)
         if given is not None and name not in taken:
-            raise UsageError(f"this figure has no choice of {name}; leave {name} (--{name}) out")
+            kinds = _kinds_with(name, study) if options.kind is None else ""
+            add = f"add {kinds}, or " if kinds else ""
+            raise UsageError(
+                f"this figure has no choice of {name}; {add}leave {name} (--{name}) out"
+            )
         if given is not None:
             yield name, given
         elif name == "role" and name in taken and taken[name].default is inspect.Parameter.empty:
@@ -87,6 +91,16 @@ def _arguments(draw: Any, options: FigureOptions, result: Any) -> Iterator[tuple
         yield from zip(("layer", "head"), read_head(options.head), strict=True)
     elif options.head is not None:
         raise UsageError("this figure has no choice of a head; leave head (--head) out")
+
+
+def _kinds_with(name: str, study: Study) -> str:
+    """Name the kinds of figures of a study that take an argument of this name."""
+    taking = [
+        kind
+        for kind in study.figures
+        if name in inspect.signature(study.load_figure(kind)).parameters
+    ]
+    return " or ".join(f"kind={one!r} (--kind {one})" for one in taking)
 
 
 def _set_title(figure: Figure, text: str) -> None:

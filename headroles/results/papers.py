@@ -36,7 +36,8 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
 
     Removals have names of their own.
     They are the head, names, the value, the answer or interval. Of roles beyond position, the
-    contrast stands in place of the interval. A table without a known value keeps all columns.
+    contrast stands in place of the interval. Where it is known which heads go beyond distance, a
+    fifth column says so. A table without a known value keeps all columns.
     """
     chosen = frame
     if "removed" in frame:
@@ -56,7 +57,8 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     answers = [name for name in ("beyond", *_ANSWERS) if name in telling]
     names = [name for name in ("head", *_NAMES) if name in telling]
     names = names or [name for name in ("head", *_NAMES) if name in chosen][:1]
-    return chosen[[*names[:2], value, *answers[:1]]]
+    beyond = [name for name in ("beyond_distance",) if name in telling]
+    return chosen[[*names[:2], value, *answers[:1], *beyond]]
 
 
 def with_units(frame: pd.DataFrame, score: str = "") -> pd.DataFrame:

@@ -72,6 +72,7 @@ def test_a_comparison_shows_what_changed_most(shifts: RoleShifts, tmp_path: Path
     [
         ({"kind": "changes"}, "no figure of the role table called 'changes'"),
         ({"kind": "heads", "role": "local"}, "no choice of role; leave role out"),
+        ({"role": "objj"}, "add kind='role' or kind='error', or leave role out"),
         ({"kind": "head"}, "is of one head; name it with head"),
         ({"kind": "head", "head": "²-1"}, "the head is '²-1'; it must be layer-head"),
         ({"kind": "role", "head": "1-2"}, "no choice of a head"),

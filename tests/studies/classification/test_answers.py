@@ -95,6 +95,7 @@ def test_heads_that_may_only_look_at_a_place_are_marked_wherever_they_are_handed
         answers = dict(zip(own["head"], own["beyond_distance"], strict=True))
         assert answers == {0: "undecided", 1: "yes", 3: "yes"}
     assert set(table.assigned.query("role == 'local'")["beyond_distance"]) == {""}
+    assert r"beyond \\ distance" in table.export("latex", "assigned").decode()
     marks = {
         one.get_label(): {int(x) for x, _ in np.asarray(one.get_offsets())}
         for one in draw_role(table, SUBJECT).collections[1:]
