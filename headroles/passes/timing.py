@@ -46,10 +46,10 @@ class Speed:
 
     def __str__(self) -> str:
         low, high, times = min(self.ratios), max(self.ratios), self.before / self.after
-        what, rounds = f"sequences of {self.tokens} tokens", f"in {len(self.ratios)} rounds"
+        what, rounds = f"{self.tokens} tokens", f"in {len(self.ratios)} rounds"
         if low <= 1 <= high:
             return (
-                f"On {what} no difference in speed was measurable ({low:.1f} to {high:.1f} times "
+                f"For {what} no difference in speed was measurable ({low:.1f} to {high:.1f} times "
                 f"as fast {rounds})."
             )
         return (
