@@ -22,7 +22,7 @@ from headroles.studies.importance.removals import present_heads
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.pruning.gate_options import TRAINED, GateOptions
 from headroles.studies.pruning.gates import LearntGates, learn_gates
-from headroles.studies.pruning.pruning import Pruned, measure_whole, write_without
+from headroles.studies.pruning.pruning import Pruned, outcomes_of, write_without
 from headroles.tasks.running import TaskRun, open_run
 
 _STABLE = 0.5
@@ -158,7 +158,7 @@ def gate(
     _check(run, len(heads), options)
     measured = None if test is None else run.over(test, options.of_test())
     parts = keep_parts("gates", options, run.encoder, run, measured)
-    before = measure_whole(measured)
+    before = outcomes_of(measured)
     runs, chosen = _learn(run, options, parts)
     kept = runs[chosen].kept
     pruned = write_without(

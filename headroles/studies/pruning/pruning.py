@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from msgspec import structs
 
@@ -23,13 +24,15 @@ from headroles.options import takes
 from headroles.passes.timing import Speed, time_in_turns
 from headroles.results.shown import Grid, Shown, Summary
 from headroles.results.stored import write_together
+from headroles.studies.importance.loss_change import LossChange
 from headroles.studies.importance.measures import LOSS
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.importance.shared_heads import SharedLayers
 from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.orders import choose_heads
-from headroles.studies.pruning.tuning import Tuning, fine_tune, measure_under
+from headroles.studies.pruning.tuning import Tuning, fine_tune
 from headroles.tasks.options import TaskOptions
+from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import TaskRun, open_run
 
 _TIMED = 128
@@ -43,7 +46,7 @@ class Pruned(Summary):
     ``before`` and ``after`` are the mean loss and the metrics of the examples it was measured on,
     which ``measured_on`` names; empty without any. ``tuning`` is what fine-tuning came to, None
     without. ``speed`` is that of passes before and after; None where zeros stand in the place of
-    heads.
+    heads. ``loss_change`` is from before to after, over the same examples; None without any.
     """
 
     folder: Path
@@ -56,6 +59,7 @@ class Pruned(Summary):
     tuning: Tuning | None = None
     measured_on: str = ""
     speed: Speed | None = None
+    loss_change: LossChange | None = None
 
     def shown(self) -> list[Shown]:
         """Say what the model reaches and takes, before and after, and how to load it."""
@@ -84,6 +88,17 @@ class Pruned(Summary):
                 for name in sorted(self.before, key=lambda name: name == LOSS)
             ]
             yield f"On {self.measured_on}: {', '.join(changes)}."
+            yield from self._about_loss()
+
+    def _about_loss(self) -> Iterator[str]:
+        if self.loss_change is not None and not np.isnan(self.loss_change.ci_low):
+            subject = "Only the loss was tested: it" if len(self.before) > 1 else "The loss"
+            yield f"{subject} changes by {self.loss_change}."
+
+    def details(self) -> Iterator[str]:
+        """Say how the loss changes where a table has the measures of each step."""
+        if self.tuning is not None:
+            yield from self._about_loss()
 
     def _about_form(self) -> Iterator[str]:
         if self.speed is not None:
@@ -128,6 +143,7 @@ class Pruned(Summary):
             "parameters": {"before": self.parameters[0], "after": self.parameters[1]},
             "before": self.before,
             "after": self.after,
+            "loss_change": self.loss_change and asdict(self.loss_change),
             "seconds": self.speed and [self.speed.before, self.speed.after],
             "times_as_fast": self.speed and list(self.speed.ratios),
             **({"fine_tuning": self.tuning.facts()} if self.tuning else {}),
@@ -196,7 +212,7 @@ def prune(
     keep_parts("pruning", options, encoder, run, measured)
     heads = heads_of(encoder.model)
     removed = _choose(encoder, heads, options, run)
-    before = measure_whole(measured)
+    before = outcomes_of(measured)
     tuning = None
     if tuned is not None:
         tuning = fine_tune(tuned, measured, removed, options)
@@ -242,7 +258,7 @@ def write_without(
     options: TaskOptions,
     *,
     order: str,
-    before: dict[str, float],
+    before: Outcomes | None,
     measured: TaskRun | None,
     zeroed: bool = False,
     tuning: Tuning | None = None,
@@ -269,17 +285,19 @@ def write_without(
     if zeroed:
         zero_heads(network, removed)
     write_together(folder, [PrunedModel(network, encoder.tokenizer, record)])
+    after = outcomes_of(measured)
     return Pruned(
         folder,
         order,
         tuple(sorted(removed)),
         tuple(head for head in heads if head not in removed),
         (n_before, sum(parameter.numel() for parameter in network.parameters())),
-        before,
-        measure_whole(measured),
+        _measure(measured, before),
+        _measure(measured, after),
         tuning,
         "" if measured is None else measured.named,
         speed,
+        LossChange.between(before, after) if before and after else None,
     )
 
 
@@ -308,9 +326,14 @@ def _tuned(model: str | Path, options: PruneOptions, run: TaskRun | None) -> Tas
     return _over(model, options.fine_tune_on, asked, run)
 
 
-def measure_whole(run: TaskRun | None) -> dict[str, float]:
-    """Return the mean loss and the metrics of a model as it is; empty without examples."""
-    return {} if run is None else measure_under(run, torch.ones(run.shape))
+def outcomes_of(run: TaskRun | None) -> Outcomes | None:
+    """Return the outcomes of a model as it is; None without examples."""
+    return None if run is None else run.outcomes(torch.ones(1, *run.shape))
+
+
+def _measure(run: TaskRun | None, outcomes: Outcomes | None) -> dict[str, float]:
+    """Return the mean loss and the metrics; empty without examples."""
+    return {} if run is None or outcomes is None else run.measure(outcomes)
 
 
 def _n_removed(n_heads: int, options: PruneOptions) -> int:

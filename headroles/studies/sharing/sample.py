@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -18,13 +18,10 @@ from headroles.models.loading import LoadedEncoder
 from headroles.passes.examples import ExampleBatch, passes_over
 from headroles.passes.loop import Budget, Passes
 from headroles.sample import sample_treebank
+from headroles.studies.importance.loss_change import LossChange
 from headroles.studies.sharing.options import SampleOptions
 from headroles.studies.sharing.result import RecordedSample, TaskChange
 from headroles.tasks.running import TaskRun
-from headroles.testing.evidence import find_p_values
-from headroles.testing.hypotheses import Hypotheses, size_of
-from headroles.testing.intervals import find_intervals
-from headroles.testing.options import TestOptions
 
 
 @dataclass(frozen=True)
@@ -96,22 +93,11 @@ def change_on(before: TaskRun, after: TaskRun) -> TaskChange:
     """
     runs = (before, after)
     first, second = (run.outcomes(torch.ones(1, *run.shape)) for run in runs)
-    asked = TestOptions(clusters="none")
-    hypotheses = Hypotheses.of(
-        second.losses - first.losses,
-        0.0,
-        size=size_of(first.losses, second.losses),
-        called="the differences",
-    )
-    interval = find_intervals(hypotheses, asked)
     return TaskChange(
         file=before.task.file,
         examples=len(before.task),
         metrics=list(before.metrics),
         before=before.measure(first),
         after=after.measure(second),
-        loss_change=float(hypotheses.moments.mean[0]),
-        ci_low=float(interval.ci_low[0]),
-        ci_high=float(interval.ci_high[0]),
-        p_value=float(find_p_values(hypotheses, asked, "two-sided").single[0]),
+        **asdict(LossChange.between(first, second)),
     )

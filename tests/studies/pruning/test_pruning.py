@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import Result
+from scipy import stats
 from transformers import AlbertForSequenceClassification
 from typer.testing import CliRunner
 
@@ -189,6 +190,12 @@ class TestCommand:
         masked = full.outcomes(gates).losses
         assert small.outcomes(torch.ones(1, 3, 4)).losses == near(masked)
         assert facts["after"]["loss"] == near(masked.mean())
+        tested = stats.ttest_rel(masked[:, 0], full.outcomes(torch.ones(1, 3, 4)).losses[:, 0])
+        interval = tested.confidence_interval()
+        change = facts["loss_change"]
+        assert change["loss_change"] == near(facts["after"]["loss"] - facts["before"]["loss"])
+        assert change["p_value"] == pytest.approx(tested.pvalue, rel=1e-3)
+        assert (change["ci_low"], change["ci_high"]) == pytest.approx(tuple(interval), rel=1e-3)
         # It is a model like any other: it can be pruned again, by the old numbers.
         result = run("prune", out, "--order", "bottom", "--keep", 4, "--out", again)
         assert result.exit_code == 0, result.output
@@ -198,10 +205,17 @@ class TestCommand:
     def test_zeroed(self, classifier: Path, labelled: Path, tmp_path: Path) -> None:
         from transformers import AutoModelForSequenceClassification
 
+        measured = []
         for form in ("pruned", "zeroed"):
             order = ("--order", "random", "--share", 0.5, "--as", form)
-            result = run("prune", classifier, *order, "--out", tmp_path / form)
+            test = ("--test", labelled, "--json")
+            result = run("prune", classifier, *order, *test, "--out", tmp_path / form)
             assert result.exit_code == 0, result.output
+            measured.append(json.loads(result.stdout))
+        one, other = measured
+        assert one["after"]["loss"] == near(other["after"]["loss"])
+        assert one["loss_change"]["loss_change"] == near(other["loss_change"]["loss_change"])
+        assert one["before"]["loss"] == other["before"]["loss"] != one["after"]["loss"]
         inputs = {"input_ids": torch.arange(8, 20)[None]}
         with torch.no_grad():
             zeroed = AutoModelForSequenceClassification.from_pretrained(tmp_path / "zeroed")
@@ -286,6 +300,7 @@ def test_from_python(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     found = prune_heads(classifier, tmp_path / "out", task=labelled, test=labelled, keep=5, seed=1)
     assert found.folder == tmp_path / "out"
     assert (len(found.kept), len(found.removed)) == (5, 7)
+    assert f"Only the loss was tested: it changes by {found.loss_change}." in found.shown()
     gated = gate_heads(classifier, labelled, tmp_path / "gated", keep=5, updates=3, seeds=1)
     assert gated.pruned.folder == tmp_path / "gated"
 

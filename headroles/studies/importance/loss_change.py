@@ -1,0 +1,48 @@
+"""Change of a task's loss between two models, over the same examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroles.tasks.outcomes import Outcomes
+from headroles.testing.evidence import find_p_values
+from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.intervals import find_intervals
+from headroles.testing.options import TestOptions
+
+
+@dataclass(frozen=True)
+class LossChange:
+    """Mean of the paired differences over examples (nats), and its interval of 95 %.
+
+    ``p_value`` is that of no change (t-test, two-sided).
+    """
+
+    loss_change: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+
+    @classmethod
+    def between(cls, before: Outcomes, after: Outcomes) -> LossChange:
+        """Compare the losses of the same examples, each (examples, 1)."""
+        asked = TestOptions(clusters="none")
+        hypotheses = Hypotheses.of(
+            after.losses - before.losses,
+            0.0,
+            size=size_of(before.losses, after.losses),
+            called="the differences",
+        )
+        interval = find_intervals(hypotheses, asked)
+        return cls(
+            loss_change=float(hypotheses.moments.mean[0]),
+            ci_low=float(interval.ci_low[0]),
+            ci_high=float(interval.ci_high[0]),
+            p_value=float(find_p_values(hypotheses, asked, "two-sided").single[0]),
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.loss_change:+.4f} nats (95 % interval {self.ci_low:+.4f} to "
+            f"{self.ci_high:+.4f})"
+        )
