@@ -94,6 +94,11 @@ class Rounds:
         self._total = max(self._total, self._before + amount)
         return Progress(self._report, ceil(amount))
 
+    def share(self, amount: float) -> OnProgress:
+        """Return the report of the next round, with that much work, for work of another unit."""
+        tell = self.start(amount)
+        return lambda done, total: tell(amount * done / total)
+
     def _report(self, done: int, _: int) -> None:
         if self._on_progress is not None:
             self._on_progress(int(self._before + done), ceil(self._total))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.cli.test_cli import names, run, run_well
 from tests.conftest import make_tokenizer
 from tests.models.families import make_model
 from tests.models.test_low_rank import with_vocabulary
+from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
 TABLE = {"run.json", "collaboration.csv", "collaboration.parquet"}
 MODEL = {"config.json", "low_rank.json", "low_rank.safetensors", "tokenizer.json"}
@@ -162,10 +164,19 @@ def test_a_family_with_position_terms_is_refused_by_name(tmp_path: Path) -> None
         assert "scores of MPNet have a bias of relative positions" in result.stderr
 
 
-def test_progress_is_shown(
-    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("with_task", [False, True])
+def test_progress_is_that_of_the_whole_study(
+    with_task: bool,
+    classifier: Path,  # noqa: F811
+    labelled: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("headroles.cli.console.SECONDS_BETWEEN_LINES", 0)
-    shown = run("collaborate", bert_folder, "--rank", 16, "--out", tmp_path / "out")
-    for round_of in ("3 of 3", "59 of 59", "20 of 20"):  # layers; examples, and those held out
-        assert f"collaborating: {round_of} steps" in shown.stderr
+    task = ("--task", labelled) if with_task else ()
+    shown = run("collaborate", classifier, "--rank", 16, *task, "--out", tmp_path / "out")
+    lines = re.findall(r"collaborating: (\d+) of (\d+) steps", shown.stderr)
+    done, total = zip(*(map(int, line) for line in lines), strict=True)
+    assert list(done) == sorted(done)
+    assert done[-1] == total[-1]
+    assert done[0] < total[0] / 4 < done[len(done) // 2]

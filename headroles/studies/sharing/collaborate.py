@@ -16,7 +16,7 @@ from headroles.models.attention import open_reader
 from headroles.models.loading import Model, load_encoder, load_whole
 from headroles.models.sites import find_sites, install
 from headroles.options import takes
-from headroles.passes.options import shown_in_notebooks
+from headroles.passes.options import Rounds, shown_in_notebooks
 from headroles.passes.timing import LENGTHS, time_passes
 from headroles.studies.sharing.fitting import Fit, check_goal, check_rank, fit_sites
 from headroles.studies.sharing.measures import count_parameters, divergences
@@ -28,7 +28,7 @@ from headroles.studies.sharing.result import (
     Pass,
     Whole,
 )
-from headroles.studies.sharing.sample import change_on, read_sample
+from headroles.studies.sharing.sample import change_on, n_batches, read_sample
 from headroles.tasks.running import open_run
 
 if TYPE_CHECKING:
@@ -97,14 +97,22 @@ def _collaborate(
     check_rank(options, sites, n_heads)
     run = None if task is None else open_run(network, task, asked)
     text = read_sample(encoder, sample, options)
-    fits = fit_sites(network, sites, text, options, n_heads)
+    rounds = Rounds(options.on_progress)
+    later = 2 * text.n_batches + (0 if run is None else 2 * len(run.batches))
+    fits = fit_sites(network, sites, text, options, n_heads, rounds, later)
     after = copy.deepcopy(network)
     for fit in fits:
         install(after, fit.site, fit.factors)
     parts = (("divergence", text.learnt), ("divergence_held_out", text.held_out))
     measured = {
-        name: divergences(network, after, passes, options.on_progress) for name, passes in parts
+        name: divergences(network, after, passes, rounds.share(2 * n_batches(passes)))
+        for name, passes in parts
     }
+    change = None
+    if run is not None:
+        other = open_run(after, run.task.file, asked)
+        run.rounds = other.rounds = rounds
+        change = change_on(run, other)
     frame = _frame(fits, measured)
     record = CollaborationRecord.now(
         model=structs.replace(encoder.description, **described),
@@ -115,7 +123,7 @@ def _collaborate(
             parameters_before=count_parameters(network),
             parameters_after=count_parameters(after),
             passes=_passes(network, after, fits, encoder.max_tokens),
-            task=None if run is None else change_on(run, open_run(after, run.task.file, asked)),
+            task=change,
         ),
     )
     return CollaborativeModel(after, tokenizer, record), Collaboration(frame, record)

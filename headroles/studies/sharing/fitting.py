@@ -12,16 +12,18 @@ from headroles.models.factorisation import Factors, InputMoments, factorise, sco
 from headroles.models.sites import ReadSums, Site, Sums, collect_moments
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Passes
-from headroles.passes.options import OnProgress, Progress
+from headroles.passes.options import OnProgress, Rounds
 from headroles.studies.sharing.measures import multiplications
 from headroles.studies.sharing.options import INPUTS, SHARED, CollaborateOptions
-from headroles.studies.sharing.sample import SampleText
+from headroles.studies.sharing.sample import SampleText, n_batches
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _STEPS = 48
 """Ranks that are tried for a target error lie a full rank / 48 apart, as shared dimensions do."""
+_PASSES_OF_FIT = 2
+"""Passes over the sample that take about as long as a fit, until the first fit is timed."""
 
 
 @dataclass(frozen=True)
@@ -74,22 +76,33 @@ def fit_sites(
     text: SampleText,
     options: CollaborateOptions,
     n_heads: int,
+    rounds: Rounds,
+    later: int,
 ) -> list[Fit]:
-    """Fit factors of every site; whole layers have ``n_heads``."""
+    """Fit factors of every site to what is learnt from; whole layers have ``n_heads``.
+
+    ``rounds`` counts batches, ``later`` of which follow; a fit counts as as many as take its time.
+    """
+    n_each = text.n_batches * _PASSES_OF_FIT
+    rounds.expect(text.n_batches + n_each * len(sites) + later)
+    start = time.process_time()
     learnt, held_out = (
-        moments_of(network, sites, one, options.on_progress) for one in (text.learnt, text.held_out)
+        moments_of(network, sites, one, rounds.share(n_batches(one)))
+        for one in (text.learnt, text.held_out)
     )
-    tell = Progress(options.on_progress, len(sites))
-    fits = []
+    pace = text.n_batches / max(time.process_time() - start, 1e-3)  # clocks may be coarse
+    fits: list[Fit] = []
     for site, seen, unseen in zip(sites, learnt, held_out, strict=True):
         plain = InputMoments.none(site.maps.query.shape[2])
-        start = time.process_time()
+        tell, start = rounds.start(n_each), time.process_time()
         weighting = seen if options.weighting == INPUTS else plain
         factors = _find(site, weighting, seen, options, n_heads)
         seconds = time.process_time() - start
         errors = (score_error(site.maps, factors, one) for one in (plain, seen, unseen))
         fits.append(Fit(site, factors, seconds, *errors))
-        tell(len(fits))
+        tell(n_each)
+        n_each = round(pace * sum(fit.seconds for fit in fits) / len(fits))
+        rounds.expect(n_each * (len(sites) - len(fits)) + later)
     return fits
 
 

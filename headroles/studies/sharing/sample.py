@@ -37,6 +37,16 @@ class SampleText:
         """Tokens to learn from."""
         return sum(self.learnt.lengths)
 
+    @property
+    def n_batches(self) -> int:
+        """Batches of all examples."""
+        return n_batches(self.learnt) + n_batches(self.held_out)
+
+
+def n_batches(passes: Passes[ExampleBatch]) -> int:
+    """Return how many batches a pass over all examples takes."""
+    return len(passes.budget.batches(passes.lengths))
+
 
 def read_sample(
     encoder: LoadedEncoder, corpus: Corpus | None, options: SampleOptions
