@@ -147,11 +147,16 @@ def export(
 
 
 def _check_rows(whole: Result, table: Result, options: ExportOptions) -> None:
-    """Raise UsageError for a selection that leaves no rows of a view that has some."""
+    """Raise UsageError for a selection that leaves no rows of a view that has some.
+
+    That no head was shown to have a role is an answer: ``only_assigned`` may leave none.
+    """
     view = options.view
+    if options.only_assigned:
+        return
     if table is whole or view in whole.texts or len(table.view(view, options.value)):
         return
-    there = whole.where(only_assigned=options.only_assigned).view(view, options.value).reset_index()
+    there = whole.view(view, options.value).reset_index()
     chosen = [
         one for one in ("role", "layer") if one in there and getattr(options, one) is not None
     ]
