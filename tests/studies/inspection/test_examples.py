@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from headroles import (
     Examples,
@@ -111,6 +113,13 @@ def test_are_stored_and_shown(scores: HeadScores, tmp_path: Path) -> None:
 def test_what_there_is_not(scores: HeadScores, head: Any, role: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         find_examples(scores, head, role)
+
+
+def test_a_removed_head_is_refused_by_name(scores: HeadScores) -> None:
+    scores.values[:, 1, 0] = np.nan
+    record = structs.replace(scores.record, removed_heads=[[1, 0]])
+    with pytest.raises(UsageError, match="head 1-0 was removed from the model and has no scores"):
+        find_examples(replace(scores, record=record), (1, 0), ROLE)
 
 
 def test_a_treebank_that_has_changed(scores: HeadScores, treebank: Path) -> None:
