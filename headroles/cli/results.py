@@ -152,9 +152,9 @@ def _check_rows(whole: Result, table: Result, options: ExportOptions) -> None:
     That no head was shown to have a role is an answer: ``only_assigned`` may leave none.
     """
     view = options.view
-    if options.only_assigned:
+    if options.only_assigned or table is whole or view in whole.texts:
         return
-    if table is whole or view in whole.texts or len(table.view(view, options.value)):
+    if len(table.view(view, options.value)):
         return
     there = whole.view(view, options.value).reset_index()
     chosen = [
