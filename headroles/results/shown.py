@@ -7,7 +7,7 @@ import io
 import math
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -41,6 +41,19 @@ class Grid:
     left: frozenset[str] = frozenset()
     bold: str = ""
     tight: bool = False
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, cells: Mapping[str, str], left: Iterable[str] = ()) -> Grid:
+        """Make a grid of the rows of a frame; ``cells`` has each column's format by its title.
+
+        >>> Grid.of(pd.DataFrame({"head": [3], "mean": [0.51]}), {"of": "{head}", "": "{mean:.1f}"})
+        Grid(columns=('of', ''), rows=(('3', '0.5'),), left=frozenset(), bold='', tight=False)
+        """
+        rows = (
+            tuple(cell.format_map(row) for cell in cells.values())
+            for row in frame.to_dict("records")
+        )
+        return cls(tuple(cells), tuple(rows), frozenset(left))
 
 
 @dataclass(frozen=True)

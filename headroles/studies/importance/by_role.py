@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from headroles.errors import UsageError
 from headroles.formats import to_records
@@ -36,6 +35,7 @@ from headroles.studies.importance.removals import (
 )
 from headroles.studies.importance.resuming import keep_parts
 from headroles.studies.importance.role_removals import compare_removed, expected_passes, n_sets_like
+from headroles.tasks.outcomes import FloatArray
 from headroles.tasks.running import open_run
 from headroles.testing.answers import UNDECIDED
 from headroles.testing.catalogue import RANK
@@ -44,7 +44,6 @@ from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.recorded import RecordedCorrection
 from headroles.wording import listed
 
-FloatArray = NDArray[np.float64]
 _SHOWN = 8
 
 
@@ -71,12 +70,12 @@ class RoleImportance(Result):
     are tested by permuting heads within layers. ``removed_loss`` is the loss without all heads with
     the role, ``drawn_loss`` the mean of the losses without random sets of as many heads of each
     layer, drawn from all heads of these layers, and ``removed_difference`` the one less the other.
-    ``p_removed`` is from the rank of ``removed_loss`` among those of the ``draws``; 1 - alpha of
-    them lie between ``drawn_low`` and ``drawn_high``. ``answer`` says whether the heads were
-    shown to matter ``more`` or ``less`` than such sets, else ``undecided``. NaN where only whole
+    ``p_removed`` is from the rank of ``removed_loss`` among the losses of the ``draws``; 1 - alpha
+    of these losses lie between ``drawn_low`` and ``drawn_high``. ``answer`` says whether heads with
+    the role matter ``more`` or ``less`` than such sets, else ``undecided``. NaN where only whole
     layers have the role.
     ``shared_with`` is the role that most of these heads have too, and ``overlap`` the share of
-    heads with either role that have both: what is found of one may be the doing of the other.
+    heads with either role that have both: either role may explain the result of the other.
 
     With ``found`` as `compare_roles_in_task` returns it:
 
@@ -112,24 +111,20 @@ class RoleImportance(Result):
             named = [in_words(role) for role in frame["role"][frame["answer"] == answer]]
             yield f"Matter {answer} than random heads: {listed(named, 6) or 'no role shown'}."
         order = frame["removed_difference"].abs().sort_values(ascending=False).index
-        rows = tuple(
-            (
-                in_words(row["role"]),
-                str(row["heads"]),
-                f"{row['removed_loss']:.3f}",
-                f"{row['drawn_loss']:.3f}",
-                f"{row['removed_difference']:+.3f}",
-                f"{row['p_removed_adjusted']:.2g}",
-            )
-            for row in frame.loc[order[:_SHOWN]].to_dict("records")
-        )
-        columns = ("Loss without all heads with", "heads", "loss", "of random", "difference", "p")
-        yield Grid(columns, rows)
-        alike = frame[frame["overlap"] > 1 / 2]["role"].tolist()
-        if alike:
+        rows = frame.loc[order[:_SHOWN]].assign(role=lambda own: own["role"].map(in_words))
+        cells = {
+            "Loss without all heads with": "{role}",
+            "heads": "{heads}",
+            "loss": "{removed_loss:.3f}",
+            "of random": "{drawn_loss:.3f}",
+            "difference": "{removed_difference:+.3f}",
+            "p": "{p_removed_adjusted:.2g}",
+        }
+        yield Grid.of(rows, cells)
+        if n_alike := (frame["overlap"] > 1 / 2).sum():
             yield Warned(
-                f"More than half of the heads of {len(alike)} roles have another role too: tests "
-                "cannot tell which of the two matters. The column shared_with names it."
+                f"More than half of the heads of {n_alike} roles have another role too: tests "
+                "cannot tell which of the two matters. The column shared_with names the other role."
             )
         yield from map(Warned, asked.warnings)
 
@@ -140,31 +135,23 @@ class RoleImportance(Result):
             f"Heads with a role less others of their layers (importance: {asked.estimator}; "
             "draws: random sets)"
         )
-        rows = [
-            (
-                str(row.role),
-                str(row.heads),
-                f"{row.importance_difference:+.4f}",
-                f"{row.p_importance_adjusted:.2g}",
-                f"{row.loss_difference:+.4f}",
-                f"{row.p_loss_adjusted:.2g}",
-                str(row.draws),
-                f"{row.removed_difference:+.3f}",
-                f"{row.p_removed_adjusted:.2g}",
-                f"{row.shared_with!s} {row.overlap:.2f}" if row.shared_with else "",
-            )
-            for row in self.frame.itertuples()
+        shared = [
+            f"{role} {overlap:.2f}" if role else ""
+            for role, overlap in zip(self.frame["shared_with"], self.frame["overlap"], strict=True)
         ]
-        names = (
-            "importance",
-            "p",
-            "loss without each",
-            "p ",
-            "draws",
-            "loss less draws'",
-            "p  ",
-        )
-        yield Grid(("role", "heads", *names, "shares heads with"), tuple(rows))
+        cells = {
+            "role": "{role}",
+            "heads": "{heads}",
+            "importance": "{importance_difference:+.4f}",
+            "p": "{p_importance_adjusted:.2g}",
+            "loss without each": "{loss_difference:+.4f}",
+            "p ": "{p_loss_adjusted:.2g}",
+            "draws": "{draws}",
+            "loss less draws'": "{removed_difference:+.3f}",
+            "p  ": "{p_removed_adjusted:.2g}",
+            "shares heads with": "{shared_with}",
+        }
+        yield Grid.of(self.frame.assign(shared_with=shared), cells)
 
     def facts(self) -> dict[str, Any]:
         """Return the result for scripts."""
@@ -176,16 +163,16 @@ class RoleImportance(Result):
 def compare_roles_in_task(
     model: Model, task: str | Path, options: RoleImportanceOptions
 ) -> RoleImportance:
-    """Return whether heads with a role matter more to a task than other heads of their layers.
+    """Test whether heads with a role matter more to a task than other heads of their layers.
 
-    Three answers: by importance (derivatives), by the loss without each head, and by the loss
+    Three tests: by importance (derivatives), by the loss without each head, and by the loss
     without all heads of a role, ranked among losses without random sets of as many heads of each
-    layer. All three are about heads: would any heads of these layers do as the role's do?
+    layer. H0 of all three: the heads of the role are any heads of their layers.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
         task: examples, as `ablate_heads` takes them.
-        options: keyword arguments, described below; ``roles_from`` is needed.
+        options: keyword arguments, described below; ``roles_from`` is required.
 
     Raises:
         UsageError: no roles, or those of a model of another size; else as `ablate_heads`.
@@ -213,20 +200,19 @@ def compare_roles_in_task(
         + expected_passes(run, heads, having, options)
     )
     importances = values_of(run.derivatives(), options.estimator).mean(0).reshape(run.shape)
-    rises = rises_of(run)
-    removed = compare_removed(run, heads, having, options)
     frame = pd.DataFrame(
         {
             "role": list(having),
             "heads": [len(own) for own in having.values()],
             **_overlaps(having),
             **_within(importances, heads, having, options, "importance"),
-            **_within(rises, heads, having, options, "loss"),
-            **removed,
+            **_within(rises_of(run), heads, having, options, "loss"),
+            **compare_removed(run, heads, having, options),
         }
     )
-    warnings = _warnings(having, heads, options)
-    compared = ComparedRoles.from_options(options.record(), warnings=warnings)
+    compared = ComparedRoles.from_options(
+        options.record(), warnings=_warnings(having, heads, options)
+    )
     record = RoleImportanceRecord.extending(run.record(options), compared=compared)
     return RoleImportance(frame[list(RoleImportance.columns)], record)
 
@@ -248,28 +234,26 @@ def _warnings(
             f"{options.draws} draws cannot show one role alone among {len(having)} after "
             f"correction; take {enough_for_one} (--draws), or fewer roles (--roles)"
         )
-    few = [role for role, own in having.items() if n_sets_like(own, heads) < enough]
-    if few:
+    if few := [role for role, own in having.items() if n_sets_like(own, heads) < enough]:
         found.append(
             f"too few sets of as many heads are possible for {listed(few, 3)}: the loss without "
-            "them "
-            f"cannot have a p-value of {options.alpha:g}"
+            f"these roles cannot have a p-value of {options.alpha:g}"
         )
     return found
 
 
 def _overlaps(having: Mapping[str, Sequence[Head]]) -> dict[str, list[Any]]:
+    """Return for each role the other one that shares the largest part of the heads of both."""
     names, overlaps = [], []
     for role, own in having.items():
         shares = {
-            other: len(set(own) & set(others)) / len(set(own) | set(others))
+            other: len({*own} & {*others}) / len({*own} | {*others})
             for other, others in having.items()
             if other != role
         }
         best = max(shares, key=lambda other: shares[other], default="")
-        overlap = shares.get(best, 0.0)
-        names.append(best if overlap else "")
-        overlaps.append(overlap)
+        overlaps.append(shares.get(best, 0.0))
+        names.append(best if overlaps[-1] else "")
     return {"shared_with": names, "overlap": overlaps}
 
 
@@ -290,15 +274,15 @@ def _within(
     ]
     differences = np.array([observed for observed, _ in found])
     drawn = np.abs(np.stack([own for _, own in found], axis=1))
-    tested = np.full((2, len(found)), np.nan)
     some = ~np.isnan(differences)
     ranks = Hypotheses.of_draws(
         np.abs(differences[some]), drawn[:, some], size=np.abs(numbers).max()
     )
-    p_values = find_p_values(ranks, options, "greater", RANK)
-    tested[:, some] = p_values.single, p_values.adjusted
+    tested = find_p_values(ranks, options, "greater", RANK)
+    single, adjusted = np.full((2, len(found)), np.nan)
+    single[some], adjusted[some] = tested.single, tested.adjusted
     return {
         f"{name}_difference": differences,
-        f"p_{name}": tested[0],
-        f"p_{name}_adjusted": tested[1],
+        f"p_{name}": single,
+        f"p_{name}_adjusted": adjusted,
     }
