@@ -34,11 +34,14 @@ from headroles.studies.claims.answers import HeadAnswers
 from headroles.studies.claims.dimensions import shared_dimensions
 from headroles.studies.claims.means import mean_of_known
 from headroles.studies.claims.orders import trend
-from headroles.studies.claims.published.last_layers_move import movements
-from headroles.studies.claims.published.middle_layers_matter import thirds
-from headroles.studies.claims.published.separators_spread import ROLE
-from headroles.studies.claims.published.several_roles_middle import by_layer, nearness
-from headroles.studies.claims.published.undecided_few import FEW
+from headroles.studies.claims.published.budhraja_2020 import thirds
+from headroles.studies.claims.published.pande_2021 import (
+    FEW,
+    SEPARATOR_ROLE,
+    movements,
+    nearness,
+    share_of_several,
+)
 from headroles.studies.claims.task_probabilities import TaskProbabilities
 from headroles.studies.inspection.token_reading import (
     CLASSIFIER,
@@ -92,7 +95,7 @@ def rates(make: Make, runs: int) -> str:
 def simulations(given: argparse.Namespace) -> Iterator[tuple[str, str, Make]]:
     """Claim, effect and one run."""
     triple = [(["no", "text"], [-1, 0], ["root", "dep"])]
-    measured = Measured("", make_corpus(triple), ClaimOptions(), kept=given.kept)
+    measured = Measured("", make_corpus(triple), ClaimOptions(), saved=given.kept)
     if given.after:
         before, after = (HeadScores.load(one / "bias") for one in (given.kept, given.after))
         yield from of_changes(before, after)
@@ -121,7 +124,7 @@ def of_roles(measured: Measured) -> Iterator[tuple[str, str, Make]]:
     ):
         role = next(one for one in roles if answers.has(one).any())
         yield claim, said, in_order(answers.share_by_layer(role), layers)
-    yield "several-roles-middle", said, in_order(by_layer(answers), nearness(len(layers)))
+    yield "several-roles-middle", said, in_order(share_of_several(answers), nearness(len(layers)))
 
 
 def of_hits(measured: Measured) -> Iterator[tuple[str, str, Make]]:
@@ -343,7 +346,9 @@ def of_changes(before: HeadScores, after: HeadScores) -> Iterator[tuple[str, str
     places = np.arange(before.n_layers, dtype=float)
     far = mean_of_known(movements(before, after), 0)
     yield "last-layers-move", "correlation of about 0.9", in_order(far, places)
-    change = mean_of_known(after.column(ROLE).astype(float) - before.column(ROLE), 1)
+    change = mean_of_known(
+        after.column(SEPARATOR_ROLE).astype(float) - before.column(SEPARATOR_ROLE), 1
+    )
     documents = np.unique(before.documents, return_inverse=True)[1]
     means = np.array([mean_of_known(change[documents == one], 0) for one in set(documents)])
 
@@ -486,7 +491,7 @@ def ranks(task: TaskProbabilities) -> Make:
         placed = np.argsort(np.argsort(importance.ravel())).reshape(task.shape) / importance.size
         values = placed + 0.2 * marked * (truth == EFFECT)
         made = SimpleNamespace(shape=task.shape, importances=values.reshape(1, -1))
-        place = "headroles.studies.claims.published.specialised_last.specialised"
+        place = "headroles.studies.claims.published.voita_2019.specialised"
         with patch(place, lambda measured: marked):
             return tested("specialised-last", rng, tasks=[made])
 

@@ -139,12 +139,12 @@ class Run:
         options = ClaimOptions(pairing=self.pairing, claims=OF_TWO if self.base else None)
         place = self.kept / self.name
         if self.base is None:
-            measured = Measured(str(self.model), read_conllu(self.treebank), options, kept=place)
+            measured = Measured(str(self.model), read_conllu(self.treebank), options, saved=place)
         else:
             names = (self.base.name, self.model.name)
             before, after = (self.kept / replace(self, encoder=name).name for name in names)
             models = str(self.base), read_conllu(self.treebank), options, str(self.model)
-            measured = Measured(*models, kept=before, after_kept=after)
+            measured = Measured(*models, saved=before, after_saved=after)
         try:
             table = claims_of(measured).frame
         except HeadRolesError as error:

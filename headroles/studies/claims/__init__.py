@@ -1,4 +1,4 @@
-"""What papers say of attention heads, as hypotheses that are tested on the model at hand."""
+"""Claims of papers about attention heads, tested as hypotheses on a model."""
 
 import lazy_loader
 

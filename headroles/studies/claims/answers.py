@@ -1,4 +1,4 @@
-"""Scores -> which heads have which roles, quickly, for any part of the examples."""
+"""Scores -> answers of all heads and roles, quickly, for any subset of the examples."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from headroles.testing.options import TestOptions
 LOCAL, DELIMITER, SYNTACTIC, BLOCK = KINDS = ("local", "delimiter", "syntactic", "block")
 """The kinds of roles that Pande et al. (2021) count."""
 N_GROUPS = 10
-"""Of documents, for intervals of what is counted over heads."""
+"""Groups of documents, for intervals of counts over heads."""
 
 
 @dataclass(frozen=True)
 class HeadAnswers:
-    """For every role which heads have it (1), have not (-1), or are undecided (0).
+    """Signs of heads for every role: the head has it (1), has not (-1), or is undecided (0).
 
     ``by_role`` has arrays (layers, heads). ``p_above`` are single p-values (T,) of all tests of
     roles that a head has or not, without correction, NaN where none was made.
@@ -36,21 +36,21 @@ class HeadAnswers:
     shape: tuple[int, int]
 
     def of(self, role: str) -> NDArray[np.int64]:
-        """Signs (layers, heads) of a role. Raises NotTestable for one that no example has."""
+        """Return signs (layers, heads) of a role. Raises NotTestable if no example has it."""
         if role not in self.by_role:
-            raise NotTestable(f"no example has a score for the role {role}{_CURES.get(role, '')}")
+            raise NotTestable(f"no example has a score for the role {role}{_NEEDS.get(role, '')}")
         return self.by_role[role]
 
     def has(self, role: str) -> NDArray[np.bool_]:
-        """Heads (layers, heads) that were shown to have a role."""
+        """Tell which heads (layers, heads) were shown to have a role."""
         return self.of(role) > 0
 
     def share_by_layer(self, role: str) -> NDArray[np.float64]:
-        """Share of the heads of each layer (layers,) that have a role."""
+        """Return the share of the heads of each layer (layers,) that have a role."""
         return np.asarray(self.has(role).mean(axis=1))
 
 
-_CURES = {
+_NEEDS = {
     BLOCK: "; it needs pairs of sentences",
     SYNTACTIC: "; it needs a treebank",
 }
@@ -58,7 +58,7 @@ _CURES = {
 
 @dataclass(frozen=True)
 class ScoredRoles:
-    """Scores of all examples, and the answers that they or a part of them lead to."""
+    """Scores of all examples, and the answers of all or of a subset of them."""
 
     scores: HeadScores
     options: TestOptions
@@ -80,11 +80,11 @@ class ScoredRoles:
 
     @cached_property
     def without_groups(self) -> list[HeadAnswers]:
-        """Answers without each of several groups of documents."""
+        """Answers with one group of documents left out, for each group."""
         return [self.of(chosen) for chosen in self.groups()]
 
     def groups(self) -> Iterator[NDArray[np.bool_]]:
-        """Which examples (examples,) are left without each group; documents go whole."""
+        """Yield for each group of whole documents which examples (examples,) are outside of it."""
         codes = self.clusters
         units = np.arange(self.scores.n_examples) if codes is None else codes
         n = min(N_GROUPS, len(np.unique(units)))
@@ -92,7 +92,7 @@ class ScoredRoles:
             yield units % n != group
 
     def of(self, chosen: NDArray[np.bool_]) -> HeadAnswers:
-        """Answers of the examples ``chosen`` (examples,)."""
+        """Return the answers of the examples ``chosen`` (examples,)."""
         columns, scores = self.columns, self.scores
         values = self._values[chosen]
         codes = None if self.clusters is None else self.clusters[chosen]

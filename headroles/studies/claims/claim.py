@@ -1,4 +1,4 @@
-"""A claim of a paper, what testing it finds, and why it cannot be tested."""
+"""A claim of a paper, the finding of its test, and the reason why it cannot be tested."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ CORPUS, TREES, SECOND_MODEL, TASK, TWO_TASKS, WEIGHTS = NEEDS = (
     "two tasks",
     "weights alone",
 )
-"""What claims need beside the model."""
+"""Inputs that claims need beside the model."""
 
 
 class NotTestable(HeadRolesError):
-    """A claim that cannot be tested with what was given; the message is the reason."""
+    """A claim that cannot be tested with the input; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What testing a claim gives.
+    """Result of the test of a claim.
 
-    ``effect`` is in the claim's own unit, ``low`` and ``high`` the ends of its interval, NaN where
-    there is none. ``shown`` and ``contradicted`` are one p-value each: of what the claim says, and
-    of its opposite. ``n`` is the number of what is random, of which ``unit`` has the name.
+    ``effect`` is in the unit of the claim; ``low`` and ``high`` end its interval (or are NaN).
+    ``shown`` and ``contradicted`` are one p-value each: of the claim, and of its opposite. ``n``
+    is the number of random units, and ``unit`` their name.
     """
 
     effect: float
@@ -50,17 +50,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a paper about a model, and how it is tested.
+    """A statement of a paper about a model, and its test.
 
     Args:
-        id: what tables and ``--claims`` call it.
-        source: the paper, and its part where that is known.
-        statement: what it says, in a sentence.
+        id: its name in tables and in ``--claims``.
+        source: the paper, and its section if known.
+        statement: the claim in a sentence.
         published: the published figure, in the unit of ``effect``.
         needs: one of ``NEEDS``.
-        effect: what is measured, with its unit.
-        rule: what is random, what the null hypothesis is and what contradicts the claim.
-        test: from what was measured to a `Finding`. It raises `NotTestable` with the reason.
+        effect: the measured quantity, with its unit.
+        rule: the random units, the null hypothesis, and the finding that contradicts the claim.
+        test: returns a `Finding`, or raises `NotTestable` with the reason.
     """
 
     id: str
@@ -73,10 +73,22 @@ class Claim:
     test: Callable[[Measured], Finding]
 
 
+def claim(
+    *, source: str, statement: str, published: str, needs: str, effect: str, rule: str
+) -> Callable[[Callable[[Measured], Finding]], Claim]:
+    """Make the decorated test a published `Claim`; its id is the name of the function."""
+
+    def claim_of(test: Callable[[Measured], Finding]) -> Claim:
+        name = test.__name__.replace("_", "-")
+        return Claim(name, source, statement, published, needs, effect, rule, test)
+
+    return claim_of
+
+
 def reversed_finding(found: Finding) -> Finding:
-    """The finding of the opposite claim, with the effect as it is."""
+    """Return the finding of the opposite claim, with the same effect."""
     return replace(found, shown=found.contradicted, contradicted=found.shown)
 
 
 NOTHING = PValues(*(np.full(1, np.nan) for _ in range(5)))
-"""The p-value of what was not tested."""
+"""The p-value of a claim that was not tested."""

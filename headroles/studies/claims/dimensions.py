@@ -1,4 +1,4 @@
-"""How many dimensions the queries and keys of a layer's heads take together."""
+"""Numbers of dimensions that the queries and keys of a layer's heads take together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Maps = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def dimensions_of(model: Attending, options: ClaimOptions) -> dict[str, NDArray[Any]]:
-    """``shares`` of `shared_dimensions` of a model's layers; equal layers count once."""
+    """Return the ``shares`` of `shared_dimensions` of a model's layers; equal layers count once."""
     encoder = load_encoder(model, options)
     with open_reader(encoder.model) as reader:
         n_heads = reader.n_heads
@@ -36,15 +36,15 @@ def dimensions_of(model: Attending, options: ClaimOptions) -> dict[str, NDArray[
 
 
 def distinct(layers: Sequence[Maps]) -> list[Maps]:
-    """The layers without those that equal the layer before."""
+    """Return the layers that differ from the layer before."""
     following = pairwise(layers)
     return [layers[0], *(own for last, own in following if not all(map(np.array_equal, last, own)))]
 
 
 def shared_dimensions(layers: Sequence[Maps], seed: int) -> NDArray[np.float64]:
-    """Dimensions for 99 % of the energy of the sum over heads, as shares (layers, 1 + draws).
+    """Return dimensions for 99 % of the energy of the sum over heads: shares (layers, 1 + draws).
 
-    The first column is of the heads as they are. In the others each head keeps its singular values
+    The first column is of the heads of the model. In the others each head keeps its singular values
     and has random spaces, as if heads shared dimensions by chance alone.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -64,6 +64,6 @@ def shared_dimensions(layers: Sequence[Maps], seed: int) -> NDArray[np.float64]:
 
 
 def _dimensions(total: Tensor) -> int:
-    """How many singular values of a matrix hold 99 % of their squares."""
+    """Count the largest singular values of a matrix that make 99 % of the sum of squares."""
     squares = torch.linalg.eigvalsh(total.T @ total).flip(0).double()
     return int((squares.cumsum(0) < SHARE * squares.sum()).sum()) + 1

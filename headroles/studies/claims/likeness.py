@@ -1,4 +1,4 @@
-"""How differently two heads attend: the Jensen-Shannon divergence of their rows."""
+"""Jensen-Shannon divergence of the attention of two heads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_EXAMPLES, MOST_TOKENS = 30, 64
 def divergences_of(
     model: Attending, corpus: Corpus, options: ClaimOptions
 ) -> dict[str, NDArray[Any]]:
-    """``values`` (examples, heads, heads) in nats, and the ``shape`` layers, heads.
+    """Return ``values`` (examples, heads, heads) in nats, and the ``shape`` layers, heads.
 
     Means over rows of JS = H((p + q) / 2) - (H(p) + H(q)) / 2 (Clark et al. 2019), of
     some examples that are evenly spread over the corpus.
@@ -46,7 +46,7 @@ def divergences_of(
 
 
 def evenly(examples: list[EncodedExample]) -> list[EncodedExample]:
-    """At most so many examples, evenly over all."""
+    """Return at most ``MOST_EXAMPLES`` examples, evenly spread over all."""
     places = np.linspace(0, len(examples) - 1, min(MOST_EXAMPLES, len(examples)))
     return [examples[place] for place in dict.fromkeys(places.round().astype(int).tolist())]
 
@@ -54,7 +54,7 @@ def evenly(examples: list[EncodedExample]) -> list[EncodedExample]:
 def read_rows(
     examples: list[EncodedExample], encoder: LoadedEncoder, reader: AttentionReader
 ) -> Iterable[Tensor]:
-    """The attention (heads of all layers, tokens, tokens) of one example after the other."""
+    """Yield the attention (heads of all layers, tokens, tokens) of each example."""
     for example in examples:
         found: list[Tensor] = []
 
@@ -68,7 +68,7 @@ def read_rows(
 
 
 def divergences(rows: Tensor) -> NDArray[np.float32]:
-    """Divergences (heads, heads) of attention (heads, tokens, tokens)."""
+    """Return divergences (heads, heads) of attention (heads, tokens, tokens)."""
     own = _entropy(rows)
     found = torch.zeros(len(rows), len(rows))
     for head in range(len(rows)):

@@ -1,6 +1,6 @@
 """Tests of means over documents or examples, of one column or of the best of several.
 
-Each function takes arrays, so that a simulation can give it arrays of which the truth is known.
+Each function takes arrays, so that simulations can test it on arrays whose truth is known.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headroles.inference.payoffs import Bounds
 from headroles.studies.claims.claim import Finding, NotTestable
+from headroles.studies.heads import FloatArray, IntArray
 from headroles.testing.catalogue import BETTING
 from headroles.testing.evidence import PValues, find_equivalence, find_p_values, in_at_least
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -22,16 +23,13 @@ from headroles.testing.intervals import find_intervals
 from headroles.testing.options import TestOptions
 from headroles.wording import head_name
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.intp]
-
 Ends = tuple[float, float]
-"""The smallest and the largest value that there can be."""
+"""The smallest and the largest possible value."""
 SHARES: Ends = (0, 1)
 DIFFERENCES: Ends = (-1, 1)
 
 SINGLE = TestOptions(correction="none", clusters="none")
-"""Tests by t, each for itself: the correction is over claims, and is made once."""
+"""Single tests by t: the correction over claims comes later."""
 SIDES: tuple[Literal["greater"], Literal["less"]] = ("greater", "less")
 _HALVINGS = 12
 
@@ -46,9 +44,9 @@ def mean_beyond(
 ) -> Finding:
     """Test whether a mean is above the threshold. Contradicted if it is below.
 
-    With ``bounds``, the smallest and the largest value that there can be, by betting: p-values and
-    interval hold for any distribution, and documents count alike. Without, by t, clustered by
-    documents.
+    With ``bounds``, the smallest and the largest possible value, the test is betting: p-values and
+    interval hold for any distribution, and documents count alike. Without them it is t, clustered
+    by documents.
     """
     tested, units = _of_column(values, threshold, clusters, bounds)
     shown, contradicted = (find_p_values(tested, _by(bounds), side) for side in SIDES)
@@ -98,7 +96,7 @@ def most_within(
 
 
 def _too_few(n: int, margin: float, bounds: Ends, alpha: float) -> str:
-    """Say so where no n values could show by betting that their mean is within the margin."""
+    """Warn if no ``n`` values could show by betting that their mean is within the margin."""
     best = _hypotheses(np.resize([margin, -margin], (n, 1)) * 1e-6, 0.0, None, bounds)
     if find_equivalence(best, _by(bounds), margin).shows(alpha)[0]:
         return ""
@@ -107,7 +105,7 @@ def _too_few(n: int, margin: float, bounds: Ends, alpha: float) -> str:
 
 @dataclass(frozen=True)
 class Halves:
-    """Which examples (examples,) are of the second half of the documents, and their clusters.
+    """Membership of examples (examples,) in the second half of the documents, and their clusters.
 
     ``shape`` are the layers, and the heads of each; ``alpha`` is the level of intervals.
     """
@@ -138,7 +136,7 @@ def some_head(
 ) -> Finding:
     """Test whether some head has a mean above the threshold; values are (examples, heads).
 
-    There may be columns of several directions. The head is chosen on the first half of the
+    Columns may be of several directions. The head is chosen on the first half of the
     documents and tested on the second, so that the choice has no part in the test. Contradicted if
     every single head is shown to be below, on all documents: the largest p-value of all heads.
     ``bounds`` are those of `mean_beyond`; ``names`` are those of the columns, if they are not all
@@ -161,22 +159,22 @@ def some_head(
 
 
 def all_of(parts: Sequence[Finding], names: Sequence[str], least: str = "smallest") -> Finding:
-    """All of several findings: shown if all are, contradicted if any is (Bonferroni).
+    """Combine findings: shown if all are shown, contradicted if any is (Bonferroni).
 
-    The effect is that of the part with the smallest, which the note calls ``least``.
+    The effect is the smallest of all; the note calls it ``least``.
     """
     place = min(range(len(parts)), key=lambda place: parts[place].effect)
     weakest = parts[place]
-    told = f"{least} of {', '.join(names)}: {names[place]}" if len(parts) > 1 else names[0]
+    note = f"{least} of {', '.join(names)}: {names[place]}" if len(parts) > 1 else names[0]
     if weakest.note:
-        told += f", {weakest.note}"
+        note += f", {weakest.note}"
     shown = in_at_least(_stacked([one.shown for one in parts]), len(parts))
     contradicted = either([one.contradicted for one in parts])
-    return replace(weakest, shown=shown, contradicted=contradicted, note=told)
+    return replace(weakest, shown=shown, contradicted=contradicted, note=note)
 
 
 def either(parts: Sequence[PValues]) -> PValues:
-    """One p-value of H1: any of the single H1 holds (Bonferroni)."""
+    """Return one p-value of H1: any of the single H1 holds (Bonferroni)."""
     return in_at_least(_stacked(parts), 1)
 
 
@@ -188,7 +186,7 @@ def _stacked(parts: Sequence[PValues]) -> PValues:
 def jackknifed(
     whole: float, without: Sequence[float], alpha: float
 ) -> tuple[float, float, FloatArray]:
-    """Interval of a statistic, and its pseudo-values, from those without one group each.
+    """Return the interval of a statistic and its pseudo-values, from values without one group each.
 
     The pseudo-values k * whole - (k - 1) * without of k groups of documents have the statistic,
     less its bias, for a mean (Tukey 1958); the interval is theirs by t.
@@ -196,14 +194,14 @@ def jackknifed(
     k = len(without)
     pseudo = k * whole - (k - 1) * np.asarray(without, dtype=np.float64)
     if k < 2 or not np.isfinite(pseudo).all() or np.ptp(pseudo) < 1e-12:
-        return np.nan, np.nan, pseudo  # a count that no group changes tells nothing of its error
+        return np.nan, np.nan, pseudo  # a count that no group changes has no known error
     low, high = _interval(_hypotheses(pseudo[:, None], 0.0, None), alpha)
     shift = whole - pseudo.mean()
     return low + shift, high + shift, pseudo
 
 
 def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:
-    """Means without missing values, NaN where all are missing."""
+    """Return means without missing values, NaN where all are missing."""
     numbers = np.asarray(values, dtype=np.float64)
     n = (~np.isnan(numbers)).sum(axis=axis)
     return np.where(n, np.nansum(numbers, axis=axis) / np.maximum(n, 1), np.nan)
@@ -212,7 +210,7 @@ def mean_of_known(values: ArrayLike, axis: int | tuple[int, ...]) -> FloatArray:
 def _of_column(
     values: ArrayLike, threshold: float, clusters: IntArray | None, bounds: Ends | None
 ) -> tuple[Hypotheses, IntArray | None]:
-    """H0 of the mean of the values (examples,) that are not missing, and their clusters."""
+    """Return H0 of the mean of the values (examples,) that are not missing, and their clusters."""
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
     there = ~np.isnan(column[:, 0])
     if not there.any():
@@ -229,7 +227,7 @@ def _mean(
     shown: PValues,
     contradicted: PValues,
 ) -> Finding:
-    """The finding of a mean, with its interval."""
+    """Return the finding of a mean, with its interval."""
     if bounds is None:
         mean, ends = float(tested.moments.mean[0]), _interval(tested, alpha)
     else:
@@ -241,7 +239,7 @@ def _mean(
 def _hypotheses(
     values: FloatArray, threshold: float, clusters: IntArray | None, bounds: Ends | None = None
 ) -> Hypotheses:
-    """H0 of each column: its mean is the threshold; missing values are left out."""
+    """Return H0 of each column: its mean without missing values is the threshold."""
     known = None
     if bounds is not None:
         low, high = (np.full((len(values), 1), end, dtype=np.float64) for end in bounds)
@@ -252,12 +250,12 @@ def _hypotheses(
 
 
 def _by(bounds: Ends | None) -> TestOptions:
-    """The test of a mean, each for itself: by betting where values have bounds, else by t."""
+    """Return the test of a mean: by betting if values have bounds, else by t."""
     return SINGLE if bounds is None else replace(SINGLE, test=BETTING)
 
 
 def _betting_interval(tested: Hypotheses, bounds: Ends, alpha: float) -> tuple[float, float]:
-    """The means that betting does not reject, at half of alpha on each side."""
+    """Return the ends of the means that betting does not reject, at half of alpha on each side."""
     mean = float(tested.betting.test().mean[0])
 
     def limit(side: Literal["greater", "less"], rejected: float) -> float:

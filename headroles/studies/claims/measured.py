@@ -1,4 +1,4 @@
-"""What claims are tested on: each measurement made once, when the first claim asks for it."""
+"""Measurements that claims are tested on, each made once, when the first claim asks for it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ from headroles.studies.claims.means import Halves, jackknifed
 from headroles.studies.claims.options import ClaimOptions
 from headroles.studies.claims.reading import Together, read_together
 from headroles.studies.claims.task_probabilities import TaskProbabilities
-from headroles.studies.heads import clusters_in
+from headroles.studies.heads import FloatArray, clusters_in
 from headroles.studies.inspection.options import TokenOptions
 from headroles.studies.inspection.token_reading import QUANTITIES
 from headroles.studies.offsets import rival_of, second_half
 from headroles.testing.options import TestOptions
 
-FloatArray = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
 OBJECTS, DETERMINERS, POSSESSIVES = ("obj", "dobj"), ("det",), ("nmod:poss", "poss")
@@ -43,10 +42,10 @@ WAYS = ("to_governor", "to_dependent")
 
 
 class Measured:
-    """A model over a corpus; a second model over the same corpus, and tasks, if there are any.
+    """Measurements of a model over a corpus, of a second model over the same corpus, and of tasks.
 
-    With a folder ``kept`` what is measured is kept there, and taken from there by the next run;
-    with ``after_kept`` so is what is measured of the second model.
+    With a folder ``saved``, measurements are saved there, and the next run reads them;
+    ``after_saved`` is the folder for those of the second model.
     """
 
     def __init__(
@@ -56,12 +55,12 @@ class Measured:
         options: ClaimOptions,
         after: Attending | None = None,
         tasks: Sequence[str | Path] = (),
-        kept: Path | None = None,
-        after_kept: Path | None = None,
+        saved: Path | None = None,
+        after_saved: Path | None = None,
     ) -> None:
         self.model, self.corpus, self.options = model, as_corpus(corpus), options
         self._after, self._tasks = after, tuple(tasks)
-        self._kept, self._after_kept = kept, after_kept
+        self._saved, self._after_saved = saved, after_saved
         self._reads_all = options.claims is None
 
     @property
@@ -77,7 +76,7 @@ class Measured:
 
     @cached_property
     def scored(self) -> ScoredRoles:
-        """Bias scores of the usual roles, with the answers they lead to."""
+        """Bias scores of the usual roles, with their answers."""
         options = self.options.part(TestOptions, correction="fdr_bh")
         return ScoredRoles(self._scores(BIAS), options)
 
@@ -92,7 +91,7 @@ class Measured:
         return self._scores(HIT)
 
     def hits_of(self, role: str) -> FloatArray:
-        """Hits (examples, heads) of a role. Raises NotTestable for one that no example has."""
+        """Return hits (examples, heads) of a role. Raises NotTestable if no example has it."""
         if (
             role not in self.hits.role_ids
             or not self.hits.counts[:, self.hits.role_ids.index(role)].any()
@@ -101,14 +100,14 @@ class Measured:
         return self.hits.column(role).astype(np.float64)
 
     def relation(self, names: Sequence[str]) -> str:
-        """The name that a relation has in this corpus. Raises NotTestable if it has none."""
+        """Return the name of a relation in this corpus. Raises NotTestable if it has none."""
         for name in names:
             if name in self.relations:
                 return name
         raise NotTestable(f"the corpus has no relation {' or '.join(names)}; take a treebank")
 
     def gains_of(self, role: str) -> FloatArray:
-        """Hits (examples, heads) of a role less those of the best offset on the other half."""
+        """Return hits (examples, heads) of a role less those of the other half's best offset."""
         hits, rival = self.hits_of(role), rival_of(self.hits, role)
         assert rival is not None
         return np.asarray(hits - rival.hits[:, None])
@@ -116,7 +115,7 @@ class Measured:
     def of_relations(
         self, relations: Sequence[Sequence[str]], read: Callable[[str], FloatArray]
     ) -> dict[str, FloatArray]:
-        """By relation what ``read`` gives of both directions (examples, twice the heads)."""
+        """Return by relation what ``read`` gives of both directions (examples, twice the heads)."""
         return {
             name: np.concatenate([read(f"syntactic:{name}:{way}") for way in WAYS], axis=1)
             for name in map(self.relation, relations)
@@ -131,7 +130,7 @@ class Measured:
 
     @cached_property
     def tokens(self) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
-        """What tokens of each kind get (examples, layers + 1, quantities), and documents."""
+        """Quantities of tokens (examples, layers + 1, quantities), and documents of examples."""
 
         def make() -> Arrays:
             found = self._together.tokens
@@ -143,12 +142,12 @@ class Measured:
         return values, clusters_in(self.scored.scores.documents, self.options)
 
     def share_of_tokens(self, group: str, quantity: str) -> FloatArray:
-        """A quantity (examples, layers) of a group of tokens, as in `TokenGroups`."""
+        """Return a quantity (examples, layers) of a group of tokens, as in `TokenGroups`."""
         values = self.tokens[0][:, :-1, QUANTITIES.index((group, quantity))]
         return values.astype(np.float64)
 
     @cached_property
-    def divergences(self) -> tuple[FloatArray, IntShape]:
+    def divergences(self) -> tuple[FloatArray, tuple[int, int]]:
         """Jensen-Shannon divergences (examples, heads, heads), and layers and heads of each."""
         found = self._arrays(
             "divergences", lambda: divergences_of(self.model, self.corpus, self.options)
@@ -158,7 +157,7 @@ class Measured:
 
     @cached_property
     def dimensions(self) -> FloatArray:
-        """Dimensions that the heads of a layer share (layers, 1 + draws), and by chance."""
+        """Shared dimensions of the heads of a layer (layers, 1 + draws), observed and by chance."""
         return self._arrays("dimensions", lambda: dimensions_of(self.model, self.options))["shares"]
 
     @cached_property
@@ -167,7 +166,7 @@ class Measured:
         if self._after is None:
             raise NotTestable("pass a second model with after (--after)")
         few = replace(self.options, claims=())  # of the second model, scores alone are needed
-        after = Measured(self._after, self.corpus, few, kept=self._after_kept)
+        after = Measured(self._after, self.corpus, few, saved=self._after_saved)
         before, later = self.scored.scores, after.scored.scores
         if before.digests != later.digests or before.values.shape != later.values.shape:
             raise NotTestable(
@@ -189,58 +188,54 @@ class Measured:
     def interval(
         self, statistic: Callable[[HeadAnswers], float], whole: float
     ) -> tuple[float, float]:
-        """The interval of what is counted over heads, from groups of documents left out."""
+        """Return the interval of a count over heads, by leaving groups of documents out."""
         without = [statistic(one) for one in self.scored.without_groups]
         return jackknifed(whole, without, self.alpha)[:2]
 
     @cached_property
     def _together(self) -> Together:
-        """One pass over the corpus for all that is read of it; kept at once if anything is."""
-        asked = [self._asked(name) for name in (BIAS, HIT)]
+        """Scores and tokens of one pass over the corpus; saved at once if there is a folder."""
+        asked = list(self._asked.values())
         found = read_together(self.model, self.corpus, asked, self.options.part(TokenOptions))
-        if self._kept is not None:
-            for name, scores in zip((BIAS, HIT), found.scores, strict=True):
-                scores.save(self._kept / name)
+        if self._saved is not None:
+            for name, scores in zip(self._asked, found.scores, strict=True):
+                scores.save(self._saved / name)
         return found
 
     def _scores(self, name: str) -> HeadScores:
-        """Scores that were kept; else read with all the rest, or alone if few claims need them."""
-        place = None if self._kept is None else self._kept / name
+        """Return saved scores; else read them with the others, or alone if few claims need them."""
+        place = None if self._saved is None else self._saved / name
         if place is not None and place.exists():
             return HeadScores.load(place)
         if self._reads_all or "_together" in vars(self):
-            return self._together.scores[(BIAS, HIT).index(name)]
-        found = score_heads(self.model, self.corpus, self._asked(name))
+            return self._together.scores[list(self._asked).index(name)]
+        found = score_heads(self.model, self.corpus, self._asked[name])
         if place is not None:
             found.save(place)
         return found
 
-    def _asked(self, name: str) -> ScoreOptions:
-        return self._asked_of_hits() if name == HIT else self._asked_of_bias()
-
-    def _asked_of_bias(self) -> ScoreOptions:
-        folded = {fold_subtype(name) for name in self.relations}
-        defaults = dict.fromkeys(name for own in DEFAULT_RELATIONS.values() for name in own)
-        relations = tuple(name for name in defaults if name in folded)
-        return self.options.part(
-            ScoreOptions, relations=relations or "none", roles=None, frequencies=None
+    @cached_property
+    def _asked(self) -> dict[str, ScoreOptions]:
+        """Options of both kinds of scores, with the relations that the corpus has."""
+        defaults = [name for own in DEFAULT_RELATIONS.values() for name in own]
+        folded = set(map(fold_subtype, self.relations))
+        usual = tuple(name for name in dict.fromkeys(defaults) if name in folded)
+        named = dict.fromkeys([*defaults, *OBJECTS, *DETERMINERS, *POSSESSIVES])
+        full = tuple(name for name in named if name in self.relations)
+        bias = self.options.part(
+            ScoreOptions, relations=usual or "none", roles=None, frequencies=None
         )
-
-    def _asked_of_hits(self) -> ScoreOptions:
-        named = [*DEFAULT_RELATIONS["ud"], *DEFAULT_RELATIONS["clear"]]
-        named += [*OBJECTS, *DETERMINERS, *POSSESSIVES]
-        relations = tuple(name for name in dict.fromkeys(named) if name in self.relations)
-        roles = ("position", "rare", "confidence", *(("syntactic",) if relations else ()))
-        return self.options.part(
+        hit = self.options.part(
             ScoreOptions,
-            score="hit",
-            relations=relations or "none",
-            roles=roles,
-            keep_subtypes=bool(relations),
+            score=HIT,
+            relations=full or "none",
+            roles=("position", "rare", "confidence", *(("syntactic",) if full else ())),
+            keep_subtypes=bool(full),
         )
+        return {BIAS: bias, HIT: hit}
 
     def _arrays(self, name: str, make: Callable[[], Arrays]) -> Arrays:
-        file = None if self._kept is None else self._kept / f"{name}.safetensors"
+        file = None if self._saved is None else self._saved / f"{name}.safetensors"
         if file is not None and file.exists():
             return decode_arrays(file.read_bytes())
         found = make()
@@ -248,6 +243,3 @@ class Measured:
             file.parent.mkdir(parents=True, exist_ok=True)
             storage.write_bytes(file, encode_arrays(found))
         return found
-
-
-IntShape = tuple[int, int]

@@ -1,4 +1,4 @@
-"""How claims are tested: the options."""
+"""Options of the tests of claims."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from headroles.testing.options import CorrectionOptions, ResamplingOptions
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimOptions(ResamplingOptions, CorrectionOptions, TokenOptions, TaskOptions):
-    """Which claims are tested, and how."""
+    """The claims to test, and the options of their tests."""
 
     title: ClassVar[str] = "Tests"
 
     claims: Annotated[
         Sequence[str] | None,
         Option(
-            "Claims to test, separated by commas: ids, or MODULE:FUNCTION of one's own.",
+            "Claims to test, separated by commas: ids, or MODULE:FUNCTION of your code.",
             more="None takes all there are. `headroles claims --list` prints them.",
             convert=split_names,
         ),

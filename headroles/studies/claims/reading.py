@@ -1,4 +1,4 @@
-"""Scores of several kinds, and what tokens get, from one pass of a model over a corpus."""
+"""Scores of several kinds, and shares of tokens, from one pass of a model over a corpus."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ Rows = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Together:
-    """Scores, each as `score` gives them, and what tokens get, as `TokenReading` gives it.
+    """Scores, equal to those of `score_heads`, and quantities of tokens, as of `TokenReading`.
 
-    ``tokens`` (examples, layers + 1, quantities) is the reason where the model has no norms.
+    ``tokens`` is an array (examples, layers + 1, quantities), or the reason if the model has no
+    norms.
     """
 
     scores: list[HeadScores]
@@ -69,7 +70,7 @@ def read_together(
 
 @dataclass(frozen=True)
 class _JointBatch:
-    """The same examples as each kind of scores prepares them, and as inputs."""
+    """Examples as inputs of the model, and as prepared for each kind of scores."""
 
     rows: list[int]
     planned: list[PlannedBatch]
@@ -77,7 +78,7 @@ class _JointBatch:
 
 
 class _Reading:
-    """Reads window after window; ``rows`` are what tokens get so far."""
+    """Reader of one window after another; ``rows`` are the quantities of tokens so far."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class _Reading:
         self.rows: list[Rows] = []
 
     def read(self, window: Window, examples: list[Example]) -> list[tuple[Window, ScoredWindow]]:
-        """Read a window; its part of each kind of scores."""
+        """Read a window, and return its part of each kind of scores."""
         counts = [Counts() for _ in self._scorers]
         self._cut.counts.clear()
         encoded = self._cut.encode(examples, counts[0].skipped)
@@ -128,7 +129,7 @@ class _Reading:
         return _JointBatch(rows, planned, ExampleBatch(rows, planned[0].examples, inputs))
 
     def _read(self, joint: _JointBatch) -> tuple[list[Callable[[], Any]], list[Rows]]:
-        """The scores of each kind, on their way from the device, and what tokens get."""
+        """Return scores of each kind, while they leave the device, and quantities of tokens."""
         batch = joint.batch
         listeners = [
             scorer.listen(planned)

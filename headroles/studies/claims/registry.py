@@ -1,4 +1,4 @@
-"""The claims that there are, and claims of one's own."""
+"""The published claims, and claims of users."""
 
 from __future__ import annotations
 
@@ -10,67 +10,50 @@ from headroles.roles.own import load_function
 from headroles.studies.claims.claim import CORPUS, Claim, Finding
 from headroles.studies.claims.measured import Measured
 from headroles.studies.claims.published import (
-    bottom_as_top,
-    classifier_heads_early,
-    frequent_words_little,
-    last_layers_move,
-    layers_alike,
-    local_and_syntactic,
-    low_rank_together,
-    many_can_go,
-    middle_layers_matter,
-    one_head_a_layer,
-    positional_confident,
-    positional_heads,
-    prunable_share,
-    rare_word_head,
-    separator_heads_late,
-    separators_middle,
-    separators_spread,
-    several_roles_middle,
-    single_heads,
-    special_tokens_little,
-    specialised_last,
-    syntactic_heads,
-    tasks_agree,
-    undecided_few,
+    budhraja_2020,
+    clark_2019,
+    cordonnier_2020,
+    kobayashi_2020,
+    michel_2019,
+    pande_2021,
+    voita_2019,
 )
 from headroles.wording import not_among, with_type
 
 CLAIMS: dict[str, Claim] = {
-    one.CLAIM.id: one.CLAIM
+    one.id: one
     for one in (
-        local_and_syntactic,
-        several_roles_middle,
-        separator_heads_late,
-        classifier_heads_early,
-        undecided_few,
-        positional_heads,
-        positional_confident,
-        syntactic_heads,
-        rare_word_head,
-        single_heads,
-        separators_middle,
-        layers_alike,
-        special_tokens_little,
-        frequent_words_little,
-        low_rank_together,
-        last_layers_move,
-        separators_spread,
-        specialised_last,
-        many_can_go,
-        one_head_a_layer,
-        prunable_share,
-        middle_layers_matter,
-        bottom_as_top,
-        tasks_agree,
+        pande_2021.local_and_syntactic,
+        pande_2021.several_roles_middle,
+        pande_2021.separator_heads_late,
+        pande_2021.classifier_heads_early,
+        pande_2021.undecided_few,
+        voita_2019.positional_heads,
+        voita_2019.positional_confident,
+        voita_2019.syntactic_heads,
+        voita_2019.rare_word_head,
+        clark_2019.single_heads,
+        clark_2019.separators_middle,
+        clark_2019.layers_alike,
+        kobayashi_2020.special_tokens_little,
+        kobayashi_2020.frequent_words_little,
+        cordonnier_2020.low_rank_together,
+        pande_2021.last_layers_move,
+        pande_2021.separators_spread,
+        voita_2019.specialised_last,
+        michel_2019.many_can_go,
+        michel_2019.one_head_a_layer,
+        michel_2019.prunable_share,
+        budhraja_2020.middle_layers_matter,
+        budhraja_2020.bottom_as_top,
+        michel_2019.tasks_agree,
     )
 }
 """Every claim by its id, in the order of the table."""
 
 
 def choose_claims(named: Sequence[str] | None) -> list[Claim]:
-    """The claims of these ids, or all. Raises UsageError for a name of none."""
+    """Return the claims of these ids, or all. Raises UsageError for an unknown name."""
     if named is None:
         return list(CLAIMS.values())
     if not named:
@@ -87,9 +70,9 @@ def _claim(name: str) -> Claim:
 
 
 def own_claim(name: str, function: Callable[[Measured], Finding]) -> Claim:
-    """The claim of a user's function; its docstring is the statement.
+    """Make a claim of a user's function; its docstring is the statement.
 
-    Attributes of the function may say more: ``source``, ``published``, ``effect`` and ``rule``.
+    Attributes of the function can add ``source``, ``published``, ``effect`` and ``rule``.
     """
     said = {key: str(getattr(function, key, "")) for key in ("source", "published", "effect")}
     return Claim(
@@ -103,12 +86,12 @@ def own_claim(name: str, function: Callable[[Measured], Finding]) -> Claim:
 
 
 def _checked(name: str, function: Callable[[Measured], Finding], measured: Measured) -> Finding:
-    """What a user's function finds. Raises UsageError if it fails, or finds something else."""
+    """Call a user's function. Raises UsageError if it fails, or returns no `Finding`."""
     try:
         found = function(measured)
     except HeadRolesError:
         raise
-    except Exception as error:  # whatever is wrong in it, the user is to know where
+    except Exception as error:  # any error of the user's code; the message names it
         raise UsageError(
             f"the claim {name} fails: {with_type(error)}; correct the function"
         ) from error

@@ -1,4 +1,4 @@
-"""Model and corpus -> ClaimTable: which claims of papers hold for this model."""
+"""Model and corpus -> ClaimTable: tests of claims of papers on this model."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_claims(
     *,
     options: ClaimOptions,
 ) -> ClaimTable:
-    """Test what papers say of attention heads on a model.
+    """Test claims of papers about attention heads on a model.
 
     Each claim is a hypothesis with its opposite: it is shown, contradicted or undecided; or it
-    cannot be tested with what was given, and the table says why. What several claims need is
-    measured once. p-values are corrected over the claims, each direction by itself.
+    cannot be tested with the given input, and the table says why. Measurements that several claims
+    need are made once. p-values are corrected over the claims, each direction by itself.
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode. For tasks it needs the
@@ -65,7 +65,7 @@ test_claims.__test__ = False  # type: ignore[attr-defined]  # no test case, what
 
 
 def claims_of(measured: Measured) -> ClaimTable:
-    """`test_claims` for what is measured already, or will be when the first claim asks for it."""
+    """Test claims as `test_claims` does, on measurements that claims ask for when tested."""
     options = measured.options
     chosen = choose_claims(options.claims)
     scored = measured.scored.scores.record
@@ -81,7 +81,7 @@ def claims_of(measured: Measured) -> ClaimTable:
 
 
 def find(claim: Claim, measured: Measured) -> Finding | str:
-    """What testing a claim gives, or the reason why it cannot be tested."""
+    """Return the finding of a claim, or the reason why it cannot be tested."""
     try:
         return claim.test(measured)
     except HeadRolesError as error:
@@ -91,7 +91,7 @@ def find(claim: Claim, measured: Measured) -> Finding | str:
 def claim_frame(
     claims: Sequence[Claim], findings: Sequence[Finding | str], options: CorrectionOptions
 ) -> pd.DataFrame:
-    """The table of these claims, corrected together."""
+    """Make the table of these claims, corrected together."""
     found = [one if isinstance(one, Finding) else None for one in findings]
     above, below = (
         corrected_together([getattr(one, side) if one else NOTHING for one in found], options)

@@ -1,4 +1,4 @@
-"""ClaimTable: what became of each claim, with the effect beside the published figure."""
+"""ClaimTable: the verdict on each claim, with the effect beside the published figure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN, CONTRADICTED, UNDECIDED, NOT_TESTABLE = VERDICTS = (
     "not testable",
 )
 _FEW_WORDS = 38
-"""Characters for what was measured."""
+"""Characters for the description of an effect."""
 _REASONS = ", why some cannot be tested"
 P_VALUES = ("p_shown", "p_shown_adjusted", "p_contradicted", "p_contradicted_adjusted")
 COLUMNS = (
@@ -47,14 +47,14 @@ COLUMNS = (
 
 
 class ClaimTests(RecordedCorrection, frozen=True, kw_only=True):
-    """The model that claims were tested on, and how."""
+    """Record of the model and the tests."""
 
     model: str
     warnings: list[str]
 
 
 class ClaimsRecord(CorpusRecord, frozen=True, kw_only=True):
-    """What claims were tested on, and how."""
+    """Record of a corpus, a model and tests of claims."""
 
     claims: ClaimTests
 
@@ -67,7 +67,7 @@ class ClaimTable(Result):
     the corrected p-value of the claim is at most alpha, ``contradicted`` where that of its
     opposite is, else ``undecided``, or ``not testable`` with the reason in ``note``. ``effect``
     is measured as ``effect_is`` says, with an interval of level 1 - alpha, NaN where none is
-    known; ``n`` is the number of what is random in the test, of which ``unit`` has the name.
+    known; ``n`` is the number of random units in the test, and ``unit`` their name.
     ``p_shown`` and ``p_contradicted`` are of single claims, ``..._adjusted`` corrected over the
     claims, each direction by itself.
     """
@@ -88,17 +88,17 @@ class ClaimTable(Result):
     views: ClassVar[tuple[str, ...]] = ("long", "verdicts", "reasons")
 
     def verdicts(self) -> pd.DataFrame:
-        """Claim, verdict, effect with interval and the published figure."""
+        """Return claim, verdict, effect with interval, and the published figure."""
         names = ["claim", "verdict", "effect", "ci_low", "ci_high", "published", "effect_is"]
         return self.frame[names]
 
     def reasons(self) -> pd.DataFrame:
-        """The claims that could not be tested, and why."""
+        """Return the claims that could not be tested, with the reasons."""
         rows = self.frame[self.frame["verdict"] == NOT_TESTABLE]
         return rows[["claim", "note"]].reset_index(drop=True)
 
     def shown(self) -> Iterator[Shown]:
-        """The verdicts, with what was measured; the published figures are among the details."""
+        """Count the verdicts, and tabulate the effects; details have the published figures."""
         asked = self.record.claims
         counts = self.frame["verdict"].value_counts().reindex(VERDICTS, fill_value=0)
         said = ", ".join(f"{counts[one]} {one}" for one in VERDICTS[1:-1])
@@ -127,7 +127,7 @@ class ClaimTable(Result):
         yield from map(Warned, asked.warnings)
 
     def details(self) -> Iterator[Shown]:
-        """What each claim says, what was measured, and how it was tested or why it was not."""
+        """Describe each claim, its effect, and its test or the reason why it was not tested."""
         for row in self.frame.itertuples():
             yield f"{row.claim}: {row.statement} ({row.source})"
             yield f"  here: {row.effect_is}. {row.rule} Published: {row.published}."
@@ -141,7 +141,7 @@ class ClaimTable(Result):
                 )
 
     def facts(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the table for scripts."""
         return {"claims": plain(self.record.claims), "rows": to_records(self.frame)}
 
 

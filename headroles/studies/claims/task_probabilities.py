@@ -1,4 +1,4 @@
-"""A task -> the probabilities of the right answers without heads, each set of heads run once.
+"""A task -> probabilities of the right answers without heads, each set of heads run once.
 
 Losses have no upper bound, and t-tests of means of such skewed values err too often. Probabilities
 lie between 0 and 1, so that betting tests their means whatever their distribution.
@@ -19,18 +19,17 @@ from headroles.models.loading import Model
 from headroles.models.remaining_heads import Head
 from headroles.studies.claims.claim import NotTestable
 from headroles.studies.claims.options import ClaimOptions
+from headroles.studies.heads import FloatArray
 from headroles.studies.importance.estimators import values_of
 from headroles.studies.importance.options import ABSOLUTE
 from headroles.studies.importance.removals import present_heads, sorted_by, without_each
 from headroles.tasks.options import REGRESSION, TaskOptions
 from headroles.tasks.running import TaskRun, open_run
 
-FloatArray = NDArray[np.float64]
-
 
 @dataclass
 class TaskProbabilities:
-    """A model on a task. ``first`` (examples,) are the examples that choices are made on."""
+    """A model on a task. Heads are chosen on the examples in ``first`` (examples,)."""
 
     run: TaskRun
 
@@ -55,7 +54,7 @@ class TaskProbabilities:
         return np.asarray(np.arange(len(self.run.task)) % 2 == 0)
 
     def without(self, removed: Iterable[Iterable[Head]]) -> FloatArray:
-        """Probabilities of the right answer (examples, sets) without each set of heads.
+        """Return probabilities of the right answer (examples, sets) without each set of heads.
 
         The exponential of minus the loss; of masked words the geometric mean.
 
@@ -67,7 +66,7 @@ class TaskProbabilities:
         return np.exp(-self.run.outcomes(gates).losses.astype(np.float64))
 
     def falls(self, removed: Iterable[Iterable[Head]]) -> FloatArray:
-        """How far these probabilities fall (examples, sets) without each set of heads."""
+        """Return the fall of these probabilities (examples, sets) without each set of heads."""
         found = self.without([[], *removed])
         return found[:, :1] - found[:, 1:]
 
@@ -94,6 +93,6 @@ class TaskProbabilities:
         return np.where(gone.ravel(), np.nan, values)
 
     def least_important(self, share: float) -> list[Head]:
-        """A share of the heads, the least important by the first half of the examples."""
+        """Return a share of the heads: the least important ones on half of the examples."""
         means = self.importances[self.first].mean(axis=0).reshape(self.shape)
         return sorted_by(means, self.heads)[: round(share * len(self.heads))]

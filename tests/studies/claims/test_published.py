@@ -12,8 +12,8 @@ from headroles.models.subspaces import dimensions_for
 from headroles.studies.claims import CLAIMS, Halves, NotTestable
 from headroles.studies.claims.answers import HeadAnswers
 from headroles.studies.claims.dimensions import distinct, shared_dimensions
-from headroles.studies.claims.published.separators_middle import middle
-from headroles.studies.claims.published.several_roles_middle import by_layer, nearness
+from headroles.studies.claims.published.clark_2019 import middle
+from headroles.studies.claims.published.pande_2021 import nearness, share_of_several
 from headroles.studies.inspection.token_reading import QUANTITIES
 
 RNG = np.random.default_rng
@@ -64,7 +64,7 @@ def test_several_roles_in_the_middle() -> None:
     assert nearness(4).tolist() == [-1.5, -0.5, -0.5, -1.5]
     middle_heads = np.array([[-1, -1], [-1, 1], [1, 1], [1, 1], [-1, 1], [-1, -1]])
     answers = answers_of(local=middle_heads, delimiter=middle_heads)
-    assert by_layer(answers).tolist() == [0, 0.5, 1, 1, 0.5, 0]
+    assert share_of_several(answers).tolist() == [0, 0.5, 1, 1, 0.5, 0]
     effect, shown, _ = outcome("several-roles-middle", measured_with(answers))
     assert effect == pytest.approx(1)
     assert shown == pytest.approx(8 / 720)

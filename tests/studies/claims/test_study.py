@@ -15,8 +15,8 @@ from headroles.corpus import Corpus
 from headroles.errors import UsageError
 from headroles.results.stored import load
 from headroles.studies.claims import CLAIMS, ClaimOptions, ClaimTable, Finding, Measured
+from headroles.studies.claims.published.pande_2021 import role_trend
 from headroles.studies.claims.registry import own_claim
-from headroles.studies.claims.role_trends import role_trend
 from headroles.studies.claims.study import claim_frame, find
 from headroles.studies.claims.task_probabilities import TaskProbabilities
 from tests.conftest import make_bert, make_tokenizer

@@ -1,1 +1,1 @@
-"""Claims of papers, one file each."""
+"""Published claims, a module for each paper."""
