@@ -6,14 +6,14 @@ from headroles import interrupts, memory
 def main() -> None:
     """Run the command line; signals are handled even while it is being imported."""
     try:
-        interrupts.heed()
+        interrupts.handle_signals()
         from headroles.cli import main as run
 
         run()
     except KeyboardInterrupt as stop:
         interrupts.end(str(stop) or interrupts.written_so_far())
     except SystemExit as end:
-        if interrupts.was_heeded():
+        if interrupts.has_signal():
             interrupts.end(interrupts.written_so_far())
         if isinstance(end.code, int):
             memory.leave(end.code)

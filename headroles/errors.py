@@ -1,4 +1,4 @@
-"""Errors, in one hierarchy. Every message says what was found, where, and what to do about it."""
+"""Errors, in one hierarchy. Every message names the finding, its place, and the remedy."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ ENDINGS = {
 }
 """Formats by file extension."""
 FORMATS = tuple(ENDINGS.values())
-_NOTE = b"headroles"  # where a Parquet file keeps the record
-_MARK = "x"  # stands for True where people read
+_NOTE = b"headroles"  # key of the record in the metadata of a Parquet file
+_MARK = "x"  # True, in formats for people
 
 
 def export_frame(
@@ -40,12 +40,12 @@ def export_frame(
     caption: str = "",
     label: str = "tab:headroles",
 ) -> bytes:
-    """``frame`` in format ``fmt``, encoded as UTF-8 where it is text.
+    """Return ``frame`` in format ``fmt``, text encoded as UTF-8.
 
-    Names in it are text and no markup, whatever they look like: formats for people escape them,
-    and CSV puts a quotation mark before what a spreadsheet would take for a formula.
+    Names in it are text and no markup: formats for people escape them, and CSV puts a quotation
+    mark before texts that look like formulas to a spreadsheet.
 
-    Parquet and JSON carry ``record`` along. CSV has full precision; markdown, latex and
+    Parquet and JSON contain ``record``. CSV has full precision; markdown, latex and
     html round to four significant digits and show True as a mark. Missing values are empty
     (JSON: null). LaTeX has ``caption`` and ``label``.
 
@@ -58,7 +58,7 @@ def export_frame(
         case "parquet":
             return _to_parquet(frame, record)
         case "json":
-            return _to_json(frame, record)
+            return encode_json({"record": record, "rows": to_records(frame)})
         case "markdown":
             return as_markdown(frame).encode()
         case "latex":
@@ -93,16 +93,15 @@ def _without_circumstances(record: Any) -> Any:
     This includes the records of the results that the table was made from.
     """
     if isinstance(record, Mapping):
-        kept = ((name, value) for name, value in record.items() if name not in _CIRCUMSTANCES)
-        return {name: _without_circumstances(value) for name, value in kept}
+        return {
+            name: _without_circumstances(value)
+            for name, value in record.items()
+            if name not in _CIRCUMSTANCES
+        }
     return record
 
 
 _CIRCUMSTANCES = ("created", "command")
-
-
-def _to_json(frame: pd.DataFrame, record: Record) -> bytes:
-    return encode_json({"record": record, "rows": to_records(frame)})
 
 
 def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Signals that end a run: handled within a second, with a line that says which results are saved.
+"""Signals that end a run, handled within a second, with a line about the saved results.
 
 A signal raises KeyboardInterrupt in the main thread, which cleans up and prints. If that takes too
 long - inside a library that does not return, or that swallows the exception - a second thread ends
@@ -29,30 +29,29 @@ class Terminated(KeyboardInterrupt):
     """Interruption by the system, handled like one from the keyboard."""
 
 
-_tellers: list[Callable[[], str]] = []
-_heeded: list[int] = []
-"""Signal that ends this process, once it has come."""
-_telling = threading.Lock()
+_descriptions: list[Callable[[], str]] = []
+_signals: list[int] = []
+"""The signal that ends this process, once it has come."""
+_printing = threading.Lock()
 _completed: list[str] = []
 
 
 @contextmanager
-def described_when_interrupted(tell: Callable[[], str]) -> Iterator[None]:
-    """While the block runs, let ``tell`` say which results are saved if the process has to end.
+def described_when_interrupted(describe: Callable[[], str]) -> Iterator[None]:
+    """Let ``describe`` list the saved results if the process has to end within the block.
 
-    The message of an interrupted block stays until the end, since cleaning up may take too long
-    too.
+    The message of an interrupted block stays, since cleaning up may take too long too.
     """
-    _tellers.append(tell)
+    _descriptions.append(describe)
     try:
         yield
     except KeyboardInterrupt:
         raise
     except BaseException:
-        _tellers.remove(tell)
+        _descriptions.remove(describe)
         raise
     else:
-        _tellers.remove(tell)
+        _descriptions.remove(describe)
 
 
 def completed(message: str) -> None:
@@ -60,12 +59,12 @@ def completed(message: str) -> None:
 
     Within `described_when_interrupted` this has no effect: the whole is not complete there.
     """
-    if not _tellers:
+    if not _descriptions:
         _completed[:] = [message]
 
 
 def written_so_far() -> str:
-    """Return what a command has written, if no `described_when_interrupted` block says it."""
+    """Return the message about results outside any `described_when_interrupted` block."""
     return _completed[0] if _completed else NOTHING
 
 
@@ -89,8 +88,8 @@ def signals_wait() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-def heed() -> None:
-    """Let signals end this process as described above; for commands only."""
+def handle_signals() -> None:
+    """Let signals end this process as described above; only commands do."""
     wanted = [kind for kind in _kinds() if signal.getsignal(kind) is not signal.SIG_IGN]
     for kind in wanted:  # ignored signals stay ignored, as nohup asks
         signal.signal(kind, _stop)
@@ -103,28 +102,28 @@ def heed() -> None:
 
 
 def end(message: str) -> NoReturn:
-    """End the process, with a line that says which results are saved, unless one was printed."""
-    tell(message)
+    """End the process with a line about the saved results, unless one was printed."""
+    say_interrupted(message)
     _leave()
 
 
-def tell(message: str) -> None:
-    """Print in one line on standard error that the run ends and which results are saved.
+def say_interrupted(message: str) -> None:
+    """Print one line on standard error: the run ends, and these results are saved.
 
     After a signal, only the first thread prints it.
     """
     from headroles.wording import printable
 
-    if _heeded and not _telling.acquire(blocking=False):
+    if _signals and not _printing.acquire(blocking=False):
         return
-    with suppress(OSError, ValueError):  # perhaps nobody is there to read it
+    with suppress(OSError, ValueError):  # perhaps nobody reads it
         sys.stderr.write(f"interrupted: {printable(message)}\n")
         sys.stderr.flush()
 
 
-def was_heeded() -> bool:
+def has_signal() -> bool:
     """Tell whether a signal has come that ends this process."""
-    return bool(_heeded)
+    return bool(_signals)
 
 
 def _kinds() -> list[signal.Signals]:
@@ -132,9 +131,9 @@ def _kinds() -> list[signal.Signals]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    if _heeded:  # what cleans up is not to be interrupted in its turn
+    if _signals:  # a second signal must not interrupt cleaning up
         return
-    _heeded.append(number)
+    _signals.append(number)
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
@@ -143,12 +142,12 @@ def _watch(reading: int, wanted: frozenset[int]) -> None:
     while (number := os.read(reading, 1)[0]) not in wanted:
         pass
     time.sleep(_GRACE)
-    if not _heeded:  # the main thread did not even come to hear of it
-        _heeded.append(number)
+    if not _signals:  # the main thread has not seen the signal yet
+        _signals.append(number)
     try:
-        message = _tellers[-1]() if _tellers else written_so_far()
+        message = _descriptions[-1]() if _descriptions else written_so_far()
     except Exception:
-        message = "the same command with --resume says what is saved"
+        message = "run the same command with --resume to see the saved parts"
     end(message)
 
 
@@ -156,4 +155,4 @@ def _leave() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    os._exit(INTERRUPTED if _heeded[:1] == [signal.SIGINT] else TERMINATED)
+    os._exit(INTERRUPTED if _signals[:1] == [signal.SIGINT] else TERMINATED)

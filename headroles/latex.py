@@ -1,4 +1,4 @@
-"""Tables of text -> LaTeX as set by hand: booktabs, caption, numbers aligned at the point."""
+"""Tables of text -> LaTeX by booktabs, with a caption, and numbers aligned at the point."""
 
 from __future__ import annotations
 
@@ -125,9 +125,9 @@ class _Column:
 def latex_table(readable: pd.DataFrame, caption: str = "", label: str = "tab:headroles") -> str:
     """Return a table of texts by booktabs, with numbers aligned at the decimal point.
 
-    It fits a column, or else a page, in articles of one column and of two: by smaller letters where
-    it has to, and in several tables of some columns each where those are not enough. More rows than
-    fit a page go on over pages, in one column.
+    It fits a column, or else a page, in articles of one column and of two, if necessary in smaller
+    letters, or split into several tables of some columns each. More rows than fit a page make a
+    table over several pages, in one column.
     """
     texts = [
         (str(name), tuple(map(str, readable.iloc[:, k]))) for k, name in enumerate(readable.columns)
@@ -135,21 +135,21 @@ def latex_table(readable: pd.DataFrame, caption: str = "", label: str = "tab:hea
     ways = ([_Column(*one, widest) for one in texts] for widest in _WRAPPED)
     tables = min((list(_split(columns)) for columns in ways), key=len)
     label = re.sub(r"[^\w:.-]", "-", label)
-    told = [(caption, label)]
+    named = [(caption, label)]
     if len(tables) > 1:
         of = len(tables)
-        told = [(f"{caption} Part {k} of {of}.", f"{label}-{k}") for k in range(1, of + 1)]
+        named = [(f"{caption} Part {k} of {of}.", f"{label}-{k}") for k in range(1, of + 1)]
     is_long = len(readable) > _PAGE_ROWS
     page = "\n".join(
         _table(one, is_long, to_latex(caption), label)
-        for one, (caption, label) in zip(tables, told, strict=True)
+        for one, (caption, label) in zip(tables, named, strict=True)
     )
     packages = "array,booktabs,dcolumn" + ",longtable" * is_long
     return f"% needs \\usepackage{{{packages}}}\n{page}"
 
 
 def _split(columns: Sequence[_Column]) -> Iterator[list[_Column]]:
-    """Split columns into tables that fit a page; those that name the rows begin each of them."""
+    """Split columns into tables that fit a page; the columns that name rows begin each of them."""
     values = (k for k, one in enumerate(columns) if one.is_number and one.name not in _KEYS)
     names = list(columns[: next(values, 1) or 1])
     while len(names) > 1 and _total(names) * 0.8 > PAGE_WIDTH / 2:
@@ -164,7 +164,7 @@ def _split(columns: Sequence[_Column]) -> Iterator[list[_Column]]:
 
 
 def _table(columns: Sequence[_Column], is_long: bool, caption: str, label: str) -> str:
-    """One table, in the largest letters that a column takes, or else that a page takes."""
+    """Return one table, in the largest letters that fit a column, or else a page."""
     is_wide = is_long or _total(columns) * 0.9 > COLUMN_WIDTH
     widest = PAGE_WIDTH if is_wide else COLUMN_WIDTH
     fitting = (name for name, size in _SIZES.items() if _total(columns) * size / 10 <= widest)
@@ -182,7 +182,7 @@ def _table(columns: Sequence[_Column], is_long: bool, caption: str, label: str) 
 
 
 def _total(columns: Sequence[_Column]) -> float:
-    """Add widths up; gaps do not shrink with letters, and count here as if they did."""
+    """Add widths up, as if gaps shrank with letters, which they do not."""
     return sum(one.width + _GAP / 0.8 for one in columns)
 
 

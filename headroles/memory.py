@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 MOST_HELD = 2**28
 """Largest number of values of an array in memory: 1 GiB of scores."""
 MOST_AT_ONCE = 2**26
-"""Largest number of values that tests compute with at once: half a GiB, several times over."""
+"""Largest number of values in a computation of tests, which holds several such arrays."""
 _STATM = Path("/proc/self/statm")
 _NO_MEMORY = (
     *("out of memory", "allocate memory", "not enough memory", "alloc_failed", "map segment"),
     "could not create a primitive",  # of oneDNN, which says no more
     "start new thread",  # of Python, which has no memory for its stack
 )
-"""Parts of messages by which PyTorch and its libraries report a lack of memory."""
+"""Parts of messages of PyTorch and its libraries about a lack of memory."""
 _LEAST = 1200 * 2**20
 """Address space for the libraries of models; with less, OpenBLAS may wait for it without end."""
 
 
 def new_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Create an array to be filled in; a large one lies in a temporary file, by its last axis.
+    """Create an empty array; a large one lies in a temporary file, by its last axis.
 
     The system reads such a file as it is needed and removes it with the array. Columns are
     adjacent in it, since tests read a few columns of all examples at a time. Raises StorageError if

@@ -64,7 +64,7 @@ TITLES = (
 )
 """Titles under which options are shown, in this order; each group of options has one."""
 OPTIONS_FOLLOW = "Options, as keyword arguments:"
-"""Line of a docstring after which the options of a function are listed."""
+"""Line of a docstring before the options of a function."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Field:
         return value
 
     def _demand(self, value: Any) -> str:
-        """Return what ``value`` must do to be accepted; empty if it is accepted."""
+        """Return the demand that ``value`` fails, empty if there is none."""
         kind, called = _KINDS.get(self.type, (object, ""))
         if not isinstance(value, kind) or (isinstance(value, bool) and self.type is not bool):
             return f"be {called}"
@@ -169,16 +169,16 @@ class Options:
     def check(self) -> None:
         """Raise UsageError for options that contradict each other; groups extend this."""
 
-    def part(self, group: type[G], **settled: Any) -> G:
-        """Return the options of another group: ``settled``, or those of this group, or defaults."""
+    def part(self, group: type[G], **given: Any) -> G:
+        """Return the options of another group: ``given``, else from this group, else defaults."""
         own = {one.name for one in fields_of(type(self))}
-        shared = [one.name for one in fields_of(group) if one.name in own]
-        return group(**{**{name: getattr(self, name) for name in shared}, **settled})
+        shared = {one.name: getattr(self, one.name) for one in fields_of(group) if one.name in own}
+        return group(**{**shared, **given})
 
     def record(self) -> dict[str, Any]:
         """Return the options as a record has them."""
-        kept = (one.name for one in fields_of(type(self)) if one.option.recorded)
-        return {name: plain(getattr(self, name)) for name in kept}
+        names = (one.name for one in fields_of(type(self)) if one.option.recorded)
+        return {name: plain(getattr(self, name)) for name in names}
 
 
 def fields_of(group: type[Options]) -> tuple[Field, ...]:
@@ -201,8 +201,8 @@ def _find_fields(group: type[Options]) -> tuple[Field, ...]:
 def _field(group: type[Options], name: str, hint: Any, default: Any) -> Field:
     kind, option = get_args(hint)[:2]
     kinds = [one for one in (get_args(kind) or (kind,)) if one is not type(None)]
-    home: Any = next(base for base in group.__mro__ if name in inspect.get_annotations(base))
-    return Field(name, option, kinds[0] if len(kinds) == 1 else object, default, home.title)
+    owner: Any = next(base for base in group.__mro__ if name in inspect.get_annotations(base))
+    return Field(name, option, kinds[0] if len(kinds) == 1 else object, default, owner.title)
 
 
 def split_names(given: str | Sequence[str | int]) -> tuple[str, ...]:
@@ -221,9 +221,9 @@ def whole_number(text: str) -> int | None:
 _MOST_DIGITS = 18  # of what fits 64 bits
 
 
-def seed_option(what: str, words: str = "the seed", more: str = "") -> Option:
+def seed_option(text: str, words: str = "the seed", more: str = "") -> Option:
     """Make an option for a seed of random numbers, as NumPy and PyTorch accept them."""
-    return Option(what, more=more, words=words, least=0, below=2**32)
+    return Option(text, more=more, words=words, least=0, below=2**32)
 
 
 class Of1(Protocol[A_contra, G_contra, P, R_co]):
@@ -270,7 +270,7 @@ def takes(group: Callable[P, G]) -> Takes[P, G]:
 
         @functools.wraps(function)
         def accepting(*args: Any, **given: Any) -> Any:
-            if args and isinstance(args[-1], options):  # which may be taken as a keyword alone
+            if args and isinstance(args[-1], options):  # may be a keyword-only parameter
                 args, given = args[:-1], {**given, _GROUP: args[-1]}
             if isinstance(given.get(_GROUP), options):
                 return function(*args, **given)

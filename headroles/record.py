@@ -1,7 +1,7 @@
-"""The record of a run: what its results were made from and how, as ``run.json`` has it.
+"""The record of a run: model, corpus, options and circumstances, as in ``run.json``.
 
-A run makes its record once, when it ends. Results carry it as ``.record``, and write and read it as
-it is. What a study adds is a subclass of `Record` beside the study.
+A run makes its record once, when it ends. Results have it as ``.record``, and write and read it
+unchanged. A study with fields of its own adds a subclass of `Record`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headroles.wording import printable
 
 _MEANINGLESS = ("model", "checkpoint", "best", "final", "latest", "last")
 _MOST_HEADS = 100_000
-"""More than any encoder has; room for more is not to be asked for because a file says so."""
+"""More than any encoder has; a damaged file must not make us allocate memory for more."""
 _PACKAGES = ("headroles", "torch", "transformers", "tokenizers", "numpy", "scipy", "statsmodels")
 
 P = TypeVar("P", bound="Piece")
@@ -32,19 +32,19 @@ class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A piece of a record."""
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> Self:
-        """Read what was said. Raises msgspec.ValidationError, naming what does not fit."""
-        return msgspec.convert(said, cls)
+    def read(cls, content: Mapping[str, Any]) -> Self:
+        """Read a piece from a mapping. Raises msgspec.ValidationError for invalid values."""
+        return msgspec.convert(content, cls)
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], /, **own: Any) -> Self:
-        """Make a piece of those of the options that it has, and of ``own``."""
+        """Make a piece from the options among its fields, and from ``own``."""
         known = {name: options[name] for name in cls.__struct_fields__ if name in options}
         return cls(**{**known, **own})
 
     @classmethod
     def extending(cls, other: Piece, /, **own: Any) -> Self:
-        """Make a piece that says what ``other`` says, as far as this type can, and ``own``."""
+        """Make a piece from the fields that it shares with ``other``, and from ``own``."""
         return cls.from_options(structs.asdict(other), **own)
 
     def without_warnings(self) -> Self:
@@ -149,7 +149,7 @@ class RecordedModel(Piece, frozen=True):
 
     @property
     def name(self) -> str:
-        """The last part of the path of the model, or the last two where that says nothing."""
+        """The last part of the path of the model, or the last two if that is a word like "best"."""
         if not self.model:
             return "a model"
         parts = Path(self.model).parts
@@ -205,7 +205,7 @@ class HalfPrecision(Piece, frozen=True):
 
 
 class PartCounts(Piece, frozen=True):
-    """Counts of what was skipped in a part of a corpus, and of its word pieces."""
+    """Counts of skipped sentences and examples in a part of a corpus, and of its word pieces."""
 
     skipped: dict[str, Count]
     controls: dict[str, Count]
@@ -235,13 +235,13 @@ class Record(Piece, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
 
     @classmethod
-    def now(cls, **said: Any) -> Self:
-        """Make the record of a run that ends now, which says ``said`` beside the circumstances."""
+    def now(cls, **own: Any) -> Self:
+        """Make the record of a run that ends now, from its circumstances and ``own``."""
         return cls(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             command=[printable(word) for word in sys.argv],
             versions=versions(),
-            **said,
+            **own,
         )
 
     def read_options(self, form: type[P]) -> P:
@@ -250,7 +250,7 @@ class Record(Piece, frozen=True, kw_only=True):
 
     @property
     def models(self) -> dict[str, RecordedModel]:
-        """The models that were read, by what they are called here."""
+        """The models of the run, by name."""
         return {}
 
     @property
@@ -307,12 +307,12 @@ class CorpusRecord(ModelRecord, frozen=True, kw_only=True):
 
     @property
     def pairing(self) -> str | None:
-        """How sentences were paired, if that is known."""
+        """The pairing of sentences, if it is known."""
         return self.options.get("pairing")
 
     @property
     def measure(self) -> str | None:
-        """What was measured, weights or norms, if that is known."""
+        """The measure, weights or norms, if it is known."""
         return self.options.get("measure")
 
     @property
@@ -322,7 +322,7 @@ class CorpusRecord(ModelRecord, frozen=True, kw_only=True):
 
 
 class ScoresRecord(CorpusRecord, frozen=True, kw_only=True):
-    """Record of the run that made scores; empty if nothing is known, as for scores made by hand."""
+    """Record of the run that made scores; empty for scores made by hand."""
 
     score: Literal["bias", "excess", "hit"] = "bias"
     roles: list[RecordedRole] = []

@@ -76,8 +76,8 @@ def is_contrast(role: str) -> bool:
 def in_words(role: str) -> str:
     """Name a role for people: ``subject -> its verb`` for ``syntactic:nsubj:to_governor``.
 
-    The arrow goes from the word that attends to the word that it attends to. A user's own role is
-    named by its id.
+    The arrow goes from the attending word to the attended word. The name of a user's role is its
+    id.
 
     >>> in_words("syntactic:amod:to_dependent")
     'noun -> its adjective'
@@ -95,7 +95,7 @@ def in_words(role: str) -> str:
 
 
 def is_relation(name: str) -> bool:
-    """Tell whether a name is that of a common relation, its subtype aside."""
+    """Tell whether a name is a common relation, with or without a subtype."""
     return name.partition(":")[0] in _ENDS
 
 
@@ -133,7 +133,7 @@ def find_roles(name: str, known: Sequence[str]) -> list[str]:
 
 
 def _other_names(known: Sequence[str]) -> list[str]:
-    """Name roles as `find_role` takes them beside their ids: by relation, and in words."""
+    """Return the names that `find_role` takes beside ids: relations, and words."""
     ends = ":to_governor"
     arcs = [role for role in known if role.startswith("syntactic:") and role.endswith(ends)]
     relations = [role.removeprefix("syntactic:").removesuffix(ends) for role in arcs]

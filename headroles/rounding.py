@@ -1,4 +1,4 @@
-"""Bound for the rounding error of computed sums, used wherever numbers count as rounding.
+"""Bound for the rounding error of computed sums, the only one in the package.
 
 Processors add the terms of a sum in different orders, so two machines agree up to this bound and
 not to the bit. Smaller differences are treated as 0.

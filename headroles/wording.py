@@ -26,7 +26,7 @@ _of_flags: ContextVar[bool] = ContextVar("headroles_of_flags", default=False)
 
 @contextmanager
 def speaking_of_flags() -> Iterator[None]:
-    """Let messages name flags, as on the command line, in place of arguments of Python."""
+    """Let messages name flags of the command line in place of arguments of Python."""
     token = _of_flags.set(True)
     try:
         yield
@@ -35,7 +35,7 @@ def speaking_of_flags() -> Iterator[None]:
 
 
 def addressed(text: str) -> str:
-    """Name what to pass in the one way that the reader uses: arguments, or flags.
+    """Name options as the reader passes them: as arguments, or as flags.
 
     Messages are written with both: ``test='t' (--test t)``.
 
@@ -49,7 +49,7 @@ def addressed(text: str) -> str:
 
 
 def _of_flag(found: re.Match[str]) -> str:
-    """Take the flag for its argument; any other word stays, with the flag in brackets."""
+    """Replace an argument by its flag; any other word stays, with the flag in brackets."""
     word, name = found["word"].lstrip("("), found["name"].replace("-", "_")
     if not (found["value"] or word in (name, ".warnings", ".in_full()")):
         return found[0]
@@ -116,7 +116,7 @@ def with_type(error: BaseException) -> str:
 
 
 def split_at(words: Sequence[str], places: Collection[int]) -> tuple[tuple[bool, str], ...]:
-    """Split a sentence into parts whose words are all among ``places``, or all not; say which.
+    """Split a sentence into (is_among, part): words at ``places``, and words between them.
 
     >>> split_at(("Dogs", "bark", "at", "cats"), (2, 3))
     ((False, 'Dogs bark'), (True, 'at cats'))
@@ -166,7 +166,7 @@ def head_name(head: Sequence[int]) -> str:
 
 
 def named_heads(heads: Sequence[tuple[int, int]], n_layers: int = 0, widest: int = 36) -> str:
-    """Name heads, or the layers that they are in where their names take more characters.
+    """Name heads, or only their layers if the names take more than ``widest`` characters.
 
     >>> named_heads([(0, 1), (0, 2), (1, 1)], widest=10)
     'in layers 0 to 1'

@@ -30,18 +30,13 @@ from transformers import (
     WhisperConfig,
     XmodConfig,
 )
-from typer.testing import CliRunner
 
 from headroles import HeadScores
-from headroles.cli import app
+from tests.commands import contents, names, run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
 
 COMMANDS = ("classify", "score")
 PLACE = "results/new/out"
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def assert_refused(result: Result, named: str, folder: Path, code: int = 1) -> None:
@@ -54,6 +49,12 @@ def assert_refused(result: Result, named: str, folder: Path, code: int = 1) -> N
     assert "Traceback" not in result.output
     assert not (folder / "results").exists()
     assert not list(folder.glob(".*"))
+
+
+def assert_all_refuse(named: str, folder: Path, *arguments: object, code: int = 1) -> None:
+    """All of ``COMMANDS`` refuse these arguments, as `assert_refused` says."""
+    for command in COMMANDS:
+        assert_refused(run(command, *arguments, "--out", folder / PLACE), named, folder, code)
 
 
 def row(number: int | str, form: str, head: int | str, relation: str) -> str:
@@ -116,10 +117,8 @@ class TestCorpus:
     def test_defect_is_named(self, tmp_path: Path, defect: str) -> None:
         content, named = CORPORA[defect]
         (tmp_path / "bad.conllu").write_bytes(content)
-        for command in COMMANDS:
-            # The model is not even looked for: corpora are read first.
-            result = run(command, "no-model", tmp_path / "bad.conllu", "--out", tmp_path / PLACE)
-            assert_refused(result, named, tmp_path)
+        # "no-model" is not even looked for: corpora are read first.
+        assert_all_refuse(named, tmp_path, "no-model", tmp_path / "bad.conllu")
 
     @pytest.mark.parametrize(
         ("place", "named", "code"),
@@ -134,9 +133,7 @@ class TestCorpus:
     def test_place_is_named(self, tmp_path: Path, place: str, named: str, code: int) -> None:
         (tmp_path / "folder").mkdir()
         (tmp_path / "text.txt").write_text("Cats sleep.\n")
-        for command in COMMANDS:
-            result = run(command, "no-model", tmp_path / place, "--out", tmp_path / PLACE)
-            assert_refused(result, named, tmp_path, code)
+        assert_all_refuse(named, tmp_path, "no-model", tmp_path / place, code=code)
 
     @pytest.mark.parametrize(
         ("relations", "named"),
@@ -152,9 +149,7 @@ class TestCorpus:
     def test_relation_is_named(
         self, treebank: Path, tmp_path: Path, relations: str, named: str
     ) -> None:
-        for command in COMMANDS:
-            arguments = ("no-model", treebank, "--relations", relations)
-            assert_refused(run(command, *arguments, "--out", tmp_path / PLACE), named, tmp_path)
+        assert_all_refuse(named, tmp_path, "no-model", treebank, "--relations", relations)
 
 
 def without_weights(folder: Path) -> None:
@@ -222,17 +217,14 @@ class TestModel:
         spoil, named = MODELS[defect]
         folder = shutil.copytree(bert_folder, tmp_path / "model")
         spoil(folder)
-        for command in COMMANDS:
-            result = run(command, folder, treebank, "--out", tmp_path / PLACE)
-            assert_refused(result, named.format(folder), tmp_path)
+        assert_all_refuse(named.format(folder), tmp_path, folder, treebank)
 
     def test_name_is_named(
         self, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-        for command in COMMANDS:
-            result = run(command, "no-such-model", treebank, "--out", tmp_path / PLACE)
-            assert_refused(result, "there is no folder no-such-model", tmp_path)
+        named = "there is no folder no-such-model"
+        assert_all_refuse(named, tmp_path, "no-such-model", treebank)
 
 
 class TestTooLong:
@@ -264,10 +256,8 @@ class TestTooLong:
 
     def test_a_corpus_of_nothing_else_is_refused(self, model: Path, tmp_path: Path) -> None:
         (tmp_path / "long.conllu").write_text(self.long_sentence("c-1", "c"))
-        for command in COMMANDS:
-            result = run(command, model, tmp_path / "long.conllu", "--out", tmp_path / PLACE)
-            named = "no example could be scored: 1 examples longer than the model takes"
-            assert_refused(result, named, tmp_path)
+        named = "no example could be scored: 1 examples longer than the model takes"
+        assert_all_refuse(named, tmp_path, model, tmp_path / "long.conllu")
 
 
 def save_roberta(folder: Path, *, add_prefix_space: bool) -> Path:
@@ -329,6 +319,10 @@ def test_byte_level_words_begin_with_their_space(tmp_path: Path) -> None:
 
 
 class TestCompare:
+    def assert_refuses(self, named: str, folder: Path, *arguments: object, code: int = 2) -> None:
+        result = run("compare", *arguments, "--out", folder / PLACE)
+        assert_refused(result, named, folder, code)
+
     @pytest.fixture
     def scored(self, bert_folder: Path, treebank: Path, tmp_path: Path) -> Path:
         out = tmp_path / "scored"
@@ -336,11 +330,9 @@ class TestCompare:
         return out
 
     def test_one_folder(self, scored: Path, tmp_path: Path) -> None:
+        named = f"only {scored} is given; name two or more to compare"
         for options in ([], ["--models", "--corpus", "small.conllu"]):
-            result = run("compare", scored, *options, "--out", tmp_path / PLACE)
-            assert_refused(
-                result, f"only {scored} is given; name two or more to compare", tmp_path, 2
-            )
+            self.assert_refuses(named, tmp_path, scored, *options)
 
     def test_a_folder_without_scores(self, bert_folder: Path, scored: Path, tmp_path: Path) -> None:
         compared = tmp_path / "compared"
@@ -352,8 +344,7 @@ class TestCompare:
             (compared, f"{compared} holds no scores (it holds: comparison)"),
         ):
             for sides in ((scored, other), (other, scored), (scored, scored, other)):
-                result = run("compare", *sides, "--out", tmp_path / PLACE)
-                assert_refused(result, named, tmp_path)
+                self.assert_refuses(named, tmp_path, *sides, code=1)
 
     @pytest.mark.parametrize(
         ("found", "instead", "why"),
@@ -374,25 +365,26 @@ class TestCompare:
             corpus.write_text(content)
             arguments = ("score", bert_folder, corpus, "--pairing", "none", "--out")
             assert run(*arguments, tmp_path / name).exit_code == 0
-        result = run("compare", tmp_path / "one", tmp_path / "other", "--out", tmp_path / PLACE)
-        named = f"1 of the 2 of 'before' have no match, first 'a-2' ({why})"
-        assert_refused(result, named, tmp_path, 2)
-        assert "--on-mismatch intersect" in result.stderr
+        sides = (tmp_path / "one", tmp_path / "other")
+        for named in (
+            f"1 of the 2 of 'before' have no match, first 'a-2' ({why})",
+            "--on-mismatch intersect",
+        ):
+            self.assert_refuses(named, tmp_path, *sides)
 
     def test_another_pairing(self, bert_folder: Path, scored: Path, tmp_path: Path) -> None:
         arguments = ("score", bert_folder, tmp_path / "small.conllu", "--pairing", "none")
         assert run(*arguments, "--out", tmp_path / "single").exit_code == 0
-        result = run("compare", scored, tmp_path / "single", "--out", tmp_path / PLACE)
-        assert_refused(result, "differ in their pairing of sentences", tmp_path, 2)
+        named = "differ in their pairing of sentences"
+        self.assert_refuses(named, tmp_path, scored, tmp_path / "single")
 
     def test_another_architecture(self, scored: Path, treebank: Path, tmp_path: Path) -> None:
         deeper = tmp_path / "deeper"
         make_bert(layers=4).save_pretrained(deeper)
         make_tokenizer().save_pretrained(deeper)
         assert run("score", deeper, treebank, "--out", tmp_path / "deep").exit_code == 0
-        result = run("compare", scored, tmp_path / "deep", "--out", tmp_path / PLACE)
         named = "'before' and 'after' differ in their number of layers: 3 and 4"
-        assert_refused(result, named, tmp_path, 2)
+        self.assert_refuses(named, tmp_path, scored, tmp_path / "deep")
 
     @pytest.mark.parametrize(
         ("options", "named"),
@@ -419,8 +411,7 @@ class TestCompare:
     def test_options_of_stored_scores(
         self, scored: Path, tmp_path: Path, options: list[str], named: str
     ) -> None:
-        result = run("compare", scored, scored, "--out", tmp_path / PLACE, *options)
-        assert_refused(result, named, tmp_path, 2)
+        self.assert_refuses(named, tmp_path, scored, scored, *options)
 
     @pytest.mark.parametrize(
         ("options", "named"),
@@ -448,8 +439,7 @@ class TestCompare:
         corpus = tmp_path / "one.conllu"
         corpus.write_text(GOOD)
         models = ("--models", "no-such-model", "no-other-model", "--corpus", corpus)
-        result = run("compare", *models, "--out", tmp_path / PLACE, *options)
-        assert_refused(result, named, tmp_path, 2)
+        self.assert_refuses(named, tmp_path, *models, *options)
 
     def test_what_is_no_model(
         self, bert_folder: Path, scored: Path, treebank: Path, tmp_path: Path
@@ -458,30 +448,27 @@ class TestCompare:
             ((bert_folder, scored), f"{scored} holds results and no model; to compare stored"),
             ((bert_folder, bert_folder, treebank), f"{treebank} is a file and no model"),
         ):
-            arguments = ("compare", "--models", *sides, "--corpus", treebank)
-            assert_refused(run(*arguments, "--out", tmp_path / PLACE), named, tmp_path, 2)
-        result = run("compare", "--models", bert_folder, bert_folder, "--out", tmp_path / PLACE)
-        assert_refused(result, "--corpus FILE", tmp_path, 2)
+            self.assert_refuses(named, tmp_path, "--models", *sides, "--corpus", treebank)
+        self.assert_refuses("--corpus FILE", tmp_path, "--models", bert_folder, bert_folder)
 
     def test_name_of_either_model(
         self, bert_folder: Path, treebank: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         for sides in ((bert_folder, "no-such-model"), ("no-such-model", bert_folder)):
-            arguments = ("compare", "--models", *sides, "--corpus", treebank)
-            result = run(*arguments, "--out", tmp_path / PLACE)
-            assert_refused(result, "there is no folder no-such-model", tmp_path)
+            models = ("--models", *sides, "--corpus", treebank)
+            self.assert_refuses("there is no folder no-such-model", tmp_path, *models, code=1)
 
     def test_defect_of_the_corpus(self, tmp_path: Path) -> None:
         content, named = CORPORA["cycle"]
         (tmp_path / "bad.conllu").write_bytes(content)
         models = ("--models", "no-model", "no-model", "--corpus", tmp_path / "bad.conllu")
-        assert_refused(run("compare", *models, "--out", tmp_path / PLACE), named, tmp_path)
+        self.assert_refuses(named, tmp_path, *models, code=1)
 
     def test_scores_are_never_in_the_way(
         self, bert_folder: Path, scored: Path, treebank: Path, tmp_path: Path
     ) -> None:
-        held = {file: file.read_bytes() for file in scored.iterdir()}
+        held = contents(scored)
         stored = ("compare", scored, scored)
         models = ("compare", "--models", bert_folder, bert_folder, "--corpus", treebank)
         for arguments in (stored, models):
@@ -489,14 +476,14 @@ class TestCompare:
                 result = run(*arguments, "--out", scored, *options)
                 named = f"{scored} holds scores, which a comparison would replace"
                 assert_refused(result, named, tmp_path)
-        assert {file: file.read_bytes() for file in scored.iterdir()} == held
+        assert contents(scored) == held
 
     def test_a_folder_with_files(self, scored: Path, tmp_path: Path) -> None:
         (tmp_path / "notes").mkdir()
         (tmp_path / "notes" / "mine.txt").touch()
         result = run("compare", scored, scored, "--out", tmp_path / "notes")
         assert_refused(result, "is not empty", tmp_path)
-        assert [file.name for file in (tmp_path / "notes").iterdir()] == ["mine.txt"]
+        assert names(tmp_path / "notes") == {"mine.txt"}
 
 
 class TestInterrupt:
@@ -543,7 +530,7 @@ class TestInterrupt:
         assert process.returncode == 130
         assert "interrupted: nothing was written" in shown
         assert "Traceback" not in shown
-        assert {path.name for path in tmp_path.iterdir()} == {treebank.name}
+        assert names(tmp_path) == {treebank.name}
 
 
 def read_rest(terminal: int) -> bytes:

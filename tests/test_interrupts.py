@@ -15,7 +15,7 @@ from headroles.interrupts import INTERRUPTED, NOTHING, TERMINATED, signals_wait
 SWALLOWS = """
 import time
 from headroles import interrupts
-interrupts.heed()
+interrupts.handle_signals()
 with interrupts.described_when_interrupted(lambda: "two parts are kept"):
     ready = False
     while True:
@@ -29,12 +29,12 @@ with interrupts.described_when_interrupted(lambda: "two parts are kept"):
 HEEDS = """
 import time
 from headroles import interrupts
-interrupts.heed()
+interrupts.handle_signals()
 try:
     print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt as stop:
-    interrupts.tell("all is kept")
+    interrupts.say_interrupted("all is kept")
     interrupts.end("never said")
 """
 
@@ -55,7 +55,7 @@ AFTER_THE_END = """
 import sys, time
 from headroles import interrupts, storage
 from headroles.cli.console import reports_errors
-interrupts.heed()
+interrupts.handle_signals()
 @reports_errors
 def command():
     with storage.result_folder(sys.argv[1]) as staging:
@@ -75,7 +75,7 @@ def test_results_that_took_their_place_are_not_told_to_be_nothing(tmp_path: Path
 CLEANS_UP_FOR_LONG = """
 import time
 from headroles import interrupts
-interrupts.heed()
+interrupts.handle_signals()
 try:
     with interrupts.described_when_interrupted(lambda: "a part is kept"):
         print("ready", flush=True)

@@ -12,7 +12,7 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import Out
 from headroles.cli.flags import FolderOptions, OutputOptions, ReportedOptions, command
-from headroles.cli.keeping import with_progress
+from headroles.cli.running import with_progress
 
 _OPTIONAL = ("spacy", "accelerate", "datasets", "pandas", "pyarrow", "conllu", "typer", "msgspec")
 _THREADS = (

@@ -39,7 +39,7 @@ def _options(
 
 
 def main() -> None:
-    """Run the ``headroles`` command; `headroles.__main__` has the signals heeded before."""
+    """Run the ``headroles`` command, after `headroles.__main__` has set signals up."""
     console.accept_any_text()
     ask_for_large_pages()
     collect_rarely()

@@ -10,7 +10,7 @@ import typer
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, Out
 from headroles.cli.flags import ReportedOptions, command
-from headroles.cli.keeping import fill
+from headroles.cli.running import fill
 from headroles.corpus import CorpusOptions
 from headroles.studies.claims import ClaimOptions
 

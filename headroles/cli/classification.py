@@ -19,7 +19,7 @@ from headroles.cli.flags import (
     ResumeOptions,
     command,
 )
-from headroles.cli.keeping import finish_scoring, shared_folder, with_progress
+from headroles.cli.running import finish_scoring, shared_folder, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.scoring.options import PartOptions, ScoreOptions
 from headroles.studies.classification.options import AssignOptions, ClassifyOptions, UntilOptions

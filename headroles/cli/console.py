@@ -1,4 +1,4 @@
-"""What the command line shows: progress, results, errors."""
+"""Output of the command line: progress, results, errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ from rich.console import Console
 
 from headroles import storage
 from headroles.errors import HeadRolesError
-from headroles.interrupts import INTERRUPTED, TERMINATED, Terminated, tell, written_so_far
+from headroles.interrupts import (
+    INTERRUPTED,
+    TERMINATED,
+    Terminated,
+    say_interrupted,
+    written_so_far,
+)
 from headroles.memory import lacks_memory
 from headroles.wording import addressed, json_lines, printable, speaking_of_flags
 
@@ -54,7 +60,7 @@ def accept_any_text() -> None:
 
 
 def reports_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn what a user can cause into one line on standard error and an exit code."""
+    """Turn errors that a user can cause into one line on standard error and an exit code."""
 
     @functools.wraps(command)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -74,7 +80,7 @@ def _reported() -> Iterator[None]:
             warn(note)
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt as stop:
-        tell(stop.args[0] if stop.args else written_so_far())
+        say_interrupted(stop.args[0] if stop.args else written_so_far())
         was_asked = isinstance(stop, Terminated)
         raise typer.Exit(TERMINATED if was_asked else INTERRUPTED) from None
     except (MemoryError, RuntimeError, ImportError) as error:
@@ -103,14 +109,13 @@ def _of_system(error: OSError) -> str:
 
 @contextmanager
 def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
-    """Yield a callback (done, total) that draws a bar; lines now and then where no terminal is.
+    """Yield a callback (done, total) that draws a bar, or prints lines without a terminal.
 
-    A total of 0 says that the corpus is being read, and that nobody knows yet how long it is. Work
-    that will take more than a minute says so in a line once the first part of it is done.
+    A total of 0 means that the corpus is being read, whose length is not known yet. A line
+    announces work that takes more than a minute, once its first part is done.
     """
-    forecast = _Forecast(what)
     if not err.is_terminal:
-        yield _Lines(what, unit, forecast)
+        yield _Progress(what, unit, has_bar=False)
         return
     from rich.progress import (
         BarColumn,
@@ -130,9 +135,10 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
         transient=True,
     ) as progress:
         task = progress.add_task(what, total=None, rate="")
+        announce = _Progress(what, unit, has_bar=True)
 
         def report(done: int, total: int) -> None:
-            forecast(done, total, time.monotonic())
+            announce(done, total)
             speed = progress.tasks[0].speed
             rate = f"{speed:.0f} {unit}/s" if speed else ""
             doing = what if total else READING
@@ -141,56 +147,41 @@ def progress_bar(what: str, unit: str = "sentences") -> Iterator[Callable[[int, 
         yield report
 
 
-class _Forecast:
-    """A callback (done, total, now): one line that says how long work takes, from its first part.
+class _Progress:
+    """A callback (done, total) of work that may take several rounds, each of which starts at 0.
 
-    The first batch has the longest examples, so the line gives an upper limit. Work may take
-    several rounds, each of which starts at 0; each that takes more than a minute is announced.
+    A line announces each round that takes more than a minute, from its first seconds: the first
+    batch has the longest examples, so this is an upper limit. Without a bar, a line at most every
+    half minute says how far the work is.
     """
 
-    def __init__(self, what: str) -> None:
-        self._what, self._total, self._first, self._start = what, 0, 0, 0.0
-        self._waits, self._done = True, 0
-
-    def __call__(self, done: int, total: int, now: float) -> None:
-        if done < self._done or not self._total:
-            self._start, self._first, self._waits = now, done, True
-        self._total, self._done = total, done
-        if not self._waits or not total or done <= self._first or now < self._start + _SETTLED:
-            return
-        self._waits = False
-        seconds = (now - self._start) / (done - self._first) * (total - self._first)
-        if seconds > _SAY_BEYOND:
-            note(f"{self._what}: takes about {ceil(seconds / 60)} minutes")
-
-
-class _Lines:
-    """A callback (done, total) for logs: a line at most every half minute, and how long it takes.
-
-    Work may take several rounds, each of which starts at 0.
-    """
-
-    def __init__(self, what: str, unit: str, forecast: _Forecast) -> None:
-        self._what, self._unit, self._forecast = what, unit, forecast
+    def __init__(self, what: str, unit: str, has_bar: bool) -> None:
+        self._what, self._unit, self._has_bar = what, unit, has_bar
         self._said = self._start = time.monotonic()
         self._first = self._done = self._total = 0
+        self._is_announced = False
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        self._forecast(done, total, now)
         if done < self._done or not self._total:
-            self._start, self._first = now, done
-        self._total, self._done = total, done
-        if now - self._said >= SECONDS_BETWEEN_LINES:
+            self._start, self._first, self._is_announced = now, done, False
+        self._done, self._total = done, total
+        is_known = total and done > self._first and now >= self._start + _SETTLED
+        if is_known and not self._is_announced:
+            self._is_announced = True
+            if (seconds := self._seconds(now, total - self._first)) > _SAY_BEYOND:
+                note(f"{self._what}: takes about {ceil(seconds / 60)} minutes")
+        if not self._has_bar and now >= self._said + SECONDS_BETWEEN_LINES:
             self._said = now
             doing = f"{self._what}: {done} of {total}" if total else f"{READING}: {done}"
-            err.print(f"{doing} {self._unit}{self._left(now)}", soft_wrap=True)
+            seconds = self._seconds(now, total - done)
+            left = f", {seconds / 60:.0f} min left" if seconds >= 60 else ""
+            err.print(f"{doing} {self._unit}{left}", soft_wrap=True)
 
-    def _left(self, now: float) -> str:
-        """Return the minutes that the round will take, if it is one or more."""
+    def _seconds(self, now: float, steps: int) -> float:
+        """Return the seconds that so many steps take at the speed of this round."""
         done = self._done - self._first
-        seconds = (now - self._start) / done * (self._total - self._done) if done else 0
-        return f", {seconds / 60:.0f} min left" if seconds >= 60 else ""
+        return (now - self._start) / done * steps if done else 0
 
 
 def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
@@ -204,7 +195,7 @@ def watched(subject: Any, on_progress: Callable[[int, int], None]) -> Any:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show something that turns on a terminal while work goes on whose end is not known."""
+    """Show a spinner on a terminal during work of unknown length."""
     if not err.is_terminal:
         yield
         return
@@ -218,7 +209,7 @@ def warn(message: str) -> None:
 
 
 def note(message: str) -> None:
-    """Print a line on standard error about how the command goes on."""
+    """Print a line on standard error about the progress of the command."""
     err.print(printable(addressed(message)), soft_wrap=True)
 
 
@@ -229,7 +220,7 @@ def print_json(content: Any) -> None:
 
 
 def print_shown(shown: Iterable[Shown]) -> None:
-    """Print parts of a summary; a pipe has no width, so grids are as wide as they are."""
+    """Print parts of a summary; into a pipe, which has no width, grids at their full width."""
     from headroles.results.shown import WIDE, print_on
 
     if not out.is_terminal:
@@ -245,7 +236,7 @@ def say(text: str) -> None:
 def finish(
     folder: Path, options: OutputOptions, result: Summary, roles: Sequence[str] = ()
 ) -> None:
-    """Print results for people or for scripts, and where they are; write the page if asked for.
+    """Print results for people or for scripts, and their folder; write the page if asked for.
 
     ``roles`` are the user's own roles that the command named.
     """
@@ -269,7 +260,7 @@ def finish(
 
 
 def print_result(options: OutputOptions, result: Summary) -> None:
-    """Print the summary, or in full: with whole warnings, and the details."""
+    """Print the summary; with ``full``, warnings are whole and details follow."""
     from headroles.results.shown import brief
 
     print_shown(chain(result.shown(), result.details()) if options.full else brief(result.shown()))

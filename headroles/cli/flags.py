@@ -154,9 +154,9 @@ def _section(param: Any) -> str:
 def command(app: typer.Typer, without: Container[str] = ()) -> Callable[[F], F]:
     """Register a function as a command.
 
-    A parameter whose type is a group of options becomes the flags of the group, but for options
-    ``without`` which the command is; the function is given the group. Errors that a user can cause
-    end the command in one line.
+    A parameter whose type is a group of options becomes the flags of the group, except the options
+    ``without``; the function receives the group. Errors that a user can cause end the command in
+    one line.
     """
 
     def register(function: F) -> F:
@@ -227,9 +227,5 @@ def _flag(one: Field) -> inspect.Parameter:
 
 def given_flags(context: typer.Context, group: type[Options]) -> list[str]:
     """Return the flags of a group that the user gave."""
-    return [one.flag for one in fields_of(group) if _was_given(context, one.name)]
-
-
-def _was_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
+    sources = {one.flag: context.get_parameter_source(one.name) for one in fields_of(group)}
+    return [flag for flag, one in sources.items() if one is not None and one.name != "DEFAULT"]

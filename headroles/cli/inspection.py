@@ -1,8 +1,7 @@
-"""Commands of inspection: the sentences behind a number, and what tokens get."""
+"""Commands of inspection: the sentences behind a number, and the attention that tokens get."""
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,17 +12,16 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import CorpusArgument, ModelArgument, OptionalOut, Out, ScoredArgument
 from headroles.cli.flags import FolderOptions, ReportedOptions, command, given_flags
-from headroles.cli.keeping import fill, keep_or_show, refuse_idle_overwrite, with_progress
+from headroles.cli.running import fill, refuse_idle_overwrite, save_or_show, with_progress
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.models.options import ModelOptions
 from headroles.studies.inspection.options import AttentionOptions, SentenceOptions, TokenOptions
-from headroles.wording import shortened
+from headroles.studies.options import read_head
 
 if TYPE_CHECKING:
     from headroles.scoring.scores import HeadScores
 
-_HEAD = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6})")
 _ROLE = "The role: its id, its words as in summaries, or a relation such as nsubj."
 
 
@@ -64,37 +62,22 @@ def examples(
         raise UsageError(
             f"no model is read without weights and a figure: leave out {', '.join(idle)}"
         )
-    head = read_head(named, layer)
+    head = read_head(named if layer is None else f"{layer}-{named}")
     scores = HeadScores.load(scored)
     role = find_role(role, scores.role_ids)
     with console.working("reading attention"):
         found = find_examples(scores, head, role, options)
-    keep_or_show(found, out, output)
+    save_or_show(found, out, output)
     if figure is not None:
         _draw(scores, head, role, options, figure)
         if not output.json:
             console.say(f"figure: {figure}")
 
 
-def read_head(named: str, layer: int | None) -> tuple[int, int]:
-    """Return layer and head from ``4-0``, or from ``0`` with a layer beside it.
-
-    Raises UsageError for anything else.
-    """
-    found = _HEAD.fullmatch(named.strip())
-    if found is None or (found[1] is None) == (layer is None):
-        beside = "" if layer is None else f" with --layer {layer}"
-        raise UsageError(
-            f"--head {shortened(named)}{beside} names no head; name layer and head, from 0, as in "
-            "--head 4-0"
-        )
-    return (int(found[1]) if layer is None else layer, int(found[2]))
-
-
 def _draw(
     scores: HeadScores, head: tuple[int, int], role: str, options: AttentionOptions, file: Path
 ) -> None:
-    """Draw the attention in the first example, and say what could not be drawn."""
+    """Draw the attention in the first example, and print the warnings of the figure."""
     from dataclasses import replace
 
     from headroles.drawing.saving import save_figure
@@ -123,7 +106,8 @@ def tokens(
 ) -> None:
     """Compare weights and norms that go to each kind of token.
 
-    Norms are weights times the lengths of what heads hand on from a token (Kobayashi et al. 2020).
+    Norms are weights times the lengths of the vectors that heads pass on from a token (Kobayashi et
+    al. 2020).
     """
     from headroles.corpus import open_corpus
     from headroles.studies.inspection.token_groups import TokenGroups, measure_token_groups

@@ -1,4 +1,4 @@
-"""Commands of pruning: what is lost as heads are removed, and smaller models."""
+"""Commands of pruning: losses as heads are removed, and smaller models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalTask, Out, TaskArgument
 from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions, command
-from headroles.cli.keeping import fill_resumably, resumable_folder
+from headroles.cli.running import resumable
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.gate_options import GateOptions
 from headroles.studies.pruning.options import PruneOptions
@@ -33,13 +33,17 @@ def pruning_curves(
 ) -> None:
     """Measure MODEL with more and more heads removed.
 
-    Orders of removing heads are compared with one of them, at every share and over all. Models are
-    not written; headroles prune writes the one that is wanted.
+    Orders of removing heads are compared with one of them, at every share and over all. No model is
+    written; write one with headroles prune.
     """
+    from headroles.results.stored import new_folder, write_together
     from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
 
-    made = (PruningCurves, output, resuming, "pruning", find_pruning_curves)
-    fill_resumably(out, *made, model, test, task, options=options)
+    opened = new_folder(out, [PruningCurves], output.overwrite, resuming.resume)
+    with resumable(opened, options, "pruning") as (folder, asked):
+        curves = find_pruning_curves(model, test, task, asked)
+        write_together(folder, [curves])
+    console.finish(out, output, curves)
 
 
 @command(app)
@@ -52,18 +56,16 @@ def prune(
     task: OptionalTask = None,
     test: OptionalTestFile = None,
 ) -> None:
-    """Remove heads from MODEL and write what is left.
+    """Remove heads from MODEL and write the smaller model.
 
-    What is left may be fine-tuned before. The folder is a model for every command, in which heads
-    keep their numbers.
+    It may be fine-tuned before. The folder is a model for every command, in which heads keep their
+    numbers.
     """
-    from headroles.models.saved_models import PrunedModel
+    from headroles.models.saved_models import PrunedModel, model_folder
     from headroles.studies.pruning.pruning import prune as prune_heads
 
-    opened = resumable_folder(
-        out, [PrunedModel], output, resuming, options, "pruning", "steps", changed=model
-    )
-    with opened as (folder, asked):
+    opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
+    with resumable(opened, options, "pruning", "steps") as (folder, asked):
         result = prune_heads(model, folder, asked, task, test)
     console.finish(out, output, result)
 
@@ -81,15 +83,13 @@ def gate(
     """Learn which heads of MODEL stay for TASK.
 
     Gates that are open at first close one after the other, until as many heads stay as were asked
-    for; what is left is written, a model for every command. Gates are learnt with several seeds,
-    which may come to other heads.
+    for. The folder is a model for every command, with these heads alone. Gates are learnt with
+    several seeds, which may come to other heads.
     """
-    from headroles.models.saved_models import PrunedModel
+    from headroles.models.saved_models import PrunedModel, model_folder
     from headroles.studies.pruning.gating import gate as learn
 
-    opened = resumable_folder(
-        out, [PrunedModel], output, resuming, options, "gates", "steps", changed=model
-    )
-    with opened as (folder, asked):
+    opened = model_folder(out, model, [PrunedModel], output.overwrite, resuming.resume)
+    with resumable(opened, options, "gates", "steps") as (folder, asked):
         result = learn(model, task, folder, asked, test)
     console.finish(out, output, result)

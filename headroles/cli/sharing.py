@@ -12,7 +12,7 @@ from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument
 from headroles.cli.flags import FolderOptions, command, given_flags
-from headroles.cli.keeping import fill, refuse_idle_overwrite, show
+from headroles.cli.running import fill, refuse_idle_overwrite, show
 from headroles.corpus import CorpusOptions
 from headroles.errors import UsageError
 from headroles.passes.options import PassOptions

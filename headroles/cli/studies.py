@@ -1,7 +1,7 @@
 """Commands of studies, in the order of work.
 
 Most are made from the declaration of the study in `headroles.registry`; the others are in the
-module called as the room of their study.
+module of ``headroles.cli`` with the name of their package in ``headroles.studies``.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
 
+from headroles.cli import console
 from headroles.cli.app import app
 from headroles.cli.arguments import ModelArgument, OptionalOut, Out, ScoredArgument, TaskArgument
 from headroles.cli.flags import FolderOptions, ReportedOptions, ResumeOptions, command
-from headroles.cli.keeping import fill, fill_resumably, keep_or_show, refuse_idle_overwrite
+from headroles.cli.running import fill, refuse_idle_overwrite, resumable, save_or_show
 from headroles.options import split_names
 from headroles.results.study import FOLDERS, SCORES, TASK, Study, studies
 
@@ -38,7 +38,7 @@ def add_commands() -> None:
             if study.over and name == study.commands[0]:
                 _add(study)
             else:
-                import_module(f"headroles.cli.{study.room}")
+                import_module(f"headroles.cli.{study.package}")
 
 
 def _add(study: Study) -> None:
@@ -59,7 +59,7 @@ def _over_scores(study: Study) -> Callable[..., None]:
         from headroles.scoring.scores import HeadScores
 
         refuse_idle_overwrite(out, output, study.kind)
-        keep_or_show(study.load("function")(HeadScores.load(scored), options), out, output)
+        save_or_show(study.load("function")(HeadScores.load(scored), options), out, output)
 
     return run
 
@@ -73,8 +73,13 @@ def _over_task(study: Study) -> Callable[..., None]:
         output: FolderOptions,
         resuming: ResumeOptions,
     ) -> None:
-        made = (study.load("result"), output, resuming, study.kind, study.load("function"))
-        fill_resumably(out, *made, model, task, options=options)
+        from headroles.results.stored import new_folder, write_together
+
+        opened = new_folder(out, [study.load("result")], output.overwrite, resuming.resume)
+        with resumable(opened, options, study.kind) as (folder, asked):
+            result = study.load("function")(model, task, asked)
+            write_together(folder, [result])
+        console.finish(out, output, result)
 
     return run
 
@@ -84,7 +89,7 @@ def _over_folders(study: Study) -> Callable[..., None]:
         folders: Any, out: Out, options: Any, output: FolderOptions, names: Names = None
     ) -> None:
         def work() -> Any:
-            sets = [resolve_name(study.of).load(folder) for folder in folders]
+            sets = [study.load("of").load(folder) for folder in folders]
             called = names_of(folders) if names is None else split_names(names)
             return study.load("function")(sets, called, options)
 

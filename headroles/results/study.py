@@ -17,15 +17,19 @@ SCORES, TASK, FOLDERS = "scores", "task", "folders"
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study, known without loading it; ``module:name`` tells where its pieces are.
+    """A study, known without loading it.
+
+    Its pieces are named as ``module:name``; a name that begins with a dot is in the package of the
+    study, ``headroles.studies.PACKAGE``.
 
     Attributes:
-        kind: what a folder calls the result.
+        package: the package in ``headroles.studies`` that the study is in.
+        kind: the name of the result in its folder.
         result: the class of the result, a `Result`.
         function: the function under `takes` that makes the result.
         options: the group of options of the function, in a module that loads nothing heavy.
-        commands: names of its commands. Those that are not made from this
-            declaration are in the module of ``headroles.cli`` that is called as the room.
+        commands: names of its commands. Those that are not made from this declaration are in the
+            module ``headroles.cli.PACKAGE``.
         over: ``SCORES``, ``TASK`` or ``FOLDERS`` if the first command is made from this
             declaration: the function then takes stored scores, or a model and the file of a task,
             or several results and their names.
@@ -42,6 +46,7 @@ class Study:
             import, and the model.
     """
 
+    package: str
     kind: str
     result: str
     function: str
@@ -56,18 +61,17 @@ class Study:
     page: str = ""
     page_has_sentences: bool = False
 
-    @property
-    def room(self) -> str:
-        """Name of the package in ``headroles.studies`` that the study is in."""
-        return self.function.split(".")[2]
-
     def load(self, piece: str) -> Any:
         """Import a piece by the name of its attribute: ``result``, ``function``, ``page``."""
-        return resolve_name(getattr(self, piece))
+        return self._resolve(getattr(self, piece))
 
     def load_figure(self, kind: str | None = None) -> Any:
-        """Import the function that draws a kind of figure, the first of them if none is named."""
-        return resolve_name(self.figures[kind or next(iter(self.figures))])
+        """Import the function that draws a kind of figure, by default the first."""
+        return self._resolve(self.figures[kind or next(iter(self.figures))])
+
+    def _resolve(self, name: str) -> Any:
+        is_relative = name.startswith(".")
+        return resolve_name(f"headroles.studies.{self.package}{name}" if is_relative else name)
 
 
 _STUDIES: dict[str, Study] = {}

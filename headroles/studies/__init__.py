@@ -1,1 +1,1 @@
-"""What people come for: a room for each question, with its options, table, figures and page."""
+"""Studies: a package for each question, with its options, table, figures and page."""

@@ -1,4 +1,4 @@
-"""What to know of the corpus before relying on a study: its documents, and roles that it lacks."""
+"""Cautions about the corpus of a study: its documents, and the roles that it lacks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def warn_of_documents(
 ) -> list[str]:
     """Warn of a corpus that does not name its documents, and say what to do.
 
-    Nothing is said where examples were to be taken as independent, nor of scores made by hand, nor
-    where the corpus itself is decided about, of which examples are drawn whatever they share.
+    There is no warning if the user takes examples as independent, if scores were made by hand, or
+    if answers are about this corpus alone, from which examples are drawn at random.
     """
     if record.drawn_from is not None:
         return []
@@ -32,39 +32,31 @@ def warn_of_documents(
         return [_undivided(corpus, hypotheses.is_clustered)]
     if corpus.documents == 1:
         return [
-            "all of the corpus is one document, so examples are taken as independent: answers are "
-            "too sure if they are not; a file for each text makes documents, and "
-            "clusters='none' (--clusters none) says that examples are meant to be independent"
+            "the corpus is one document, so tests take examples as independent, and answers are "
+            "too sure if they are not; put each text into its own file, or pass "
+            "clusters='none' (--clusters none) if examples are independent"
         ]
     return []
 
 
 def _undivided(corpus: RecordedCorpus, is_clustered: bool) -> str:
+    """Say that sentences are in no document, the consequences, and the options that help."""
     undivided, n_sentences = corpus.undivided, corpus.sentences
-    which = (
-        "the treebank names"
-        if undivided == n_sentences
-        else (f"{undivided} of {n_sentences} sentences are of files, or parts of files, that name")
-    )
-    counted = (
-        "each file counts as one document"
-        if is_clustered
-        else "examples are taken as independent, and answers are too sure if they are not"
-    )
+    which = "the treebank names"
+    if undivided < n_sentences:
+        which = f"{undivided} of {n_sentences} sentences are in files, or parts of files, that name"
+    counted = "tests take examples as independent, and answers are too sure if they are not"
+    if is_clustered:
+        counted = "each file counts as one document"
     rule = corpus.documents_by or NEWDOC
     named_by = "# newdoc" if rule == NEWDOC else f"documents={rule!r} (--documents {rule})"
-    by_id = corpus.documents_by_id
-    ways = (
-        [f"documents='sent_id' (--documents sent_id), since ids speak of {by_id}"]
-        if by_id > 1
-        else []
-    )
-    ways.append("documents='comment:KEY' (--documents comment:KEY) if a comment does")
-    ways.append("pairing='none' (--pairing none) if neighbours are of different texts")
-    ways.append("clusters='none' (--clusters none) if examples are meant to be independent")
+    by_id = f"documents='sent_id' (--documents sent_id), as ids name {corpus.documents_by_id}; "
     return (
-        f"{which} no documents ({named_by}): {counted}, and neighbours are paired as if of one "
-        f"text; the ways out: {'; '.join(ways)}"
+        f"{which} no documents ({named_by}): {counted}, and neighbouring sentences are paired; "
+        f"pass {by_id * (corpus.documents_by_id > 1)}documents='comment:KEY' "
+        "(--documents comment:KEY) if a comment names them; pairing='none' (--pairing none) if "
+        "neighbours are of different texts; or clusters='none' (--clusters none) if examples are "
+        "independent"
     )
 
 

@@ -1,4 +1,4 @@
-"""HeadScores -> what is tested: for every role, layer and head a column of values."""
+"""HeadScores -> the values to test: a column for every role, layer and head."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ class HeadColumns:
         """Return bounds of the scores of every role; None if they were not stored.
 
         A score has a range of its own, which contrasts leave: differences, with a baseline.
-        ``shifts`` (examples, R * L) are added to scores, and what they are in other examples is
-        not known.
+        ``shifts`` (examples, R * L) are added to the scores; the shifts of examples to come are not
+        known.
         """
         if scores.bounds is None:
             return None
@@ -214,9 +214,9 @@ def _shifted(
 
 
 def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
-    """Cluster (examples,) of each example, numbered from 0; None if they are independent.
+    """Return the cluster (examples,) of each example, from 0; None for independent examples.
 
-    Of scores that stopped early, units are those that the random order was of.
+    Scores that stopped early have the units of their random order.
     """
     if drawn_units(scores, options) == EXAMPLE:
         return None
@@ -224,25 +224,17 @@ def clusters_of(scores: HeadScores, options: UnitOptions) -> IntArray | None:
 
 
 def clusters_in(documents: Sequence[str], options: UnitOptions) -> IntArray | None:
-    """Cluster (examples,) of examples of these documents; None if they are independent.
+    """Return the cluster (examples,) of examples in documents; None for independent examples.
 
     Raises UsageError for examples of one document that are to be clustered by document.
     """
     names, codes = np.unique(np.asarray(documents), return_inverse=True)
-    return codes if are_units(len(names), options) else None
-
-
-def are_units(n_documents: int, options: UnitOptions) -> bool:
-    """Tell whether examples are clustered by their documents, of which there are so many.
-
-    Raises UsageError for examples of one document that are to be clustered by document.
-    """
-    refuse_one_document(n_documents, options)
-    return options.clusters != "none" and n_documents > 1
+    refuse_one_document(len(names), options)
+    return codes if options.clusters != "none" and len(names) > 1 else None
 
 
 def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
-    """Raise UsageError for so few documents if examples are to be clustered by document."""
+    """Raise UsageError for one document if examples are to be clustered by document."""
     if options.clusters == "document" and n_documents < 2:
         raise UsageError(_ONE_DOCUMENT)
 
@@ -271,7 +263,7 @@ def general_threshold(score: Score, asked: float | None) -> float:
 def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
     """Return the fields of a record about the units of tests.
 
-    ``effective_clusters`` are as many clusters of one size as those of the role that most have.
+    ``effective_clusters`` is the largest effective number of clusters of any role.
     """
     by = "document" if hypotheses.is_clustered else "none"
     effective = np.nan_to_num(hypotheses.moments.effective_clusters).max(initial=0)
@@ -283,9 +275,9 @@ def describe_clusters(hypotheses: Hypotheses) -> dict[str, Any]:
 
 
 def note_removed(frame: pd.DataFrame, record: ScoresRecord, among: pd.Series | bool = True) -> None:
-    """Put into ``note`` that a model, of which ``record`` speaks, has lost a head.
+    """Note in the rows of removed heads that the model of ``record`` lost them.
 
-    ``among`` are the rows that are of this model.
+    ``among`` are the rows of this model.
     """
     for layer, head in record.removed_heads:
         is_removed = (frame["layer"] == layer) & (frame["head"] == head) & among

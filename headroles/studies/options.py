@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from headroles.errors import UsageError
-from headroles.options import Option, Options, split_names, whole_number
+from headroles.options import Option, Options, split_names
 from headroles.roles import SCORES
 from headroles.wording import shortened
 
+_HEAD = re.compile(r"(\d{1,6})-(\d{1,6})")
 POPULATIONS = CORPUS, _ = ("corpus", "text")
 
 
@@ -20,11 +22,10 @@ def read_head(named: str) -> tuple[int, int]:
     >>> read_head("4-0")
     (4, 0)
     """
-    layer, _, head = named.partition("-")
-    found = whole_number(layer), whole_number(head)
-    if found[0] is None or found[1] is None:
+    found = _HEAD.fullmatch(named.strip())
+    if found is None:
         raise UsageError(f"the head is {shortened(named)!r}; it must be layer-head, as in 3-11")
-    return found[0], found[1]
+    return int(found[1]), int(found[2])
 
 
 def usual(name: str) -> str:

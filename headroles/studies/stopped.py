@@ -1,36 +1,30 @@
 """Scores that stopped early: valid uses, refused ones, and cautions.
 
-Where to stop was decided by looking at the scores. Of what is made from them:
+The scores themselves decided where scoring stopped, so the number of examples depends on them:
 
-* betting, and so role tables by betting, certified answers and replication, may be looked at as
-  often as one likes, and is valid;
+* betting is valid, however often one looks at the scores; so are role tables by betting, certified
+  answers and replication;
 * sentences of examples claim nothing;
-* intervals take the number of examples as given: those of t come with a caution, others are
-  refused;
-* comparisons and plans, tests by anything but betting, the published preset, and thresholds that
-  are found in the scores themselves are refused.
+* intervals assume a fixed number of examples: those of t come with a warning, others are refused;
+* comparisons, plans, tests other than betting, the published preset, and thresholds that are found
+  in the scores are refused.
 
-A run that came to the end of its corpus has the scores that it would have had without stopping, and
-no restriction; betting stays, as the order is still random.
+A run that reached the end of its corpus has the same scores as without stopping, and no
+restriction; tests are still by betting, as the order is random.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from headroles.errors import UsageError
 from headroles.record import ScoresRecord
 from headroles.testing.catalogue import BETTING, BY_T, T
 from headroles.testing.options import TestOptions, UnitOptions
 
-
-class Provided(Protocol):
-    """Scores, or what stands for them, with what they were computed from."""
-
-    @property
-    def record(self) -> ScoresRecord:
-        """The record of the run."""
+if TYPE_CHECKING:
+    from headroles.scoring.scores import HeadScores
 
 
 DOCUMENT: Final = "document"
@@ -38,8 +32,8 @@ EXAMPLE: Final = "example"
 """Units of a random order."""
 
 
-def refuse_stopped(scores: Provided, what: str) -> None:
-    """Raise UsageError for ``what`` is to be done with scores that stopped early."""
+def refuse_stopped(scores: HeadScores, what: str) -> None:
+    """Raise UsageError if scoring stopped early; ``what`` names the use and its verb."""
     stopped = scores.record.stopped
     if stopped is not None and scores.record.stopped_early:
         raise UsageError(
@@ -59,10 +53,10 @@ def warn_of_stopped(record: ScoresRecord) -> list[str]:
     ]
 
 
-def stopped_tests(scores: Provided, asked: TestOptions) -> TestOptions:
+def stopped_tests(scores: HeadScores, asked: TestOptions) -> TestOptions:
     """Return the tests asked for; by betting if scores came in random order.
 
-    Raises UsageError for what is not valid of scores that stopped early.
+    Raises UsageError for tests or intervals that are not valid if scoring stopped early.
     """
     if scores.record.stopped is None:
         return asked
@@ -76,10 +70,10 @@ def stopped_tests(scores: Provided, asked: TestOptions) -> TestOptions:
     return replace(asked, test=BETTING)
 
 
-def drawn_units(scores: Provided, options: UnitOptions) -> str | None:
+def drawn_units(scores: HeadScores, options: UnitOptions) -> str | None:
     """Return the unit of the random order, ``DOCUMENT`` or ``EXAMPLE``; None if there was none.
 
-    Raises UsageError for ``options`` that take something else as independent.
+    Raises UsageError for ``options`` that take other units as independent.
     """
     stopped = scores.record.stopped
     drawn = None if stopped is None else stopped.unit

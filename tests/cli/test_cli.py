@@ -14,14 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
 from rich.console import Console
 from transformers import BertModel
-from typer.testing import CliRunner
 
 from headroles import HeadScores, PowerPlan, RoleTable, plan_examples
-from headroles.cli import app, console
-from headroles.formats import FORMATS
+from headroles.cli import console
 from headroles.models.families import FAMILIES, REFUSED
 from headroles.presets import PRESETS
 from headroles.storage import has_old_report, plain
@@ -33,32 +30,12 @@ from headroles.testing.options import (
     TEST_FAMILIES,
 )
 from headroles.wording import addressed
+from tests.commands import contents, names, record_in, run, run_well
 from tests.conftest import conllu_sentence
 from tests.rounding import WEIGHTS, assert_same_sums, sizes_of_scores, tolerance
 
 RESULTS = {"scores.parquet", "examples.parquet", "run.json", "roles.csv", "roles.parquet"}
 SCORES = {"scores.parquet", "examples.parquet", "run.json"}
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def run_well(*arguments: object) -> Result:
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    told = ("scoring: ", "collaborating: ")  # after a while, if at all
-    assert not [line for line in result.stderr.splitlines() if not line.startswith(told)]
-    return result
-
-
-def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-def record_in(folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    return content
 
 
 def without_circumstances(content: dict[str, Any]) -> dict[str, Any]:
@@ -303,17 +280,8 @@ class TestOptions:
     def test_published_scores_are_bias_scores(
         self, bert_folder: Path, treebank: Path, out: Path, command: str
     ) -> None:
-        result = run(
-            command,
-            bert_folder,
-            treebank,
-            "--out",
-            out,
-            "--preset",
-            "published",
-            "--score",
-            "excess",
-        )
+        options = ("--preset", "published", "--score", "excess")
+        result = run(command, bert_folder, treebank, "--out", out, *options)
         assert result.exit_code == 2
         assert "published numbers are bias scores" in result.stderr
 
@@ -474,13 +442,13 @@ class TestAssign:
     def test_other_options_change_the_roles_and_not_the_scores(
         self, scored: Path, options: list[str]
     ) -> None:
-        before = {name: (scored / name).read_bytes() for name in RESULTS}
+        before, record = contents(scored), record_in(scored)
         run_well("assign", scored, *options)
         assert names(scored) == RESULTS
-        changed = {name for name in RESULTS if (scored / name).read_bytes() != before[name]}
+        changed = {Path(name).name for name, own in contents(scored).items() if own != before[name]}
         assert changed == RESULTS - {"scores.parquet", "examples.parquet"}
-        assert record_in(scored)["tests"] != json.loads(before["run.json"])["tests"]
-        assert record_in(scored)["corpus"] == json.loads(before["run.json"])["corpus"]
+        assert record_in(scored)["tests"] != record["tests"]
+        assert record_in(scored)["corpus"] == record["corpus"]
 
     def test_a_preset_that_the_scores_do_not_have_is_told(self, scored: Path) -> None:
         result = run("assign", scored, "--preset", "published")
@@ -489,22 +457,22 @@ class TestAssign:
         assert record_in(scored)["tests"]["preset"] == "published"
 
     def test_goes_back(self, scored: Path) -> None:
-        before = {name: (scored / name).read_bytes() for name in RESULTS}
+        before = contents(scored)
         run_well("assign", scored, "--threshold", "1")
         run_well("assign", scored)
-        assert {name: (scored / name).read_bytes() for name in RESULTS} == before
+        assert contents(scored) == before
 
     def test_resampling_is_the_same_twice(self, scored: Path) -> None:
         options = ("--test", "sign_flip", "--correction", "max_t", "--interval", "bca")
         run_well("assign", scored, *options)
-        before = {name: (scored / name).read_bytes() for name in RESULTS}
+        before = contents(scored)
         run_well("assign", scored, *options)
-        assert {name: (scored / name).read_bytes() for name in RESULTS} == before
+        assert contents(scored) == before
 
     def test_interrupted_before_its_files_are_in_place(
         self, scored: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        before = {name: (scored / name).read_bytes() for name in RESULTS}
+        before = contents(scored)
 
         def interrupt(*_: object, **__: object) -> bytes:
             raise KeyboardInterrupt
@@ -513,7 +481,7 @@ class TestAssign:
         result = run("assign", scored, "--threshold", "1")
         assert result.exit_code == 130
         assert result.stderr.startswith(f"interrupted: the results in {scored} are unchanged")
-        assert {name: (scored / name).read_bytes() for name in names(scored)} == before
+        assert contents(scored) == before
 
     def test_family_says_which_tests_share_a_correction(self, scored: Path) -> None:
         shown = run_well("assign", scored, "--family", "role", "--full").stdout
@@ -535,7 +503,7 @@ class TestPower:
         return ">1,000,000" if number > 1_000_000 else f"{number:,.0f}"
 
     def test_tells_the_examples_of_each_role(self, classified: Path) -> None:
-        before = {name: (classified / name).read_bytes() for name in RESULTS}
+        before = contents(classified)
         arguments = ("power", classified, "--power", 0.9, "--threshold", 1.2)
         shown = run_well(*arguments, "--full").stdout
         plan = plan_examples(HeadScores.load(classified), power=0.9, threshold=1.2)
@@ -546,27 +514,13 @@ class TestPower:
             assert share == f"{expected['share']:.0%}"
             readable = [self.readable(n) for n in expected.drop("share")]
             assert counts == readable
-        assert {name: (classified / name).read_bytes() for name in RESULTS} == before
+        assert contents(classified) == before
 
     def test_json(self, classified: Path) -> None:
-        options = (
-            "--alpha",
-            0.01,
-            "--correction",
-            "holm",
-            "--family",
-            "role",
-            "--clusters",
-            "none",
-        )
-        told = json.loads(run_well("power", classified, *options, "--json").stdout)
-        plan = plan_examples(
-            HeadScores.load(classified),
-            alpha=0.01,
-            correction="holm",
-            family="role",
-            clusters="none",
-        )
+        options = {"alpha": 0.01, "correction": "holm", "family": "role", "clusters": "none"}
+        flags = [text for name, value in options.items() for text in (f"--{name}", value)]
+        told = json.loads(run_well("power", classified, *flags, "--json").stdout)
+        plan = plan_examples(HeadScores.load(classified), **options)  # type: ignore[arg-type]
         assert told["plan"] == plain(plan.record.plan)
         summary = plan.summary()
         assert [row["role"] for row in told["roles"]] == list(summary.index)
@@ -648,65 +602,6 @@ def test_models_are_listed_with_the_reason_for_refusal() -> None:
         assert family.name in shown
     for kind in REFUSED:
         assert f"{kind}: " in shown
-
-
-class TestExport:
-    @pytest.mark.parametrize("fmt", FORMATS)
-    @pytest.mark.parametrize("view", RoleTable.views)
-    def test_to_stdout_and_to_a_file(
-        self, classified: Path, tmp_path: Path, fmt: str, view: str
-    ) -> None:
-        expected = RoleTable.load(classified).export(fmt, view)
-        arguments = ("export", classified, "--format", fmt, "--view", view)
-        assert run_well(*arguments).stdout_bytes == expected
-        assert run_well(*arguments, "--out", tmp_path / "table").stdout == ""
-        assert (tmp_path / "table").read_bytes() == expected
-        assert names(tmp_path) == {"table"}
-
-    def test_default_is_the_stored_csv(self, classified: Path) -> None:
-        assert (
-            run_well("export", classified).stdout_bytes == (classified / "roles.csv").read_bytes()
-        )
-
-    def test_value_of_the_wide_table(self, classified: Path) -> None:
-        shown = run_well("export", classified, "--view", "wide", "--value", "mean").stdout
-        row = next(csv.DictReader(io.StringIO(shown)))
-        assert float(row["local"]) == RoleTable.load(classified).frame["mean"].iloc[0]
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--format", "xlsx"], "the format is 'xlsx'"),
-            (["--view", "tall"], "the view is 'tall'; it must be one of long, wide, assigned"),
-            (["--view", "wide", "--value", "size"], "the value is 'size'"),
-            (["--value", "mean"], "pass --view wide with it"),
-            (["--view", "long", "--value", "mean"], "pass --view wide with it"),
-            (["--view", "layers"], "the view is 'layers'"),
-        ],
-    )
-    def test_bad_values(
-        self, classified: Path, tmp_path: Path, options: list[str], message: str
-    ) -> None:
-        result = run("export", classified, *options, "--out", tmp_path / "table.csv")
-        assert result.exit_code == 2
-        assert message in result.stderr
-        assert names(tmp_path) == set()
-
-    def test_scores_that_were_not_tested(
-        self, bert_folder: Path, treebank: Path, out: Path
-    ) -> None:
-        run_well("score", bert_folder, treebank, "--out", out)
-        result = run("export", out)
-        assert result.exit_code == 1
-        assert f"run: headroles assign {out}" in result.stderr
-
-    def test_damaged_table(self, classified: Path, tmp_path: Path) -> None:
-        table = RoleTable.load(classified)
-        folder = table.save(tmp_path / "damaged")
-        (folder / "roles.parquet").write_bytes(b"PAR1")
-        result = run("export", folder)
-        assert result.exit_code == 1
-        assert "roles.parquet was changed after headroles wrote it" in result.stderr
 
 
 def test_help_lists_all_commands_in_the_order_of_work() -> None:

@@ -10,7 +10,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from headroles.models.loading import load_model
-from tests.cli.test_cli import names, run, run_well
+from tests.commands import names, run, run_well
 from tests.conftest import make_tokenizer
 from tests.models.families import make_model
 from tests.models.test_low_rank import with_vocabulary

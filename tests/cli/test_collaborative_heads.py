@@ -10,7 +10,7 @@ import torch
 
 from headroles import load_model
 from headroles.models.surgery import removed_from, zero_heads
-from tests.cli.test_cli import names, run, run_well
+from tests.commands import names, run, run_well
 from tests.models.test_attention import make_inputs
 from tests.rounding import assert_same_outputs, tolerance
 from tests.tasks.conftest import classifier, labelled

@@ -1,4 +1,4 @@
-"""``headroles compare`` and the export of what it wrote, as a user runs them."""
+"""``headroles compare`` as a user runs it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from rich.console import Console
 from headroles import HeadScores, RoleShifts, compare_roles
 from headroles.cli import console
 from headroles.errors import ModelError, StorageError
-from headroles.formats import FORMATS
 from headroles.interrupts import Terminated
 from headroles.models.attention import AttentionReader
 from headroles.storage import HIDDEN, parts_in
 from headroles.studies.comparison.answers import CHANGES, STATUSES
 from headroles.studies.comparison.options import ON_MISMATCH, PAIRED_TESTS
 from headroles.wording import speaking_of_flags
-from tests.cli.test_cli import SCORES, names, record_in, run, run_well
+from tests.commands import contents, names, record_in, run, run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.scoring.test_parts import WINDOW, content, stopped_after
 
-VIEWS = RoleShifts.views
 SHIFTS = {"shifts.csv", "shifts.parquet", "run.json"}
+SCORES = {"scores.parquet", "examples.parquet", "run.json"}
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +71,6 @@ def after(results: Path) -> Path:
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 class TestModels:
@@ -185,7 +180,7 @@ class TestModels:
 
 
 class TestFailure:
-    """What is cut short, or fails, is gone on with."""
+    """Interrupted and failed comparisons, which resume."""
 
     @pytest.fixture
     def arguments(self, bert_folder: Path, tuned_folder: Path, treebank: Path) -> tuple[Any, ...]:
@@ -525,34 +520,3 @@ class TestStored:
         assert "0.5 (bias), 0.025 (excess)" in shown
         assert "compare BEFORE AFTER... --out DIR" in shown
         assert "compare --models BEFORE AFTER... --corpus FILE --out DIR" in shown
-
-
-class TestExport:
-    @pytest.mark.parametrize("fmt", FORMATS)
-    @pytest.mark.parametrize("view", VIEWS)
-    def test_every_view_in_every_format(
-        self, results: Path, tmp_path: Path, view: str, fmt: str
-    ) -> None:
-        expected = RoleShifts.load(results).export(fmt, view)
-        arguments = ("export", results, "--view", view, "--format", fmt)
-        assert run_well(*arguments).stdout_bytes == expected
-        assert run_well(*arguments, "--out", tmp_path / "table").stdout == ""
-        assert (tmp_path / "table").read_bytes() == expected
-
-    def test_default_is_the_stored_csv(self, results: Path) -> None:
-        assert run_well("export", results).stdout_bytes == (results / "shifts.csv").read_bytes()
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--view", "heads"], "the view is 'heads'; it must be one of long, counts"),
-            (["--view", "wide"], "the view is 'wide'; it must be one of long, counts"),
-            (["--value", "mean"], "--value is what a wide table shows"),
-            (["--format", "xlsx"], "the format is 'xlsx'; it must be one of"),
-        ],
-    )
-    def test_bad_values(self, results: Path, options: list[str], message: str) -> None:
-        result = run("export", results, *options)
-        assert result.exit_code == 2
-        assert message in result.stderr
-        assert result.stdout == ""

@@ -1,47 +1,82 @@
-"""``headroles export``: formats, parts of tables, and files that are not to be replaced."""
+"""``headroles export``: views, formats, parts of tables, and files that must not be replaced."""
 
 from __future__ import annotations
 
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from headroles import RoleTable, assign_roles
-from headroles.cli.app import app
-from headroles.formats import ENDINGS
+from headroles import HeadScores, RoleShifts, RoleTable, assign_roles, compare_roles
+from headroles.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
+from tests.commands import names, run, run_well
 from tests.conftest import make_scores
+
+
+def some_scores(seed: int = 0) -> HeadScores:
+    values = np.random.default_rng(seed).normal([2.0, 4.0], 0.5, (30, 2, 3, 2))
+    return make_scores(values, ["local", "block"], [f"d{k}" for k in range(30)])
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    values = np.random.default_rng(0).normal([2.0, 4.0], 0.5, (30, 2, 3, 2))
-    scores = make_scores(values, ["local", "block"], [f"d{k}" for k in range(30)])
+    scores = some_scores()
     folder = tmp_path_factory.mktemp("results") / "roles"
     return save_together(folder, [scores, assign_roles(scores)])
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    shifts = compare_roles(some_scores(), some_scores(1))
+    return shifts.save(tmp_path_factory.mktemp("results") / "shifts")
+
+
+def export(*arguments: object) -> Result:
+    return run("export", *arguments)
 
 
 def table(*arguments: object) -> pd.DataFrame:
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return pd.read_csv(io.BytesIO(result.stdout_bytes))
+    return pd.read_csv(io.BytesIO(run_well("export", *arguments).stdout_bytes))
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize(
+    ("kind", "view"),
+    [(kind, view) for kind in (RoleTable, RoleShifts) for view in kind.views],
+)
+def test_every_view_in_every_format(
+    folder: Path, compared: Path, tmp_path: Path, kind: Any, view: str, fmt: str
+) -> None:
+    place = folder if kind is RoleTable else compared
+    expected = kind.load(place).export(fmt, view)
+    arguments = ("export", place, "--format", fmt, "--view", view)
+    assert run_well(*arguments).stdout_bytes == expected
+    assert run_well(*arguments, "--out", tmp_path / "table").stdout == ""
+    assert (tmp_path / "table").read_bytes() == expected
+    assert names(tmp_path) == {"table"}
+
+
+def test_the_default_is_the_stored_csv(folder: Path, compared: Path) -> None:
+    for file in (folder / "roles.csv", compared / "shifts.csv"):
+        assert export(file.parent).stdout_bytes == file.read_bytes()
+
+
+def test_value_of_the_wide_table(folder: Path) -> None:
+    wide = table(folder, "--view", "wide", "--value", "mean")
+    assert wide["local"][0] == RoleTable.load(folder).frame["mean"].iloc[0]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str) -> None:
     file = tmp_path / f"table{ending}"
-    assert run(folder, "--out", file).exit_code == 0
-    assert file.read_bytes() == run(folder, "--format", ENDINGS[ending]).stdout_bytes
+    assert export(folder, "--out", file).exit_code == 0
+    assert file.read_bytes() == export(folder, "--format", ENDINGS[ending]).stdout_bytes
 
 
 @pytest.mark.parametrize(
@@ -53,15 +88,43 @@ def test_the_ending_chooses_the_format(folder: Path, tmp_path: Path, ending: str
         (("--layer", "2"), "there is no layer '2'; there is: 0, 1"),
         (("--layer", "a"), "there is no layer 'a'; there is: 0, 1"),
         (("--format", "xls"), "the format is 'xls'; it must be one of csv"),
+        (("--view", "tall"), "the view is 'tall'; it must be one of long, wide, assigned"),
+        (("--view", "layers"), "the view is 'layers'"),
+        (("--view", "wide", "--value", "size"), "the value is 'size'"),
+        (("--value", "mean"), "--value is what a wide table shows; pass --view wide with it"),
+        (("--view", "long", "--value", "mean"), "pass --view wide with it"),
     ],
 )
-def test_what_cannot_be_meant(
+def test_invalid_options_are_refused(
     folder: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    result = run(folder, *(argument.format(tmp_path) for argument in arguments))
+    result = export(folder, *(argument.format(tmp_path) for argument in arguments))
     assert result.exit_code == 2
     assert message.format(tmp_path) in result.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert result.stdout == ""
+    assert names(tmp_path) == set()
+
+
+@pytest.mark.parametrize("view", ["heads", "wide"])
+def test_views_of_other_tables_are_refused(compared: Path, view: str) -> None:
+    result = export(compared, "--view", view)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"the view is '{view}'; it must be one of long, counts" in result.stderr
+
+
+def test_scores_that_were_not_tested(tmp_path: Path) -> None:
+    some_scores().save(tmp_path / "scores")
+    result = export(tmp_path / "scores")
+    assert result.exit_code == 1
+    assert f"run: headroles assign {tmp_path / 'scores'}" in result.stderr
+
+
+def test_a_damaged_table(folder: Path, tmp_path: Path) -> None:
+    damaged = RoleTable.load(folder).save(tmp_path / "damaged")
+    (damaged / "roles.parquet").write_bytes(b"PAR1")
+    result = export(damaged)
+    assert result.exit_code == 1
+    assert "roles.parquet was changed after headroles wrote it" in result.stderr
 
 
 def test_parts_of_the_table(folder: Path) -> None:
@@ -84,13 +147,13 @@ def test_parts_of_the_table(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["scores.parquet", "roles.csv", "run.json"])
 def test_results_are_not_replaced(folder: Path, name: str) -> None:
     before = (folder / name).read_bytes()
-    result = run(folder, "--format", "csv", "--out", folder / name)
+    result = export(folder, "--format", "csv", "--out", folder / name)
     assert result.exit_code in (1, 2)
     assert (folder / name).read_bytes() == before
     if name == "roles.csv":
         assert "is a file of the results in" in result.stderr
     beside = folder / "table.csv"
-    assert run(folder, "--out", beside).exit_code == 0
+    assert export(folder, "--out", beside).exit_code == 0
     beside.unlink()
 
 
@@ -98,18 +161,18 @@ def test_links_are_written_through(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "target.json"
     target.write_text("old")
     (tmp_path / "link.json").symlink_to(target)
-    assert run(folder, "--out", tmp_path / "link.json").exit_code == 0
+    assert export(folder, "--out", tmp_path / "link.json").exit_code == 0
     assert (tmp_path / "link.json").is_symlink()
     assert json.loads(target.read_text())["rows"]
 
 
 def test_devices_are_written_to(folder: Path) -> None:
-    assert run(folder, "--out", "/dev/null").exit_code == 0
+    assert export(folder, "--out", "/dev/null").exit_code == 0
     assert Path("/dev/null").is_char_device()
 
 
 def test_a_full_disk_is_named(folder: Path) -> None:
-    result = run(folder, "--out", "/dev/full")
+    result = export(folder, "--out", "/dev/full")
     assert result.exit_code == 1
     assert "/dev/full cannot be written: No space left on device" in result.stderr
 
@@ -126,7 +189,7 @@ def test_a_relation_selects_both_directions_and_a_choice_without_rows_is_refused
     beyond = table(tmp_path, "--view", "beyond_position", "--role", "nsubj,local")
     assert beyond["role"].tolist() == [verb, verb]
     for choice in (("local",), (subject, "--layer", "0")):
-        refused = run(tmp_path, "--view", "beyond_position", "--role", *choice)
+        refused = export(tmp_path, "--view", "beyond_position", "--role", *choice)
         assert refused.exit_code == 2
         assert "the view beyond_position has no rows of this choice" in refused.stderr
         assert f"its roles: {verb}" in refused.stderr

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from headroles import HeadScores, find_best_heads, measure_token_groups, read_conllu
-from headroles.cli.inspection import read_head
-from headroles.errors import UsageError
-from tests.cli.test_cli import run, run_well
+from tests.commands import run, run_well
 from tests.conftest import conllu_sentence
 
 
@@ -118,15 +116,17 @@ def test_roles_that_there_are_not(bert_folder: Path, sample: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("named", "layer", "head"), [("4-0", None, (4, 0)), ("0", 4, (4, 0)), (" 11-3 ", None, (11, 3))]
+    ("named", "layer"), [("4-0", "4"), ("0", None), ("a-b", None), ("1-", None), ("1", "-1")]
 )
-def test_heads_are_named_by_layer_and_head(
-    named: str, layer: int | None, head: tuple[int, int]
+def test_a_head_without_layer_or_number_is_refused(
+    hits: Path, named: str, layer: str | None
 ) -> None:
-    assert read_head(named, layer) == head
+    of_layer = () if layer is None else ("--layer", layer)
+    result = run("examples", hits, "--head", named, *of_layer, "--role", "rare")
+    assert result.exit_code == 2
+    assert "it must be layer-head, as in 3-11" in result.stderr
 
 
-@pytest.mark.parametrize(("named", "layer"), [("4-0", 4), ("0", None), ("a-b", None), ("1-", None)])
-def test_what_names_no_head_is_refused(named: str, layer: int | None) -> None:
-    with pytest.raises(UsageError, match=r"names no head; .* --head 4-0"):
-        read_head(named, layer)
+def test_heads_are_named_by_layer_and_head(hits: Path) -> None:
+    shown = run_well("examples", hits, "--head", " 2-3 ", "--role", "rare").stdout
+    assert shown == run_well("examples", hits, "--layer", 2, "--head", 3, "--role", "rare").stdout

@@ -1,4 +1,4 @@
-"""What `headroles info` tells a maintainer."""
+"""``headroles info``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import json
 from importlib.metadata import version
 
 import torch
-from typer.testing import CliRunner
 
-from headroles.cli import app
+from tests.commands import run
 
 
 def test_versions_processor_and_devices() -> None:
-    shown = json.loads(CliRunner().invoke(app, ["info", "--json"]).stdout)
+    shown = json.loads(run("info", "--json").stdout)
     assert shown["versions"]["torch"] == version("torch")  # of the build for CUDA without "+cu"
     assert shown["processor"]["instructions"] == torch.backends.cpu.get_cpu_capability()
     assert shown["encoders"]["families"] > 30
@@ -20,5 +19,5 @@ def test_versions_processor_and_devices() -> None:
 
 def test_settings_that_change_sums_are_said(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
-    shown = CliRunner().invoke(app, ["info"]).stdout
+    shown = run("info").stdout
     assert "ATEN_CPU_CAPABILITY avx2" in shown

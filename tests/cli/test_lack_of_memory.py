@@ -15,15 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from click.testing import Result
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
-from typer.testing import CliRunner
 
 from headroles import HeadScores
-from headroles.cli import app
 from headroles.models import loading
+from tests.commands import run
 from tests.conftest import make_bert
 from tests.rounding import assert_same_sums
 from tests.studies.conftest import classifier, labelled, roles
@@ -32,10 +30,6 @@ from tests.tasks.conftest import make_task_model, save
 __all__ = ["classifier", "labelled", "roles"]
 
 CIRCUMSTANCES = ("out", "seconds", "time", "passes", "created", "digest", "command", "path")
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @contextmanager

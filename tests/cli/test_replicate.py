@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headroles import Replication
-from tests.cli.test_cli import run, run_well
+from tests.commands import run, run_well
 
 
 @pytest.fixture

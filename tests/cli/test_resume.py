@@ -13,7 +13,7 @@ import pytest
 
 from headroles.errors import ModelError
 from headroles.storage import HIDDEN
-from tests.cli.test_cli import names, run, run_well
+from tests.commands import names, run, run_well
 from tests.scoring.test_parts import WINDOW, content, stopped_after
 
 

@@ -12,10 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from headroles.cli import app
 from headroles.wording import printable_lines
+from tests.commands import run
 from tests.conftest import CAT, DOG, conllu_sentence
 
 WORD = "Ca\x9bts\u202e\x1b]0;x"
@@ -33,13 +32,13 @@ def nasty(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     corpus = folder / "corpus.conllu"
     corpus.write_text("".join(blocks), encoding="utf-8")
-    run("classify", bert_folder, corpus, "--out", folder / "out", "--threshold", "0.5")
+    printed("classify", bert_folder, corpus, "--out", folder / "out", "--threshold", "0.5")
     return folder / "out"
 
 
-def run(*arguments: object) -> str:
-    """What a command prints, of which every line is text."""
-    done = CliRunner().invoke(app, [str(one) for one in arguments])
+def printed(*arguments: object) -> str:
+    """Return the output of a command, after a check that every line is text."""
+    done = run(*arguments)
     assert done.exit_code == 0, done.output
     for stream in (done.stdout, done.stderr):
         assert printable_lines(stream) == stream
@@ -50,18 +49,18 @@ HEAD = ("--layer", "0", "--head", "0", "--role", "local")
 
 
 def test_sentences(nasty: Path) -> None:
-    assert r"Ca\x9bts\u202e\x1b]0;x" in run("examples", nasty, *HEAD)
-    found = json.loads(run("examples", nasty, *HEAD, "--json"))
+    assert r"Ca\x9bts\u202e\x1b]0;x" in printed("examples", nasty, *HEAD)
+    found = json.loads(printed("examples", nasty, *HEAD, "--json"))
     assert any(WORD in one["marked"]["words"] for one in found["examples"])
 
 
 @pytest.mark.parametrize("command", [("assign",), ("power",), ("report",), ("assign", "--json")])
 def test_summaries(nasty: Path, command: tuple[str, ...]) -> None:
-    run(command[0], nasty, *command[1:])
+    printed(command[0], nasty, *command[1:])
 
 
 def test_pages(nasty: Path) -> None:
-    run("report", nasty)
+    printed("report", nasty)
     page = (nasty / "report.html").read_text(encoding="utf-8")
     assert printable_lines(page) == page
 
@@ -74,7 +73,7 @@ def test_a_folder_and_words_of_a_command_line(nasty: Path, tmp_path: Path) -> No
         ["report", tmp_path / NAME],
         [f"x{NAME}"],
     ):
-        done = CliRunner().invoke(app, [str(one) for one in words])
+        done = run(*words)
         assert done.exit_code in (1, 2)
         assert printable_lines(done.stderr) == done.stderr
         assert r"\x1b" in done.stderr
@@ -82,7 +81,7 @@ def test_a_folder_and_words_of_a_command_line(nasty: Path, tmp_path: Path) -> No
 
 def test_exported_tables_keep_names_but_on_a_terminal(nasty: Path, tmp_path: Path) -> None:
     out = tmp_path / "sentences"
-    run("examples", nasty, *HEAD, "--out", out)
+    printed("examples", nasty, *HEAD, "--out", out)
     command = [sys.executable, "-m", "headroles", "export", str(out)]
     piped = subprocess.run(command, capture_output=True, check=True).stdout.decode()
     assert any(WORD in row["text"] for row in csv.DictReader(io.StringIO(piped)))

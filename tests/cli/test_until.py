@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from headroles import HeadScores, RoleTable
-from tests.cli.test_cli import run, run_well
+from tests.commands import run, run_well
 
 ASKED = ("--score", "excess", "--relations", "nsubj", "--no-beyond-offset")
 

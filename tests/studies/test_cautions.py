@@ -34,15 +34,15 @@ def warning(table: RoleTable, text: str = NO_DOCUMENTS) -> str:
 IDS = ("a-1", "a-2", "a-3", "b-1")
 
 
-def test_a_treebank_without_documents_is_told_with_the_ways_out(tmp_path: Path) -> None:
+def test_a_treebank_without_documents_comes_with_options_that_help(tmp_path: Path) -> None:
     told = warning(classified(write(tmp_path, *IDS)))
-    assert told.startswith("the treebank names no documents (# newdoc): examples are taken as ind")
-    assert "documents='sent_id', since ids speak of 2;" in told
+    assert told.startswith("the treebank names no documents (# newdoc): tests take examples as ind")
+    assert "documents='sent_id', as ids name 2;" in told
     assert "documents='comment:KEY'" in told
     assert "clusters='none'" in told
 
 
-def test_ids_that_speak_of_one_document_are_no_way_out(tmp_path: Path) -> None:
+def test_ids_that_name_one_document_do_not_help(tmp_path: Path) -> None:
     told = warning(classified(write(tmp_path, "s-1", "s-2", "s-3")))
     assert told
     assert "sent_id" not in told
@@ -55,12 +55,12 @@ def test_files_that_name_no_document_count_as_one_each(tmp_path: Path) -> None:
     assert "each file counts as one document" in told
 
 
-def test_nothing_is_told_where_documents_are_named_or_not_wanted(tmp_path: Path) -> None:
+def test_no_warning_where_documents_are_named_or_not_wanted(tmp_path: Path) -> None:
     assert not warning(classified(write(tmp_path, *IDS, newdoc="aaab")))
     assert not warning(classified(write(tmp_path, *IDS), clusters="none"))
 
 
-def test_one_document_with_a_name_is_told_too(tmp_path: Path) -> None:
+def test_one_document_with_a_name_is_a_warning_too(tmp_path: Path) -> None:
     assert warning(classified(write(tmp_path, *IDS, newdoc="aaaa")), "is one document")
 
 

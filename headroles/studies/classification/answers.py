@@ -1,7 +1,7 @@
-"""What a role table answers: which heads have which role, and which of them are truly syntactic.
+"""Answers of a role table: the heads of each role, and which of them are truly syntactic.
 
-The screen, notebooks and the report say it from here. Heads of arcs are ranked by what they give
-beyond distance: the head with the largest mean is often one that only looks at a place.
+The screen, notebooks and the report show these. Heads of arcs are ranked by their attention beyond
+distance: the head with the largest mean is often one that only looks at a place.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headroles.roles import SCORES, contrast_of, is_contrast
+from headroles.testing.answers import YES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
     from headroles.studies.classification.role_table import RoleTable
 
 Head = tuple[int, int]
+CERTIFIED, NOT_BEYOND = "yes, certified", "yes, not shown beyond distance"
+"""Kinds of "yes" that figures mark apart."""
 _POOLED = ("syntactic", "syntactic:to_dependent", "syntactic:from_governor")
 _PARTS = {"delimiter": ("delimiter:cls", "delimiter:sep")}
-"""Roles that say nothing that their parts do not say."""
+"""Roles that add nothing to their parts."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The heads that were shown to have a role, and the one with the largest mean."""
+    """The heads that have a role, and the one with the largest mean."""
 
     role: str
     heads: tuple[Head, ...]
@@ -37,7 +40,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Arc:
-    """The head that gives most along the arcs of a role beyond what distance explains."""
+    """The head that attends most along the arcs of a role, beyond distance."""
 
     role: str
     head: Head
@@ -53,10 +56,10 @@ class RoleAnswers:
         n_heads: how many heads the model has.
         found: roles other than arcs that at least one head has.
         not_found: roles other than arcs that no head has.
-        syntactic: heads that give more along arcs than distance explains, by layer and head.
+        syntactic: heads that attend along arcs beyond distance, by layer and head.
         arcs: the best head of each relation and direction, farthest beyond distance first.
-        only_position: for roles of arcs the head with the largest mean, where it was not shown to
-            go beyond distance; largest mean first.
+        only_position: for roles of arcs the head with the largest mean, if it is not beyond
+            distance; largest mean first.
         controls_distance: whether arcs were compared with other words at the same distance.
     """
 
@@ -90,9 +93,9 @@ def find_answers(table: RoleTable) -> RoleAnswers:
 
 
 def split_roles(roles: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split roles into others and those of arcs, of which none counts what another counts.
+    """Split roles into others and those of arcs, so that no two count the same attention.
 
-    Contrasts are part of what decides about roles of arcs, and no roles of their own.
+    Contrasts are no roles of their own.
     """
     arcs = arcs_among(roles)
     others = [
@@ -104,10 +107,10 @@ def split_roles(roles: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def strongest_rows(table: RoleTable, roles: Sequence[str]) -> pd.DataFrame:
-    """Return one row of the table for each of the roles that any head has, largest mean first.
+    """Return the row of the strongest head for each of the roles, largest mean first.
 
-    Of a role of arcs it is the head farthest beyond distance; only where none was shown to go
-    beyond it, the one with the largest mean, whose ``is_only_position`` is then set.
+    For a role of arcs it is the head farthest beyond distance; without one it is the head with the
+    largest mean, and ``is_only_position`` is set.
     """
     assigned = table.assigned
     beyond = beyond_distance(table)
@@ -132,7 +135,7 @@ def is_arc(role: str) -> bool:
 
 
 def count_heads(table: RoleTable) -> int:
-    """Count the heads that the model has, whatever part of them the table is about."""
+    """Count the heads of the model, in the table or not."""
     heads = set(zip(table.frame["layer"], table.frame["head"], strict=True))
     n_layers, n_heads = table.record.shape
     if n_layers and n_heads:
@@ -152,7 +155,7 @@ def beyond_distance(table: RoleTable) -> pd.DataFrame:
     """Return rows of heads and roles of arcs with ``mean`` and ``beyond``, largest beyond first.
 
     First choices are tested against the best fixed offset, so all assigned rows are beyond it.
-    Where nothing controls distance, means stand in for it.
+    Without a control of distance, ``beyond`` is the mean.
     """
     if any(map(is_contrast, table.roles)):
         return table.beyond_position()
@@ -162,6 +165,13 @@ def beyond_distance(table: RoleTable) -> pd.DataFrame:
     return rows.assign(beyond=beyond).sort_values(
         ["beyond", "layer", "head"], ascending=[False, True, True]
     )
+
+
+def shown_answers(table: RoleTable, rows: pd.DataFrame) -> pd.Series[str]:
+    """Return the answers of rows, with `CERTIFIED` and `NOT_BEYOND` in the place of some "yes"."""
+    is_yes, beyond = rows["answer"] == YES, table.answers_beyond_distance(rows)
+    shown = rows["answer"].mask(is_yes & (rows["certified"] == YES), CERTIFIED)
+    return shown.mask(is_yes & ~beyond.isin([YES, ""]), NOT_BEYOND)
 
 
 def _has_own_rivals(table: RoleTable) -> bool:

@@ -36,7 +36,7 @@ from headroles.testing.options import TestOptions
 
 @takes(AssignOptions)
 def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
-    """Return the table of roles: of every head and role whether the mean is above the threshold.
+    """Return the table of roles: for every head and role whether the mean is above the threshold.
 
     The unit is the example, or the document that it comes from. Two one-sided tests are made:
     of H0: mean <= threshold, and of H0: mean >= threshold. Each direction is corrected for the

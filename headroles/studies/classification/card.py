@@ -1,4 +1,4 @@
-"""What to quote of a role table: a card for the README of its model, and the method for a paper."""
+"""Texts about a role table to quote: a card for the README of its model, the method for a paper."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def card_of(table: RoleTable) -> str:
 
 
 def _facts(table: RoleTable) -> Iterator[tuple[str, str]]:
-    """Name what the table was made from."""
+    """Name the model, the corpus and the versions behind the table."""
     record = table.record
     model, corpus = record.model, record.corpus
     yield "encoder", f"{model.family}, {record.layers} layers x {record.heads} heads"
@@ -88,7 +88,7 @@ def _roles(table: RoleTable) -> Iterator[tuple[str, str, str, str]]:
 
 
 def method_of(table: RoleTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return sentences on score and tests, and the key of the work that the score is from."""
+    """Return sentences on score and tests, and the key of the work that defines the score."""
     sentence, work = _SCORES[table.record.score]
     tests = table.tests
     correction = describe_correction(tests.correction, tests.family)

@@ -1,4 +1,4 @@
-"""The main job: score the heads of an encoder over a corpus, test, and keep both tables."""
+"""The main job: score the heads of an encoder over a corpus, test, and return both tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from headroles.testing.options import UnitOptions
 
 @dataclass(frozen=True, repr=False)
 class Classification(Summary):
-    """Scores of every example and the role table that they led to.
+    """Scores of every example and the role table of their tests.
 
     With ``model`` and ``corpus`` as for `classify_heads`:
 
@@ -55,15 +55,15 @@ class Classification(Summary):
         return cls(HeadScores.load(folder), RoleTable.load(folder))
 
     def shown(self) -> Iterator[Shown]:
-        """Say in some twenty lines which heads do what, and what to be careful about."""
+        """Summarise in some twenty lines the heads of each role, with cautions."""
         yield from self.roles.shown()
 
     def details(self) -> Iterator[Shown]:
-        """Say what was scored, how it was tested, and the answers by role and layer."""
+        """Describe scoring and tests, and tabulate the answers by role and layer."""
         yield from self.roles.details()
 
     def next_steps(self, folder: Path) -> Iterator[str]:
-        """Name commands that show more of the results, which are stored in ``folder``."""
+        """Name commands that show more of the results in ``folder``."""
         yield from self.roles.next_steps(folder)
 
     def facts(self) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def classify_heads(
 ) -> Classification:
     """Return all scores and the table of roles: `score_heads`, then `assign_roles`.
 
-    Arguments, options and errors are theirs. With ``model`` an encoder of 3 layers with 4 heads
-    each, and random weights:
+    Arguments, options and errors are those of both functions. With ``model`` an encoder of 3 layers
+    with 4 heads each, and random weights:
 
     >>> from headroles import classify_heads, read_conllu, sample_treebank
     >>> found = classify_heads(model, read_conllu(sample_treebank()), roles="local")

@@ -1,4 +1,4 @@
-"""Figures of role tables: one role, all roles, the heads, one head, and how sure a corpus makes."""
+"""Figures of role tables: one role, all roles, all heads, one head, and the width of intervals."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from headroles.drawing.style import (
 )
 from headroles.errors import UsageError
 from headroles.roles import find_role, is_contrast
+from headroles.studies.classification.answers import CERTIFIED, NOT_BEYOND, shown_answers
 from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
 
 if TYPE_CHECKING:
@@ -33,18 +34,16 @@ if TYPE_CHECKING:
 
 
 def without_contrasts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of roles without contrasts, which are no roles of their own."""
+    """Return the rows of all roles but contrasts, which are no roles of their own."""
     return frame[~frame["role"].isin([one for one in frame["role"].unique() if is_contrast(one)])]
 
 
 MOST_ROLES = 16
-"""Roles that a figure of all roles shows unless it is told which."""
-_NOT_BEYOND = "yes, not shown beyond distance"
-_SHOWN = ["layer", "head", "mean", "threshold", "answer", "certified"]
+"""Number of roles in a figure of all roles, by default."""
 _MARKS: dict[str, dict[str, Any]] = {
-    "yes, certified": {"marker": "o", "facecolor": "black", "edgecolor": "white"},
-    "yes": {"marker": "o", "facecolor": "white", "edgecolor": "black"},
-    _NOT_BEYOND: {"marker": "^", "facecolor": "white", "edgecolor": "black"},
+    CERTIFIED: {"marker": "o", "facecolor": "black", "edgecolor": "white"},
+    YES: {"marker": "o", "facecolor": "white", "edgecolor": "black"},
+    NOT_BEYOND: {"marker": "^", "facecolor": "white", "edgecolor": "black"},
     UNDECIDED: {"marker": "$?$", "linewidth": 0.2},
     UNTESTABLE: {"marker": "x"},
 }
@@ -81,9 +80,9 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
 
 
 def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
-    """Draw all roles at a glance: a small map as of `draw_role` for each, its scale its own.
+    """Draw all roles at a glance: a small map for each, as by `draw_role`, with its own scale.
 
-    Without ``roles``, those of the table that most heads have, in its order, up to 16.
+    The default is up to 16 roles of the table that most heads have, in its order.
 
     Raises UsageError for a role that the table does not have, and for none.
 
@@ -108,7 +107,7 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     down = -(-len(chosen) // across)
     one = above + 0.84 * width / across * layers / heads + 0.1
     height = one * down + 0.4
-    # Places in inches: a layout that is found by drawing takes as long as the drawing itself.
+    # Places in inches, since an automatic layout takes as long as the drawing itself.
     figure = new_figure(width, height)
     grid = {
         "left": 0.4 / width,
@@ -218,15 +217,14 @@ def _draw_small_map(table: RoleTable, role: str, ax: Axes, scale: float = 1.0) -
 
 
 def _map_title(table: RoleTable, role: str, characters: float) -> str:
-    """A role in words, in lines of so many characters, and its largest mean."""
+    """Return a role in words, in lines of so many characters, and its largest mean."""
     name = role_label(find_role(role, table.roles), int(characters))
     return f"{name}\nlargest mean {_rows_of(table, role)['mean'].max():.2g}"
 
 
 def _rows_of(table: RoleTable, role: str) -> pd.DataFrame:
-    """Return the rows of a role. Raises UsageError for one that the table does not have."""
-    rows = table.frame[table.frame["role"] == find_role(role, table.roles)]
-    return rows[_SHOWN].assign(beyond_distance=table.answers_beyond_distance(rows))
+    """Return the rows of a role. Raises UsageError for a role that the table does not have."""
+    return table.frame[table.frame["role"] == find_role(role, table.roles)]
 
 
 def _draw_map(
@@ -238,11 +236,7 @@ def _draw_map(
 ) -> QuadMesh:
     means = grid_of(table.frame, rows.set_index(["layer", "head"])["mean"], _sizes_of(table))
     mesh = draw_grid(ax, means, most_labels=most_labels)
-    certified = (rows["answer"] == YES) & (rows["certified"] == YES)
-    shown = rows["answer"].where(~certified, "yes, certified")
-    shown = shown.mask(
-        (rows["answer"] == YES) & ~rows["beyond_distance"].isin([YES, ""]), _NOT_BEYOND
-    )
+    shown = shown_answers(table, rows)
     for answer, look in _MARKS.items():
         own = rows[shown == answer]
         if len(own):
@@ -256,7 +250,7 @@ def _draw_map(
 
 
 def _sizes_of(table: RoleTable) -> tuple[int, int]:
-    """Return layers and heads of the model, whatever part of them the table is about."""
+    """Return the numbers of layers and heads of the model, in the table or not."""
     (layers, heads), (all_layers, all_heads) = sizes_in(table.frame), table.record.shape
     return max(layers, all_layers), max(heads, all_heads)
 
@@ -350,9 +344,9 @@ def draw_scores(
 def draw_error(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     """Draw the half width of intervals of means against the number of examples.
 
-    For the median head of the role and that of nine tenths: the half width of the intervals of the
-    table, which falls with the root of the number of examples if those to come are like these,
-    and their documents too. The point is where the table is.
+    Lines are for the median head of the role and for nine tenths of heads. The half width falls
+    with the root of the number of examples, if more examples and documents are like these. The
+    points are those of the table.
 
     Raises UsageError for a role that the table does not have, or that has no intervals.
 

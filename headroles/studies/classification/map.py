@@ -12,26 +12,33 @@ import numpy as np
 from headroles.drawing.grids import grid_of, text_grid_of
 from headroles.drawing.head_map import Cells, HeadMap, Quoted, View
 from headroles.roles import contrast_of, in_words, is_contrast, is_own
-from headroles.studies.classification.answers import RoleAnswers, beyond_distance, is_arc
+from headroles.studies.classification.answers import (
+    CERTIFIED,
+    NOT_BEYOND,
+    RoleAnswers,
+    beyond_distance,
+    is_arc,
+    shown_answers,
+)
 from headroles.studies.classification.figures import without_contrasts
 from headroles.studies.classification.summary import unit_of
 from headroles.studies.inspection.options import LARGEST, ExampleOptions
 from headroles.studies.inspection.quoting import Asked, Sentences
-from headroles.testing.answers import UNDECIDED, UNTESTABLE, YES
+from headroles.testing.answers import NO, UNDECIDED, UNTESTABLE, YES
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from headroles.studies.classification.role_table import RoleTable
 
-_CERTIFIED, _SHOWN, _PLACE, _OPEN, _UNTESTED = "●", "○", "△", "?", "✕"
+_SIGNS = {CERTIFIED: "●", YES: "○", NOT_BEYOND: "△", UNDECIDED: "?", UNTESTABLE: "✕", NO: ""}
 LEGEND = (
-    (_CERTIFIED, "yes, certified", True),
-    (_SHOWN, "yes", True),
-    (_PLACE, "yes, but perhaps only by its distance", False),
-    (_OPEN, "undecided", False),
-    (_UNTESTED, "untestable", False),
-    ("", "no", False),
+    (_SIGNS[CERTIFIED], "yes, certified", True),
+    (_SIGNS[YES], "yes", True),
+    (_SIGNS[NOT_BEYOND], "yes, but perhaps only by its distance", False),
+    (_SIGNS[UNDECIDED], "undecided", False),
+    (_SIGNS[UNTESTABLE], "untestable", False),
+    (_SIGNS[NO], "no", False),
 )
 _SENTENCES = (ExampleOptions(n=1, which=LARGEST), ExampleOptions(n=2))
 _TYPICAL = (ExampleOptions(n=2),)
@@ -52,7 +59,7 @@ def role_map(
 
 
 def asked_of_heads(table: RoleTable) -> Iterator[Asked]:
-    """Ask for sentences of every head: of its roles farthest beyond distance, or its strongest."""
+    """Ask for sentences of every head: for its roles farthest beyond distance, or its strongest."""
     beyond = beyond_distance(table)
     beyond = beyond[~beyond["role"].isin(_pooled(table))]
     of_arcs = {head: rows["role"] for head, rows in beyond.groupby(["layer", "head"], sort=False)}
@@ -68,14 +75,15 @@ def asked_of_heads(table: RoleTable) -> Iterator[Asked]:
 
 
 def _views(table: RoleTable, answers: RoleAnswers) -> Iterator[View]:
-    """Return roles whose heads go farthest beyond distance, others that heads have, all others."""
+    """Yield views of roles farthest beyond distance first, then of other roles by heads."""
     counts = table.frame.groupby("role", sort=False)["assigned"].sum()
     first = [one.role for one in answers.arcs]
     rest = sorted(
         (role for role in table.roles if role not in first),
         key=lambda role: (is_contrast(role), -counts[role]),
     )
-    frames = dict(list(table.frame.groupby("role", sort=False)))
+    frame = table.frame.assign(shown=shown_answers(table, table.frame))
+    frames = dict(list(frame.groupby("role", sort=False)))
     best = {one.role: one.head for one in answers.arcs}
     for role in (*first, *rest):
         yield replace(_view(table, role, frames), best=best.get(role))
@@ -84,22 +92,20 @@ def _views(table: RoleTable, answers: RoleAnswers) -> Iterator[View]:
 def _view(table: RoleTable, role: str, frames: dict[Any, pd.DataFrame]) -> View:
     rows, unit = frames[role].set_index(["layer", "head"]), unit_of(table.record.score)
     contrast = frames.get(contrast_of(role))
-    assigned = rows["assigned"]
     beyond: dict[str, tuple[Cells, ...]] = {}
-    only_position = None
     if contrast is not None:
         own = contrast.set_index(["layer", "head"])
         beyond = {
             "beyond distance": (grid_of(table.frame, own["mean"]),),
             "shown beyond distance": (text_grid_of(table.frame, own["answer"]),),
         }
-        only_position = assigned & ~own["assigned"].reindex(rows.index, fill_value=False)
+    shown = text_grid_of(table.frame, rows["shown"])
     return View(
         name=role,
         words=in_words(role),
         group=group_of(role),
         values=grid_of(table.frame, rows["mean"]),
-        marks=text_grid_of(table.frame, _marks(rows, only_position)),
+        marks=text_grid_of(table.frame, rows["shown"].map(_SIGNS)),
         facts={
             "interval": tuple(grid_of(table.frame, rows[name]) for name in ("ci_low", "ci_high")),
             **beyond,
@@ -109,21 +115,12 @@ def _view(table: RoleTable, role: str, frames: dict[Any, pd.DataFrame]) -> View:
         unit="times uniform attention" if unit == "x uniform" else unit,
         line=float(rows["threshold"].median()),
         is_contrast=is_contrast(role),
-        only_position=None
-        if only_position is None
-        else grid_of(table.frame, only_position.astype(float)) > 0,
+        only_position=None if contrast is None else shown == NOT_BEYOND,
     )
 
 
-def _marks(rows: pd.DataFrame, only_position: pd.Series[bool] | None) -> pd.Series[str]:
-    signs = {YES: _SHOWN, UNDECIDED: _OPEN, UNTESTABLE: _UNTESTED}
-    marks = rows["answer"].map(signs).fillna("")
-    marks = marks.mask((rows["answer"] == YES) & (rows["certified"] == YES), _CERTIFIED)
-    return marks if only_position is None else marks.mask(only_position, _PLACE)
-
-
 def group_of(role: str) -> str:
-    """Name the heading that a role stands under."""
+    """Return the heading of a role."""
     if is_contrast(role):
         return "contrasts with other words at the same distance"
     is_of_words = is_arc(role) or is_own(role)
@@ -131,7 +128,7 @@ def group_of(role: str) -> str:
 
 
 def _count(table: RoleTable) -> View:
-    """Return the view of how many roles each head has, and which."""
+    """Return the view of the number and the names of the roles of each head."""
     rows = without_contrasts(table.frame)
     of_heads = rows.groupby(["layer", "head"])
     counts = grid_of(table.frame, of_heads["assigned"].sum().astype(float))
@@ -150,7 +147,7 @@ def _count(table: RoleTable) -> View:
 
 
 def _pooled(table: RoleTable) -> list[str]:
-    """Return roles of all relations together, where there are single ones."""
+    """Return roles of all relations together, if single relations are in the table too."""
     pooled = [role for role in table.roles if is_arc(role) and role.count(":") < 2]
     return pooled if len(pooled) < sum(map(is_arc, table.roles)) else []
 

@@ -11,9 +11,7 @@ from headroles.presets import PresetOptions
 from headroles.scoring.options import ScoreOptions
 from headroles.studies.options import CORPUS, POPULATIONS, ThresholdOptions
 from headroles.testing.catalogue import BETTING, BY_T, T
-from headroles.testing.options import (
-    TestOptions,
-)
+from headroles.testing.options import TestOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +49,9 @@ class UntilOptions(Options):
     until: Annotated[
         float | None,
         Option(
-            "Share of all heads and roles to be decided: score in random order, and stop there.",
-            more="Answers are then by betting, which may be looked at as often as one likes.",
-            words="the share to be decided",
+            "Share of all heads and roles to decide: score in random order, and stop there.",
+            more="Answers are then by betting, which stays valid however often one looks.",
+            words="the share to decide",
             above=0,
             below=1,
         ),
@@ -61,9 +59,9 @@ class UntilOptions(Options):
     until_of: Annotated[
         str,
         Option(
-            "What is to be decided: the means of this corpus, or of all text like it.",
-            more="Of this corpus examples are drawn, of text whole documents if there are several.",
-            words="what is to be decided",
+            "Means to decide: those of this corpus, or of all text like it.",
+            more="For text, whole documents are drawn if there are several; else examples are.",
+            words="the text that answers are about",
             choices=POPULATIONS,
         ),
     ] = CORPUS
@@ -93,8 +91,8 @@ class ClassifyOptions(AssignOptions, ScoreOptions, UntilOptions):
         super().check()
         if self.until is not None and (self.is_published or self.test not in (T, BETTING)):
             raise UsageError(
-                "only tests by betting are valid where scoring stops when enough is "
-                "decided; leave out test (--test) and preset, or until (--until)"
+                "only tests by betting are valid if scoring stops when enough is decided; leave "
+                "out test (--test) and preset, or until (--until)"
             )
         if self.until is not None and self.interval != BY_T:
             raise UsageError(

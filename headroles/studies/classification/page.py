@@ -1,4 +1,4 @@
-"""Page of a role table: its summary, and what a screen cannot hold: map, sentences, all roles."""
+"""Page of a role table: its summary, a map of all heads, sentences, and all roles."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def role_page(table: RoleTable, folder: Path, imported: Sequence[str], model: st
     """Make the page of a role table, with sentences if scores and corpus are there.
 
     Args:
-        table: of which the page is.
-        folder: that holds the table and its scores.
+        table: the table.
+        folder: the folder of the table and its scores.
         imported: roles of users that may be imported to find their sentences.
-        model: the model that was scored, if it is no longer where it was.
+        model: the model that was scored, if it has moved.
     """
     strongest = _records(strongest_rows(table, strongest_roles(table, N_HEADS)))
     asked = [
@@ -76,7 +76,7 @@ def _roles(table: RoleTable) -> Table:
     answers, certified = table.answers(), table.certified()
     best = {row["role"]: row for row in _records(strongest_rows(table, table.roles))}
     sizes = table.frame.groupby("role")[["n", "n_clusters"]].max()
-    # A column of a table this wide has to say something.
+    # The table is wide: empty columns are left out.
     shown = [name for name in (NO, UNDECIDED, UNTESTABLE) if answers[name].any()]
     rows = tuple(
         (
@@ -95,8 +95,8 @@ def _roles(table: RoleTable) -> Table:
     names = ("role", "heads with it", "certified", *named)
     others = ("strongest", "mean and interval", "examples", "clusters", "id")
     caption = (
-        "Each role, how many heads have it, and the strongest of them: of arcs the one that gives "
-        f"most beyond distance. {_thresholds(table)}"
+        "Each role, the number of its heads, and the strongest of them: of arcs the head that "
+        f"attends most beyond distance. {_thresholds(table)}"
     )
     return Table(caption, names + others, rows)
 
@@ -131,9 +131,9 @@ def _beyond_distance(found: list[dict[str, Any]]) -> Iterator[Table]:
     if rows:
         first = f" The first {_MOST_ROWS} of {len(rows)}." * (len(rows) > _MOST_ROWS)
         caption = (
-            "Heads that follow syntax, not distance: they give more along arcs than to other words "
-            f"at the same distance in the same sentence, largest difference first.{first} All, as "
-            "a file: headroles export DIR --view beyond_position"
+            "Heads that follow syntax, not distance: they attend more along arcs than to other "
+            f"words at the same distance in the same sentence, largest difference first.{first} "
+            "The whole table as a file: headroles export DIR --view beyond_position"
         )
         names = ("head", "role", "mean and interval", "of it beyond distance", "certified", "note")
         yield Table(caption, names, rows[:_MOST_ROWS])
@@ -156,9 +156,9 @@ def _strongest(
         for k, row in enumerate(rows)
     )
     text = (
-        "The strongest head of each role that most heads have (of arcs beyond distance), with the "
-        "examples in which its score is largest, and typical ones, nearest the median of its "
-        "scores. Words that the role looks at are marked; below a sentence, b ← a 0.62 says that "
+        "The strongest head (of arcs beyond distance) of each of the roles that most heads have, "
+        "in the examples with its largest scores, and in typical ones, nearest the median of its "
+        "scores. Words that the role looks at are marked; below a sentence, b ← a 0.62 means that "
         "word a gives word b 0.62 of its attention, in bold where the role has that arc."
     )
     return Section("Strongest heads", texts=(text, *why_not), groups=groups)
@@ -180,7 +180,7 @@ def _named(row: Mapping[str, Any]) -> str:
 
 
 def _in_words(table: RoleTable, role: str) -> str:
-    """Put a role in words, those of its author if no others are known."""
+    """Put a role in words, by default those of its author."""
     words = in_words(role)
     of_author = {one.id: one.words for one in table.record.roles}
     return of_author.get(role) or role if words == role else words

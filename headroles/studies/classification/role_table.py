@@ -1,4 +1,4 @@
-"""RoleTable: the tests of every head on every role, and what can be read from them."""
+"""RoleTable: the tests of every head on every role, and views of them."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class RolesRecord(ScoresRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RoleTable(Result):
-    """The tests of every head on every role, one row each, with what they were computed from.
+    """The tests of every head on every role, one row each, with their record.
 
     ``frame`` has the columns of ``columns``, ordered by role, layer and head. Means, deviations
-    and intervals are in units of the score; what is not defined is NaN. ``certified`` is the answer
-    of betting, which asks for independent examples or documents and nothing else, about
-    ``certified_mean``: in it documents count the same each, and examples less whose score could lie
-    unusually far from the threshold. It is empty for scores whose bounds were not kept.
+    and intervals are in units of the score; undefined values are NaN. ``certified`` is the answer
+    of betting, which assumes independent examples or documents and nothing else, about
+    ``certified_mean``: this mean gives each document the same weight, and less weight to examples
+    whose score could lie unusually far from the threshold. It is empty for scores without bounds.
 
     With ``table`` as `assign_roles` returns it:
 
@@ -78,7 +78,7 @@ class RoleTable(Result):
 
     record: RolesRecord
     _whole: pd.DataFrame | None = None
-    """The frame that a part was taken from by `where`: it has the contrasts of the roles."""
+    """The whole frame of a part that `where` took, with the contrasts of all roles."""
 
     kind: ClassVar[str] = "role table"
     stem: ClassVar[str] = "roles"
@@ -116,8 +116,8 @@ class RoleTable(Result):
     def assigned(self) -> pd.DataFrame:
         """The rows of the roles that were assigned, strongest mean first.
 
-        Columns that say the same of all of them are left out, and details that the whole table has.
-        ``beyond_distance`` is added: the answer of `answers_beyond_distance`.
+        Constant columns and details of the whole table are omitted. The column ``beyond_distance``
+        is the answer of `answers_beyond_distance`.
         """
         rows = self.frame[self.frame["assigned"]].drop(columns=_NOT_OF_ASSIGNED)
         rows = rows.assign(beyond_distance=self.answers_beyond_distance(rows))
@@ -130,10 +130,10 @@ class RoleTable(Result):
 
     @property
     def rivals(self) -> dict[str, tuple[int, int]]:
-        """For roles that were compared with fixed offsets, those that were, in words.
+        """The fixed offsets, in words, that each role of arcs was compared with.
 
-        The first was found on the second half of the documents for the first, the second on the
-        first half for the second.
+        The first offset is the best one of the second half of the documents, to compare the first
+        half with; the second offset is the reverse.
         """
         return self.tests.offsets
 
@@ -168,7 +168,7 @@ class RoleTable(Result):
         layer: int | str | Sequence[int | str] | None = None,
         only_assigned: bool = False,
     ) -> Self:
-        """Return some rows of the table, as every `where`; contrasts of the rest stay known."""
+        """Return some rows of the table; the contrasts of their roles stay known."""
         part = super().where(role, layer, only_assigned)
         return part if part is self else replace(part, _whole=self._all)
 
@@ -181,9 +181,9 @@ class RoleTable(Result):
         return card_of(self)
 
     def wide(self, value: str = "assigned") -> pd.DataFrame:
-        """Return one row per head, a column per role, holding column ``value`` of the long table.
+        """Return one row per head, a column per role, with the ``value`` of the long table.
 
-        Raises UsageError for one that it does not have.
+        Raises UsageError for an unknown column.
         """
         by_head = self.frame.sort_values(["layer", "head"], kind="stable")
         return widened(by_head, ("layer", "head"), "role", self.roles, value)
@@ -221,11 +221,11 @@ class RoleTable(Result):
         return pd.DataFrame(has.T @ has, index=names, columns=names).rename_axis("role")
 
     def beyond_position(self) -> pd.DataFrame:
-        """Return the roles of arcs whose heads have the contrast at the same distance too.
+        """Return heads that have a role of arcs and its contrast with the same distance too.
 
-        A row each, those first that go farthest beyond position: ``layer``, ``head``, ``role``,
-        ``mean`` with its interval, and ``beyond``, the part of it that is more than position, with
-        its interval, certified answer and note. No row without contrasts (``beyond_offset``).
+        Rows, farthest beyond position first, have ``layer``, ``head``, ``role``, ``mean`` with its
+        interval, and ``beyond``, the mean of the contrast, with its interval, certified answer and
+        note. Scores without contrasts (``beyond_offset``) give no rows.
         """
         assigned = self.frame[self.frame["assigned"]]
         own = assigned[[*_OF_HEAD, "mean", "ci_low", "ci_high"]]
@@ -246,15 +246,15 @@ class RoleTable(Result):
         return tuple(map(addressed, self.tests.warnings))
 
     def shown(self) -> Iterator[Shown]:
-        """Say in some twenty lines which heads do what, and what to be careful about."""
+        """Summarise in some twenty lines the heads of each role, with cautions."""
         yield from summarized(self)
 
     def details(self) -> Iterator[Shown]:
-        """Say how was tested, the answers by role and layer, and what is missing."""
+        """Describe the tests, tabulate answers by role and layer, and name missing values."""
         yield from detailed(self)
 
     def next_steps(self, folder: Path) -> Iterator[str]:
-        """Name commands that show more of the table, which is stored in ``folder``."""
+        """Name commands that show more of the table in ``folder``."""
         yield from next_steps(self, folder)
 
     def facts(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Scoring that stops when enough is decided: in random order, looked at by tests that allow it."""
+"""Scoring in random order that stops when enough is decided, by tests that allow this."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from headroles.testing.answers import NO, YES, RunningAnswers
 from headroles.testing.options import TestOptions
 
 EXAMPLES_PER_LOOK = 64
-"""Fewer looks would stop later, more would cost more time in tests."""
+"""Number of examples between looks: more would stop later, fewer would take more time in tests."""
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """Rule of stopping: a share of the tests to be decided, and how they are made."""
+    """Rule of stopping: the share of tests to decide, and their options."""
 
     options: UntilOptions
     tests: TestOptions
@@ -45,15 +45,16 @@ class Stopping:
     def by_document(self) -> bool:
         """Whether documents are drawn, where there are several.
 
-        Of this corpus examples are: that their order is random is all that is needed, whatever
-        documents have in common. Of other text documents are, which are taken to be independent.
+        For answers about this corpus, examples are drawn: a random order is all that betting needs,
+        even if documents have much in common. For answers about all text, documents are drawn,
+        which betting takes as independent.
         """
         return self.options.until_of != CORPUS and self.tests.clusters != "none"
 
     def score(
         self, model: Attending, corpus: Corpus, options: ScoreOptions, sharing: Sharing = ALONE
     ) -> HeadScores:
-        """Return the scores up to where it stopped."""
+        """Return the scores up to the end or the stop."""
         with self._opened(model, corpus, options, sharing) as (run, stopped):
             blocks = list(stopped.blocks())
             return HeadScores.from_blocks(blocks, run.roles, run.score, stopped.record())
@@ -66,7 +67,7 @@ class Stopping:
         folder: Path,
         sharing: Sharing = ALONE,
     ) -> ScoresRecord:
-        """Write them into an existing folder, and return their record."""
+        """Write these scores into an existing folder, and return their record."""
         with self._opened(model, corpus, options, sharing) as (run, stopped):
             return score_to_folder(run, folder, stopped.blocks(), stopped.record)
 
@@ -82,12 +83,12 @@ class Stopping:
             yield run, StoppedRun(self, run, len(units))
 
     def _refuse_offsets(self, options: ScoreOptions) -> None:
-        """Raise UsageError where thresholds would be found in the scores, and so change by look."""
+        """Raise UsageError for thresholds that are found in the scores, which change by look."""
         if SCORES[options.score].of_first_choice and self.against.threshold is None:
             raise UsageError(
                 "first choices are compared with offsets that are found in the scores, and "
-                "until (--until) needs fixed thresholds; pass a threshold (--threshold), or"
-                " leave until out"
+                "until (--until) needs fixed thresholds; pass a threshold (--threshold), or "
+                "leave until out"
             )
 
     def _shuffled(self, pairing: str, units: list[int], corpus: PreparedCorpus) -> PreparedCorpus:
@@ -107,10 +108,7 @@ class StoppedRun:
         self._answers = AnswersSoFar(stopping, run.roles, run.score, n_units, self._by_document)
 
     def blocks(self) -> Iterator[ScoreBlock]:
-        """Yield blocks of whole documents, until enough is decided.
-
-        A last document that was not read to its end is left out.
-        """
+        """Yield blocks of whole documents, until enough is decided; skip an unfinished last one."""
         waiting: list[ScoreBlock] = []
         for block in self._run.blocks(EXAMPLES_PER_LOOK):
             whole, waiting = split_off_last(waiting, block) if self._by_document else ([block], [])
@@ -124,7 +122,7 @@ class StoppedRun:
             yield self._answers.add(ScoreBlock.joined(waiting))
 
     def record(self) -> ScoresRecord:
-        """Return the record of the run, which says where it stopped, once blocks are exhausted."""
+        """Return the record of the run with its stop, once blocks are exhausted."""
         return structs.replace(
             self._run.record(),
             stopped=Stopped(
@@ -141,10 +139,10 @@ class StoppedRun:
 
 
 class AnswersSoFar:
-    """Answers of the blocks so far; each block costs the same, however many came before.
+    """Answers of the blocks so far, and counts of their examples and scores.
 
-    Counts the examples, and the scores of heads, too. Raises UsageError if there is nothing to
-    decide.
+    Each block takes the same time, however many came before. Raises UsageError if no role is
+    tested.
     """
 
     def __init__(
@@ -174,7 +172,7 @@ class AnswersSoFar:
         values, bounds, clusters = columns.read(
             block, tuple(self._roles), self._score, self._by_document
         )
-        assert bounds is not None  # whatever is being scored has them
+        assert bounds is not None  # scoring always has them
         if self._answers is None:
             limits = columns.thresholds(self._score, self._stopping.against.threshold)
             self._answers = RunningAnswers(
@@ -214,7 +212,7 @@ def split_off_last(
 
 
 def _refuse_sharing(sharing: Sharing) -> None:
-    """Raise UsageError where no process sees the scores of all that comes before."""
+    """Raise UsageError for several processes or a part, none of which sees all earlier scores."""
     if sharing.team is not None or sharing.part is not None:
         raise UsageError(
             "until (--until) looks at the scores one after the other; run it as one "

@@ -1,4 +1,4 @@
-"""What a role table says at a glance, for people."""
+"""Summary and details of a role table, for people."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_ROLES, _MOST_ARCS, _MOST_MISSING = 5, 3, 3  # rows of the summary, which i
 
 
 def summarized(table: RoleTable) -> Iterator[Shown]:
-    """Say in some twenty lines which heads do what, and what to be careful about."""
+    """Summarise in some twenty lines the heads of each role, with cautions."""
     answers = find_answers(table)
     yield "\n".join(
         (
@@ -54,7 +54,7 @@ def summarized(table: RoleTable) -> Iterator[Shown]:
 
 
 def detailed(table: RoleTable) -> Iterator[Shown]:
-    """Say how was tested, the answers by role and layer, the strongest heads, what is missing."""
+    """Describe tests, tabulate answers and the strongest heads, and name missing values."""
     yield describe_run(table.record)
     yield _about_tests(table)
     yield _about_limit(table)
@@ -106,7 +106,7 @@ def _about_run(table: RoleTable) -> Iterator[str]:
 
 
 def _about_gaps(table: RoleTable) -> Iterator[str]:
-    """Say where scoring stopped, which examples were skipped, and which roles no example has."""
+    """Report where scoring stopped, skipped examples, and roles that no example has."""
     if stopped := table.record.stopped:
         of = "this corpus" if stopped.until_of == CORPUS else "all text like this"
         yield (
@@ -123,7 +123,7 @@ def _about_gaps(table: RoleTable) -> Iterator[str]:
 
 
 def about_level(tests: RecordedLevel, score_name: str, has_rivals: bool) -> str:
-    """Say when a head has a role, and how often that may be wrong."""
+    """State the threshold for a role, and the error rate of answers."""
     score, limit = SCORES[score_name], f"{tests.threshold:g}"
     if score.of_first_choice:
         over = f"a share of first choices above {limit}"
@@ -136,7 +136,7 @@ def about_level(tests: RecordedLevel, score_name: str, has_rivals: bool) -> str:
 
 
 def error_rate(tests: RecordedLevel) -> str:
-    """Say how often answers may be wrong."""
+    """State the error rate of answers."""
     level = f"{tests.alpha:.2g}"
     if tests.correction == "none":
         return f"each test at {level}, uncorrected"
@@ -147,7 +147,7 @@ def error_rate(tests: RecordedLevel) -> str:
 
 
 def _heads_grid(table: RoleTable, answers: RoleAnswers) -> Grid:
-    """Return one row for each role that heads have: how many, which, and the strongest of them."""
+    """Return a row for each role that heads have: their number, names, and the strongest."""
     title = f"What the {answers.n_heads} heads attend to"
     rows = [
         (
@@ -179,7 +179,7 @@ def _about_others(answers: RoleAnswers) -> Iterator[str]:
 
 
 def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
-    """Name the best head of each relation, and those whose place alone makes them look good."""
+    """Tabulate the best head of each relation, and name heads that may only have a distance."""
     if answers.arcs:
         shown = answers.arcs[:_MOST_ARCS]
         of = f"the {len(shown)} best of {len(answers.arcs)} relations"
@@ -206,7 +206,7 @@ def _arcs(table: RoleTable, answers: RoleAnswers) -> Iterator[Shown]:
 
 
 def _only_positional(table: RoleTable, answers: RoleAnswers) -> Iterator[str]:
-    """Name the head whose mean is largest though only its distance may be what it looks at."""
+    """Name the head with the largest mean that may only look at a distance."""
     if not answers.only_position:
         return
     first = max(answers.only_position, key=lambda one: one.mean)
@@ -280,7 +280,7 @@ def _is_certified(table: RoleTable) -> bool:
 
 
 def _about_certified(table: RoleTable) -> str:
-    """Count the answers that hold for any distribution of scores, and name contradictions."""
+    """Count answers that hold for any distribution of scores, and name contradictions."""
     given, certified = table.frame["answer"], table.frame["certified"]
     counts = ", ".join(
         f"{int((certified == answer).sum())} {answer} "
@@ -290,7 +290,7 @@ def _about_certified(table: RoleTable) -> str:
     against = table.frame[(given == YES) & (certified == NO) | (given == NO) & (certified == YES)]
     named = listed([f"{row.layer}-{row.head} {row.role}" for row in against.itertuples()], 8)
     return (
-        f"certified (by betting and e-BH, whatever the distribution of scores): {counts}"
+        f"certified (by betting and e-BH, for any distribution of scores): {counts}"
         + f"; {len(against)} against the answer given: {named}" * bool(len(against))
         + "\nthe certified test uses a mean that gives long examples, which could score farthest "
         "from the threshold, less weight (certified_mean)\n"
@@ -298,7 +298,7 @@ def _about_certified(table: RoleTable) -> str:
 
 
 def _answers_grid(table: RoleTable) -> Grid:
-    """Return for each role the heads with it in each layer, and how many heads got which answer."""
+    """Return for each role the number of heads by layer and by answer."""
     per_layer, answers = table.counts().drop(columns="total"), table.answers()
     if not answers["untestable"].any():
         answers = answers.drop(columns="untestable")
@@ -343,5 +343,5 @@ def _strongest_grid(table: RoleTable) -> Grid:
 
 
 def _digits(score: str) -> int:
-    """Return decimals that tell means apart on the scale of the score."""
+    """Return the number of decimals for means on the scale of the score."""
     return 1 if SCORES[score].threshold >= 1 else 2

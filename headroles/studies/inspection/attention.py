@@ -33,15 +33,14 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class WordAttention:
-    """Attention of a head in an example: between U words and special tokens, in their order.
+    """Attention of a head in an example, between U words and special tokens, in their order.
 
     ``weights`` (U, U): attention to a word is the sum over its pieces, attention from a word the
-    mean over its pieces, so that rows sum to 1. ``sieve`` (U, U) says which words each word would
-    look at if the head had the ``role``: wherever any of its pieces would look at any of theirs.
-    ``words`` (U,) are numbers of the words in the example, -1 for special tokens; words that the
-    tokenizer makes nothing of are left out. ``labels`` (U,) are the texts of both. ``score`` is
-    what the head scores in this example, by the kind of score called ``score_name``. ``measure`` is
-    what was read: weights, or norms in their place.
+    mean over its pieces, so that rows sum to 1. ``sieve`` (U, U) marks the words that each word
+    looks at in the ``role``, from any of its pieces to any of theirs. ``words`` (U,) are numbers of
+    the words in the example, -1 for special tokens; words without pieces are left out. ``labels``
+    (U,) are the texts of both. ``score`` is the score of the head in this example, of the kind
+    ``score_name``. ``measure`` is weights, or norms in their place.
 
     With ``attention`` as `read_attention` returns it:
 
@@ -72,9 +71,8 @@ def read_attention(
 ) -> list[WordAttention]:
     """Return the attention of a head in the examples that `find_examples` finds.
 
-    The words are read again from the treebank that was scored and the attention from the model, the
-    one that the record of the scores names unless another place is given. Both are compared
-    with what was scored, by digest.
+    Words come from the treebank that was scored, and attention from the model that the record of
+    the scores names, or from ``model``. Digests show that both are unchanged.
 
     Args:
         scores: from `score_heads`, of a treebank.
@@ -84,8 +82,8 @@ def read_attention(
 
     Raises:
         UsageError: a head or role that the scores do not have, or scores of parsed text.
-        CorpusError: the treebank is not there any more, or is another one now.
-        ModelError: the model is not there any more, or is another one now, or its tokenizer is.
+        CorpusError: the treebank is missing or has changed.
+        ModelError: the model is missing, or the model or its tokenizer has changed.
 
     With ``model`` an encoder with random weights:
 
@@ -102,7 +100,7 @@ def read_attention(
 def attention_of_heads(again: FoundAgain, options: AttentionOptions) -> list[list[WordAttention]]:
     """Read the attention of several heads in their examples; each example is read once.
 
-    Returns a list for each of ``again.asked``. ``options`` say where the model is. Raises
+    Returns a list for each of ``again.asked``. ``options`` name the model. Raises
     ModelError for another model or tokenizer than was scored.
     """
     scores = again.scores
@@ -137,31 +135,30 @@ def attention_of_heads(again: FoundAgain, options: AttentionOptions) -> list[lis
 def _load_again(scores: HeadScores, options: AttentionOptions) -> LoadedEncoder:
     """Return the model that was scored. Raises ModelError for another one."""
     recorded = scores.record.model
-    cure = "name the model that was scored with model (--model)"
+    advice = "name the model that was scored with model (--model)"
     model: Attending | None = options.model
     if model is None and recorded.model_type == OWN:
         raise ModelError(
-            f"{recorded.model} that was scored is a {recorded.class_}, which results do not "
-            "hold; pass it again as "
-            "model, with its tokenizer"
+            f"{recorded.model} that was scored is a {recorded.class_}, which results do not hold; "
+            "pass it again as model, with its tokenizer"
         )
     if model is None:
         model, options = recorded.model or "", _as_scored(recorded, options)
     try:
         encoder = load_encoder(model, options)
     except ModelError as error:
-        raise ModelError(f"{error}; or {cure}") from error
+        raise ModelError(f"{error}; or {advice}") from error
     if encoder.description.weights_sha256 != recorded.weights_sha256:
         raise ModelError(
             f"{encoder.description.model} is not the model that was scored: its weights differ "
             f"(scored: {recorded.model} in {recorded.dtype}, now in "
-            f"{encoder.description.dtype}); {cure}, or score again"
+            f"{encoder.description.dtype}); {advice}, or score again"
         )
     return encoder
 
 
 def _as_scored(recorded: RecordedModel, options: AttentionOptions) -> AttentionOptions:
-    """Return the options with what the model was loaded with, where nothing else is asked for."""
+    """Return the options, by default those that the model was loaded with."""
     usual = ModelOptions()
     given = {
         name: getattr(recorded, name) or getattr(usual, name)
@@ -177,15 +174,14 @@ def _encode_again(
     found: dict[str, Example],
     encoder: LoadedEncoder,
 ) -> list[EncodedExample]:
-    """Return the ``chosen`` examples in word pieces. Raises ModelError for others."""
+    """Return the ``chosen`` examples in word pieces. Raises ModelError for other pieces."""
     pieces = encoder.example_encoder()
     encoded = pieces.encode([found[scores.ids[row]] for row in chosen], Counter())
     digests = [scores.digests[row] for row in chosen] if scores.digests else []
     if len(encoded) != len(chosen) or (digests and digests != [one.digest for one in encoded]):
         raise ModelError(
-            f"the tokenizer of {encoder.description.model} cuts words into other pieces than "
-            "were scored; name "
-            "the one that was used with tokenizer (--tokenizer), or score again"
+            f"the tokenizer of {encoder.description.model} cuts words into other pieces than were "
+            "scored; name the one that was used with tokenizer (--tokenizer), or score again"
         )
     return encoded
 

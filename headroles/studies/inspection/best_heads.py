@@ -1,4 +1,4 @@
-"""HeadScores -> BestHeads: the head that finds the other end of a relation best, and how well."""
+"""HeadScores -> BestHeads: the head that finds the other end of a relation best, and its hits."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BestHeads(Result):
     )
 
     def shown(self) -> Iterator[Shown]:
-        """Name the best head of each role, and say how far it beats the best fixed offset."""
+        """Tabulate the best head of each role, with its hits and those of the best fixed offset."""
         frame = self.frame
         documents = dealt_by(self.record.corpus.documents)
         yield (
@@ -91,7 +91,7 @@ class BestHeads(Result):
         yield from map(Warned, warn_of_stopped(self.record))
 
     def details(self) -> Iterator[Shown]:
-        """Tabulate each role's head and offset by half, and how much they hit."""
+        """Tabulate the head and the offset of each role by half, with their hits."""
         level = 1 - self.record.best.alpha
         yield f"Share of first choices on the half not chosen on, {level:.0%} intervals"
         rows = [
@@ -121,8 +121,8 @@ class BestHeads(Result):
 def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     """Return the head that hits most arcs of each role, chosen on one half, reported on the other.
 
-    A head that was picked as the best of many and reported on the same data looks better than it
-    is: here no document has a part in choosing what is reported on it.
+    The best of many heads looks better than it is on the data that it was chosen on: here no
+    document is used both to choose a head and to report its hits.
 
     Args:
         scores: first choices, from `score_heads` with ``score="hit"``.
@@ -146,8 +146,8 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
     """
     if scores.offset_shares is None:
         raise UsageError(
-            f"best heads are those whose first choices hit most, and these are {scores.score.name} "
-            "scores; score again with score='hit' (--score hit)"
+            f"best heads need scores of first choices, and these are {scores.score.name} scores; "
+            "score again with score='hit' (--score hit)"
         )
     clusters, in_second = clusters_of(scores, options), second_half(scores)
     rows = [
@@ -157,7 +157,9 @@ def find_best_heads(scores: HeadScores, options: UnitOptions) -> BestHeads:
         for half in (1, 2)
     ]
     if not rows:
-        raise UsageError("no role of these scores is made of pairs of words; score some that are")
+        raise UsageError(
+            "these scores have no role of pairs of words; score one, such as syntactic"
+        )
     frame = pd.DataFrame([row for row in rows if row], columns=list(BestHeads.columns))
     best = RecordedUnits(**options.record())
     return BestHeads(frame, BestRecord.extending(scores.record, best=best))

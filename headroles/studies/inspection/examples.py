@@ -1,4 +1,4 @@
-"""The sentences behind a number: those where a head has extreme or typical scores of a role."""
+"""The sentences behind a number, in which a head has extreme or typical scores of a role."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ from headroles.wording import shortened
 
 if TYPE_CHECKING:
     from headroles.studies.inspection.attention import WordAttention
-    from headroles.studies.inspection.sentences import FoundAgain, MarkedExample
 
 Given = tuple[int, int, float, bool]
 """Query, key, weight, whether the role has this arc."""
-_LEAST = 0.1  # weights elsewhere that are smaller are not listed
+_LEAST = 0.1
+"""Smaller weights are not listed, except those of the role."""
 _OWN, _OTHERS = 8, 4
-"""Arcs of a role, and others, that are listed for a sentence."""
+"""Numbers of arcs of the role, and of other arcs, to list for a sentence."""
 
 
 def weights_again(
-    again: FoundAgain, model: Any = None, options: AttentionOptions | None = None
+    again: FoundAgain, options: AttentionOptions
 ) -> tuple[Sequence[Sequence[WordAttention] | None], tuple[str, ...]]:
-    """Return attention in the sentences, from a model on this machine, or why there is none."""
+    """Return attention in the sentences, from a model on this machine, and reasons for none."""
     if not again.asked:
         return (), ()
     from headroles.studies.inspection.attention import attention_of_heads  # which loads torch
 
     recorded = str(again.scores.record.model.model)
     try:
-        if model is None and not Path(recorded).is_dir():
+        if options.model is None and not Path(recorded).is_dir():
             raise UsageError(f"{recorded} is no folder here; pass model (--model)")
-        return attention_of_heads(again, options or AttentionOptions(model=model)), ()
+        return attention_of_heads(again, options), ()
     except HeadRolesError as error:
         return [None] * len(again.asked), (f"Weights are not shown: {error}.",)
 
 
 def largest_weights(seen: WordAttention, marked: MarkedExample) -> Iterator[Given]:
-    """Yield the largest weights: of the role, then elsewhere; without arcs the largest of all."""
+    """Yield the largest weights: of the role, then elsewhere; the largest of all without arcs."""
     weights = seen.weights
     is_word = seen.words >= 0
     large = weights >= _LEAST
@@ -98,7 +98,7 @@ _KINDS = {
 class ExamplesOf(Piece, frozen=True, kw_only=True):
     """Request for examples: head, role, number, and which of them.
 
-    ``no_weights`` is why the weights in them could not be read, if these were asked for.
+    ``no_weights`` is the reason for missing weights.
     """
 
     layer: int
@@ -118,12 +118,12 @@ class ExamplesRecord(ScoresRecord, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Examples(Result):
-    """Examples of a head and a role, one row each, those first that are most what was asked for.
+    """Examples of a head and a role, one row each, the most extreme or typical first.
 
     ``count`` is the number of arcs, words or tokens behind the ``score``. In ``text`` the words of
-    the sieve stand in brackets; ``words`` tells for pairs of words which look for which, and
-    ``gives`` which weights the head gives, the role's first; it is empty where the model was not
-    read. ``marked`` has the marks of every row as numbers of words.
+    the sieve stand in brackets. ``words`` lists pairs of words of the role, and ``gives`` the
+    weights of the head, those of the role first; it is empty without a model. ``marked`` has the
+    marks of every row as numbers of words.
 
     With ``examples`` as `find_examples` returns them:
 
@@ -159,7 +159,7 @@ class Examples(Result):
             yield Warned(reason)
 
     def _legend(self) -> str:
-        """Say what brackets and arrows mean."""
+        """Explain brackets and arrows."""
         marked = "Words that the role looks for are in brackets. " * any(
             one.keys for one in self.marked
         )
@@ -170,7 +170,7 @@ class Examples(Result):
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return the result for scripts, with words and their numbers apart."""
+        """Return the result for scripts, with the words and their numbers."""
         records = zip(to_records(self.frame), self.marked, strict=True)
         examples = [{**record, "marked": asdict(marked)} for record, marked in records]
         return {"of": storage.plain(self.record.examples_of), "examples": examples}
@@ -199,8 +199,8 @@ def find_examples(
 ) -> Examples:
     """Return the examples in which a head has typical scores of a role, or extreme ones.
 
-    Their words are read again from the files that were scored, and the weights that the head gives
-    from the model, if that is in a folder of this machine or passed as ``model``.
+    Words come from the files that were scored, and weights from the model, if it is in a folder of
+    this machine or passed as ``model``.
 
     Args:
         scores: from `score_heads`, of a treebank.
@@ -211,7 +211,7 @@ def find_examples(
     Raises:
         UsageError: a head that was removed, a head or role that the scores do not have, or scores
             of parsed text.
-        CorpusError: the treebank is not there any more, or is another one now.
+        CorpusError: the treebank is missing or has changed.
 
     With ``model`` an encoder with random weights:
 
@@ -226,7 +226,7 @@ def find_examples(
     (found,) = examples_of(again)
     if not (options.weights and len(found)):
         return found
-    (weights,), why_not = weights_again(again, options.model, options)
+    (weights,), why_not = weights_again(again, options)
     if weights is None:
         asked = structs.replace(found.record.examples_of, no_weights=" ".join(why_not))
         return replace(found, record=structs.replace(found.record, examples_of=asked))

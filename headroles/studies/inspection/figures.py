@@ -1,4 +1,4 @@
-"""Figures of attention between words, and of what goes to tokens of each kind."""
+"""Figures of attention between words, and of attention to tokens of each kind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headroles.studies.inspection.token_groups import TokenGroups
 
 LEAST = 0.1
-"""Attention that is smaller has no arc."""
+"""Smaller attention has no arc."""
 _GREY = "0.65"
 _MANY = 48  # words, from which on they are written smaller
 _LONGEST_WORD = 24
@@ -195,12 +195,12 @@ def _font_size(attention: WordAttention) -> float:
 
 
 def _label_width(attention: WordAttention) -> float:
-    """Return about the inches that the widest word takes."""
+    """Estimate the width of the widest word in inches."""
     return float(_widths(attention).max())
 
 
 def _widths(attention: WordAttention) -> NDArray[np.float64]:
-    """Inches (U,) that each word takes, about; some scripts have characters twice as wide."""
+    """Estimate the width (U,) of words in inches; some scripts have characters twice as wide."""
     from rich.cells import cell_len
 
     cells = [cell_len(plain(label, _LONGEST_WORD)) for label in attention.labels]
@@ -218,8 +218,8 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
     """Draw by layer the shares of weights and norms that the tokens of one group get.
 
     Bars are the intervals of the table; the dotted line is the share of the tokens that are of the
-    group, which uniform attention would give it. Raises UsageError for a group that there is not,
-    and where all layers were left out.
+    group, as with uniform attention. Raises UsageError for an unknown group, and for a table
+    without single layers.
 
     With ``groups`` as `measure_token_groups` returns them:
 
@@ -231,7 +231,7 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
     if group not in known:
         raise UsageError(not_among("group", group, known))
     if not set(groups.frame["layer"]) - {_ALL}:
-        raise UsageError("all single layers were left out; there is nothing to draw")
+        raise UsageError("the table has no single layer to draw; include some")
     rows = groups.frame[groups.frame["group"] == group].set_index(["quantity", "layer"])
     ax = new_axes(ax, 4, 3)
     for name, look in _LOOKS.items():
@@ -262,7 +262,7 @@ def draw_token_groups(groups: TokenGroups) -> Figure:
     from headroles.drawing.own_figures import new_figure
 
     if not (names := groups.found):
-        raise UsageError("no example has tokens of any group; there is nothing to draw")
+        raise UsageError("no example has tokens of any group, so the figure would be empty")
     width = room_for(3.2 * len(names))
     across = max(1, min(len(names), int(width / 1.6)))
     down = -(-len(names) // across)

@@ -15,9 +15,7 @@ from headroles.passes.options import PassOptions
 from headroles.roles.frequencies import FrequencyOptions
 from headroles.scoring.options import PairingOptions
 from headroles.studies.options import ImportOptions
-from headroles.testing.options import (
-    UnitOptions,
-)
+from headroles.testing.options import UnitOptions
 
 LARGEST, MEDIAN, SMALLEST = RANKS = ("largest", "median", "smallest")
 
@@ -55,7 +53,7 @@ class ExampleOptions(ImportOptions):
     corpus: Annotated[
         Sequence[Path] | None,
         Option(
-            "Treebank that was scored, files or folders, if it is not where it was then.",
+            "Treebank that was scored, files or folders, if it has moved.",
             convert=_paths,
             recorded=False,
         ),
@@ -70,14 +68,14 @@ class ExampleOptions(ImportOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(ExampleOptions, ModelOptions):
-    """Options of the choice of examples, and of the model whose attention is read in them."""
+    """Options of the choice of examples, and of the model that reads them."""
 
     title: ClassVar[str] = "Model"
 
     model: Annotated[
         Any,
         Option(
-            "Model that was scored, if it is not where it was then.",
+            "Model that was scored, if it has moved.",
             more="A folder, a hub id or, from Python, a loaded model in evaluation mode.",
             convert=lambda given: given,
             recorded=False,
@@ -92,5 +90,5 @@ class SentenceOptions(AttentionOptions):
     title: ClassVar[str] = "Output"
 
     weights: Annotated[
-        bool, Option("Show the weights that the head gives, for which the model is read.")
+        bool, Option("Show the weights that the head gives; this loads the model.")
     ] = True

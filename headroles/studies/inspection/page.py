@@ -1,4 +1,4 @@
-"""Page of what heads take from tokens of each kind."""
+"""Page of the attention that tokens of each kind get."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def token_page(result: TokenGroups) -> Page:
         Picture(
             (figure_of(draw_token_group(result, name)),),
             f"{name} tokens: their share of weights and of norms by layer, with intervals; the "
-            "dotted line is their share of the tokens, which uniform attention would give them.",
+            "dotted line is their share of the tokens, as with uniform attention.",
         )
         for name in result.found
         if set(result.frame["layer"]) != {ALL_LAYERS}

@@ -100,14 +100,14 @@ class Quantities(Result):
 
 @takes(UnitOptions)
 def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
-    """Return means and intervals of the quantities that describe heads, and are never tested.
+    """Return means and intervals of the quantities that describe heads, without tests.
 
     Args:
         scores: from `score_heads` with the ``roles`` confidence, entropy or distance.
         options: keyword arguments, described below.
 
     Raises:
-        UsageError: scores without such, or examples that cannot be clustered as asked.
+        UsageError: scores without such quantities, or examples that cannot be clustered as asked.
 
     With ``model`` an encoder with random weights:
 
@@ -120,7 +120,7 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> Quantities:
     columns = HeadColumns.of(scores, described=True)
     if not columns.roles:
         raise UsageError(
-            "these scores have nothing that describes heads; score again with "
+            "these scores have no quantity that describes heads; score again with "
             "roles='confidence,entropy,distance' (--roles confidence,entropy,distance)"
         )
     estimates = estimates_of(columns.values(scores), clusters_of(scores, options), options.alpha)

@@ -1,4 +1,4 @@
-"""The sentences behind heads, read again from the treebank, with weights where the model is."""
+"""The sentences behind heads, read again from the treebank, with weights if the model is there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headroles.studies.inspection.examples import (
     largest_weights,
     weights_again,
 )
-from headroles.studies.inspection.options import MEDIAN, ExampleOptions
+from headroles.studies.inspection.options import MEDIAN, AttentionOptions, ExampleOptions
 from headroles.studies.inspection.sentences import MarkedExample, find_again, not_imported
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ Sentences = tuple[Quoted, ...]
 class Sources:
     """Sources of the sentences of results.
 
-    ``imported`` are roles of one's own that may be imported; ``model`` is the one that was scored
-    if it is not where it was then.
+    ``imported`` are roles of users that may be imported; ``model`` is the model that was scored, if
+    it has moved.
     """
 
     folder: Path
@@ -45,7 +45,7 @@ class Sources:
 
 
 def quote(sources: Sources, asked: Sequence[Asked]) -> tuple[list[Sentences], tuple[str, ...]]:
-    """Return sentences for each of ``asked``, and why there are none or no weights in them."""
+    """Return sentences for each of ``asked``, and reasons for missing sentences or weights."""
     closed = {role for _, role, _ in asked if not _may_be_read(role, sources.imported)}
     open_ones = [
         (head, role, replace(options, roles=sources.imported or None))
@@ -58,7 +58,7 @@ def quote(sources: Sources, asked: Sequence[Asked]) -> tuple[list[Sentences], tu
         again = find_again(HeadScores.load(sources.folder), open_ones)
     except HeadRolesError as error:
         return [()] * len(asked), (f"The sentences cannot be shown: {error}.",)
-    weights, no_weights = weights_again(again, sources.model)
+    weights, no_weights = weights_again(again, AttentionOptions(model=sources.model))
     left = iter(zip(examples_of(again), weights, strict=True))
     found = [() if role in closed else tuple(_quoted(*next(left))) for _, role, _ in asked]
     why_not = [
@@ -70,7 +70,7 @@ def quote(sources: Sources, asked: Sequence[Asked]) -> tuple[list[Sentences], tu
 
 
 def _may_be_read(role: str, imported: Sequence[str]) -> bool:
-    """Tell whether the sieve of a role is made without code that the user did not name."""
+    """Tell whether the sieve of a role needs no code that the user did not name."""
     own = role.removesuffix(":beyond_offset")
     return not is_own(role) or any(own in (name, f"{name}:back") for name in imported)
 

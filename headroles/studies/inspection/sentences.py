@@ -1,4 +1,4 @@
-"""Sentences behind a score: chosen by it, and read again from the treebank that was scored."""
+"""Sentences behind a score, chosen by it, and read again from the treebank that was scored."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def read_again(
 ) -> tuple[dict[str, Example], dict[str, Role]]:
     """Return the examples of these ids, and the roles with their sieves, by id.
 
-    ``files`` are where the treebank is now; where it was when it was scored if None. A role of
-    one's own is among the roles only if its ``MODULE:FUNCTION`` is ``imported``: scores may come
-    from elsewhere, and the name that they record must not decide which code runs here.
+    ``files`` are the treebank, by default in its place when it was scored. A role of a user is
+    among the roles only if its ``MODULE:FUNCTION`` is ``imported``: scores may come from
+    elsewhere, and the name that they record must not decide which code runs here.
 
-    Raises UsageError for scores of parsed text or made by hand and for other roles than were
-    scored, and CorpusError if the treebank is not there any more, or is another one now.
+    Raises UsageError for scores of parsed text or made by hand and for roles that were not scored,
+    and CorpusError for a treebank that is missing or has changed.
     """
     corpus, recorded = scores.record.corpus, scores.record.options
     if corpus.format != "conllu":
         raise UsageError(
-            "the sentences are read again from the treebank that was scored, and these scores are "
-            "of parsed text or made by hand; score a treebank"
+            "sentences come from the treebank that was scored, and these scores are of parsed text "
+            "or made by hand; score a treebank"
         )
     own = {one.name for one in fields_of(RoleOptions)} - {"relations"}  # those found, below
     options = RoleOptions(**{name: value for name, value in recorded.items() if name in own})
@@ -55,8 +55,8 @@ def read_again(
     with prepared(source) as ready:
         if ready.digest != corpus.digest:
             raise CorpusError(
-                f"{', '.join(map(str, files))} is not what was scored: its sentences differ; "
-                "score again"
+                f"{', '.join(map(str, files))} has other sentences than when it was scored; name "
+                "the file that was scored with corpus (--corpus), or score again"
             )
         made = make_examples(ready, scores.record.pairing or "adjacent")
         found = {example.id: example for example in made if example.id in ids}
@@ -69,19 +69,19 @@ def read_again(
 
 
 def _without_own(recorded: Sequence[str] | None, imported: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the recorded names without roles of one's own, but for those ``imported``."""
+    """Return the recorded names of roles; of users' roles only those ``imported``."""
     own = [name for name in recorded or () if is_own(name)]
     for name in imported:
         if name not in own:
-            known = f"; of one's own there are: {listed(own)}" if own else ""
-            raise UsageError(f"{name!r} is no role of one's own that was scored{known}")
+            known = f"; name one of: {listed(own)}" if own else ""
+            raise UsageError(f"{name!r} is no user's role that was scored{known}")
     if recorded is None:
         return None
     return tuple(name for name in recorded if name not in own or name in imported)
 
 
 def not_imported(role: str, flag: str = "roles (--roles)") -> str:
-    """Say why a user's role has no sentences, and what to do."""
+    """Return the reason why a user's role has no sentences, with advice."""
     name = printable(":".join(role.split(":")[:2]))
     return (
         f"{name} is a Python function, and reading results imports none by itself; if you trust "
@@ -94,20 +94,20 @@ def _where_they_were(files: Sequence[str]) -> list[Path]:
     found = list(map(Path, files))
     for file in found:
         if not file.exists():
-            from_there = " in this folder; it was named from where it was scored"
+            here = " in this folder" * (not file.is_absolute())
             raise CorpusError(
-                f"{file} does not exist{from_there * (not file.is_absolute())}. Say where it is "
-                "now with corpus (--corpus FILE of headroles examples)"
+                f"{file}, which was scored, does not exist{here}; name it with corpus "
+                "(--corpus FILE of headroles examples)"
             )
     return found
 
 
 @dataclass(frozen=True)
 class MarkedExample:
-    """The words of an example, and those that a role is about, numbered from 0.
+    """The words of an example, and those of a role, numbered from 0.
 
-    ``keys`` are the words in its sieve, in ascending order; ``pairs`` are (query, key): which word
-    looks for which. Both are empty where the sieve is one of places, or of special tokens.
+    ``keys`` are the words in its sieve, in ascending order; ``pairs`` are its (query, key). Both
+    are empty for sieves of places or of special tokens.
     """
 
     words: tuple[str, ...]
@@ -133,7 +133,7 @@ class MarkedExample:
 
 @dataclass(frozen=True, eq=False)
 class FoundAgain:
-    """Examples that were asked for by head, role and options, read again from the treebank.
+    """Examples by head, role and options, read again from the treebank.
 
     ``chosen`` are, for each of ``asked``, places among all examples of ``scores``; ``found`` are
     the examples by id, ``roles`` the roles with their sieves by id.
@@ -160,7 +160,7 @@ class FoundAgain:
 def find_again(
     scores: HeadScores, asked: Sequence[tuple[tuple[int, int], str, ExampleOptions]]
 ) -> FoundAgain:
-    """Read the examples of several heads and roles again, for which one treebank is read once."""
+    """Read the examples of several heads and roles again, in one pass over the treebank."""
     chosen = [choose_examples(scores, *one) for one in asked]
     ids = {scores.ids[row] for rows in chosen for row in rows}
     first = asked[0][2] if asked else ExampleOptions()
@@ -169,7 +169,7 @@ def find_again(
 
 
 def sieve_among(roles: dict[str, Role], role: str) -> Role:
-    """Return the role with its sieve. Raises UsageError for one that was not made again."""
+    """Return the role with its sieve. Raises UsageError for a role that was not made again."""
     if role in roles:
         return roles[role]
     if is_own(role):
@@ -180,7 +180,7 @@ def sieve_among(roles: dict[str, Role], role: str) -> Role:
 def choose_examples(
     scores: HeadScores, head: tuple[int, int], role: str, options: ExampleOptions
 ) -> NDArray[np.int64]:
-    """Return places of the examples that were asked for, among all of ``scores``.
+    """Return places of the wanted examples among all of ``scores``.
 
     Raises UsageError for a head or role that the scores do not have, and an example without score.
     """
@@ -194,7 +194,7 @@ def choose_examples(
         if not found or np.isnan(values[found[0]]):
             raise UsageError(
                 f"head {head[0]}-{head[1]} has no score of {role} in an example "
-                f"{shortened(options.example)!r}; it must be one of column example of: headroles "
+                f"{shortened(options.example)!r}; name one from the column example of: headroles "
                 "examples"
             )
         return np.array(found)
@@ -203,14 +203,14 @@ def choose_examples(
 
 
 def _distances(values: NDArray[np.float32], which: str) -> NDArray[np.float32]:
-    """Return distances of values from those asked for, in any unit."""
+    """Return keys to sort values by, the wanted ones first."""
     if which == MEDIAN and len(values):
         return np.asarray(np.abs(values - np.median(values)))
     return values if which == SMALLEST else -values
 
 
 def _mark(example: Example, role: Role) -> MarkedExample:
-    """Return the words of an example, and those that the role is about."""
+    """Return the words of an example, with those of the role marked."""
     words = tuple(word for sentence in example.sentences for word in sentence.words)
     keys, pairs = marked_words(role, PaddedBatch([_word_by_word(example)]))
     return MarkedExample(words, tuple(sorted(keys)), tuple(pairs))

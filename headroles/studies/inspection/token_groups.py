@@ -69,16 +69,16 @@ class TokenGroups(Result):
     and ``quantity``. Groups are ``classifier``, ``separators``, ``punctuation`` and ``other``
     tokens. Of each:
 
-    * ``tokens``: its share of the tokens, which is what uniform attention would give it;
+    * ``tokens``: its share of the tokens, the share of uniform attention;
     * ``weights``: its share of a row of attention weights, the mean over rows and heads;
     * ``norms``: the same of norms of single heads, each row divided by its sum;
-    * ``layer_norms``: the same of norms of what all heads of the layer take together;
+    * ``layer_norms``: the same of norms of all heads of the layer together;
     * ``norms_less_weights``: their difference;
     * ``length``: the mean of ||f(x)|| over its tokens and heads, in units of hidden states.
 
     ``weights_by_frequency`` and so on are Spearman's rank correlations, over the words of an
-    example, between the frequency of a word and what its pieces get on average; of ``words``, all
-    of them, and of ``other`` ones, without punctuation.
+    example, between the frequency of a word and the mean over its pieces: for all ``words``, and
+    for ``other`` words, without punctuation.
 
     ``mean`` is over the ``n`` examples that have the group: shares of groups that some examples
     lack need not add up to 1. Intervals are robust to clusters, and NaN where there are fewer than
@@ -100,7 +100,7 @@ class TokenGroups(Result):
     views: ClassVar[tuple[str, ...]] = ("long", "summary", "layers")
 
     def axes(self) -> Axes:
-        """Return those of all quantities; layers, and the mean over them, may be left out."""
+        """Return the groups with their quantities; a part may lack layers and their mean."""
         return {("layer",): [], ("group", "quantity"): QUANTITIES}
 
     @property
@@ -111,7 +111,7 @@ class TokenGroups(Result):
 
     @property
     def has_all_layers(self) -> bool:
-        """Whether the rows of the mean over layers are there, which `where` may leave out."""
+        """Whether the table has the mean over layers, which `where` may leave out."""
         return ALL_LAYERS in set(self.frame["layer"])
 
     def summary(self) -> pd.DataFrame:
@@ -122,7 +122,7 @@ class TokenGroups(Result):
         own = self.frame[self.frame["layer"] == ALL_LAYERS]
         if own.empty:
             raise UsageError(
-                f"the summary is of the layer {ALL_LAYERS!r}, which was left out; take it in"
+                f"the summary is of the layer {ALL_LAYERS!r}, which is missing; include it"
             )
         table = own.pivot_table(index="group", columns="quantity", values="mean", dropna=False)
         return table.loc[list(GROUPS), [TOKENS, *PER_TOKEN, DIFFERENCE]]
@@ -136,7 +136,7 @@ class TokenGroups(Result):
         return table.reset_index()
 
     def shown(self) -> Iterator[Shown]:
-        """Say which tokens get more than their share of weights and norms."""
+        """Name the tokens that get more than their share of weights and norms."""
         asked = self.record.token_groups
         documents = f" in {asked.n_clusters} documents" * (asked.clustered_by != "none")
         over = "layers, heads" if self.has_all_layers else "heads"
@@ -148,7 +148,7 @@ class TokenGroups(Result):
             yield from _beyond_share(self.summary().loc[self.found])
             yield self._shares()
         else:
-            yield "The mean over layers was left out; the tables by layer are among the details."
+            yield "This part has no mean over layers; the details have tables by layer."
         for group in (one for one in GROUPS if one not in self.found):
             yield Warned(f"No example has tokens of the group {group}.")
         yield from map(Warned, warnings_of_run(self.record))
@@ -173,15 +173,11 @@ class TokenGroups(Result):
         names = (WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS)
         rows = []
         for group in GROUPS:
-            found = [self._rows[ALL_LAYERS, group, name] for name in (*names, TOKENS, LENGTH)]
-            *shares, tokens, length = found
-            ranges = [[_range(one)] if with_intervals else [] for one in shares]
-            cells = [
-                cell
-                for one, limits in zip(shares, ranges, strict=True)
-                for cell in (in_digits(one.mean, 3), *limits)
-            ]
-            rows.append((group, in_digits(tokens.mean, 3), *cells, in_digits(length.mean, 3)))
+            row = [group, in_digits(self._rows[ALL_LAYERS, group, TOKENS].mean, 3)]
+            for name in names:
+                share = self._rows[ALL_LAYERS, group, name]
+                row += [in_digits(share.mean, 3), *[_range(share)] * with_intervals]
+            rows.append((*row, in_digits(self._rows[ALL_LAYERS, group, LENGTH].mean, 3)))
         interval = ["interval"] if with_intervals else []
         titles = [title for name in names for title in (name.replace("_", " "), *interval)]
         return Grid(("group", "tokens", *titles, "||f||"), tuple(rows))
@@ -223,19 +219,19 @@ def _beyond_share(table: pd.DataFrame) -> Iterator[str]:
         f"that share{beside if largest != most else ''}."
     )
     yield (
-        f"By norms, which count what heads hand on, the {most} tokens get "
+        f"By norms, which count the vectors that heads pass on, the {most} tokens get "
         f"{table['norms'][most]:.0%}, {times['norms'][most]:.1f} times their share."
     )
 
 
 @takes(TokenOptions)
 def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) -> TokenGroups:
-    """Return what heads take from classifier tokens, separators, punctuation and other tokens.
+    """Measure attention to classifier tokens, separators, punctuation and other tokens.
 
-    By attention weights, and by norms: weights times the lengths ||f(x)|| of what heads hand on
-    from a token, of each head by itself and of all heads of a layer together (Kobayashi et al.
-    2020). Punctuation is what has the part of speech PUNCT, or, where parts of speech are missing,
-    words made of punctuation characters.
+    Attention is measured by weights, and by norms: weights times the lengths ||f(x)|| of the
+    vectors that heads pass on from a token, for each head and for all heads of a layer together
+    (Kobayashi et al. 2020). Punctuation is words with the part of speech PUNCT, or, without parts
+    of speech, words of punctuation characters.
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode.

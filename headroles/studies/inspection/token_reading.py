@@ -1,4 +1,4 @@
-"""Examples -> what heads take from tokens of each kind, layer by layer: one row per example."""
+"""Examples -> attention to tokens of each kind, layer by layer: one row per example."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ CLASSIFIER, SEPARATORS, PUNCTUATION, OTHER = GROUPS = (
 WORDS = "words"
 """Punctuation and other tokens together."""
 WEIGHTS, NORMS, LAYER_NORMS, LENGTH = PER_TOKEN = ("weights", "norms", "layer_norms", "length")
-"""What is read of every token."""
+"""Quantities of every token."""
 TOKENS, DIFFERENCE, WITH_FREQUENCY = "tokens", "norms_less_weights", "_by_frequency"
 QUANTITIES = (
     *((group, name) for group in GROUPS for name in (TOKENS, *PER_TOKEN, DIFFERENCE)),
     *((group, f"{name}{WITH_FREQUENCY}") for group in (WORDS, OTHER) for name in PER_TOKEN),
 )
-"""What is known of an example and a layer: a group of tokens, and the quantity."""
+"""Groups of tokens and their quantities, for an example and a layer."""
 _FEWEST_WORDS = 3
 
 
 @dataclass
 class TokenReading:
-    """Reads examples one window after the other; counts what it left out.
+    """Reader of examples, window after window; counts skipped examples.
 
     ``counts`` are word frequencies, of words as `fold` gives them.
     """
@@ -111,7 +111,7 @@ class TokenReading:
 def read_tokens(
     encoder: LoadedEncoder, reader: AttentionReader, norms: NormReader, batch: ExampleBatch
 ) -> FloatArray:
-    """Return (examples, layers, 4, tokens): what each token gets of a layer's rows, by `PER_TOKEN`.
+    """Return (examples, layers, 4, tokens): the attention that each token gets, by `PER_TOKEN`.
 
     ``weights`` and ``norms`` are means over heads and queries, ``layer_norms`` over queries, so
     that those of an example add up to 1; ``length`` is the mean of ||f|| over heads. Layers that
@@ -123,7 +123,7 @@ def read_tokens(
 
 
 class TokenListener:
-    """Reader of what tokens of a batch get, called with the weights of each layer in turn."""
+    """Reader of the attention that tokens get, called with the weights of each layer in turn."""
 
     def __init__(self, reader: AttentionReader, norms: NormReader, batch: ExampleBatch) -> None:
         self._reader, self._norms, self._batch = reader, norms, batch
@@ -141,9 +141,7 @@ class TokenListener:
         self._layers.append(torch.stack([*shares, norms.lengths(layer).mean(dim=1)], dim=1))
 
     def values(self, encoder: LoadedEncoder) -> FloatArray:
-        """Return (examples, layers, 4, tokens); raises ModelError for attention that is not
-        finite.
-        """
+        """Return (examples, layers, 4, tokens). Raises ModelError for infinite attention or NaN."""
         found: FloatArray = torch.stack(self._layers, dim=1).cpu().numpy().astype(np.float64)
         there = np.array([bool(kept) for kept in self._reader.remaining])
         refuse_not_finite(found[:, there], self._batch.examples, encoder)
@@ -154,7 +152,7 @@ class TokenListener:
 def rows_of(
     batch: ExampleBatch, per_token: FloatArray, counts: Mapping[str, int]
 ) -> list[NDArray[np.float32]]:
-    """Return for each example (layers + 1, quantities), from what its tokens get."""
+    """Return for each example (layers + 1, quantities), from the attention of its tokens."""
     groups = groups_of(PaddedBatch(batch.examples)).swapaxes(0, 1)
     return [
         values_of(one, own[..., : len(one)], group[:, : len(one)], counts)
@@ -192,7 +190,7 @@ def values_of(
     layers = np.stack(columns, axis=-1)
     there = ~np.isnan(per_token).any(axis=(1, 2))
     layers[~there] = np.nan
-    # A layer without heads has no part in the mean of all.
+    # The mean of all layers is over layers with heads.
     whole = layers[there].mean(axis=0) if there.any() else np.full(layers.shape[1], np.nan)
     return np.concatenate([layers, whole[None]]).astype(np.float32)
 
@@ -222,5 +220,5 @@ def rank_correlations(values: FloatArray, counts: NDArray[np.int64]) -> FloatArr
     ranks -= ranks.mean(axis=-1, keepdims=True)
     of_counts -= of_counts.mean()
     scale = np.sqrt((ranks**2).sum(axis=-1) * (of_counts**2).sum())
-    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, as it is to be
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, for constant values
         return np.asarray(ranks @ of_counts / scale)

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from headroles import HeadScores, RoleTable, assign_roles, memory, score_heads
-from headroles.cli import app
 from headroles.errors import StorageError
+from tests.commands import run_well
 
 INDEPENDENT = {"clusters": "none"}
 
@@ -58,7 +57,7 @@ def test_tables_are_those_of_scores_in_memory(
     assert expected.frame["statistic"].nunique() > 50  # there is something to compare
 
 
-def test_a_disk_without_room_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -73,8 +72,7 @@ def test_scores_that_memory_does_not_hold_lie_in_a_file(scores: HeadScores, fold
     assert base is not None
     assert isinstance(base.base, np.memmap)
     assert loaded == scores
-    result = CliRunner().invoke(app, ["assign", str(folder)])
-    assert result.exit_code == 0, result.output
+    run_well("assign", folder)
     pd.testing.assert_frame_equal(
         RoleTable.load(folder).frame, assign_roles(loaded).frame, rtol=1e-6, atol=1e-7
     )

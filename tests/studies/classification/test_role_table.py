@@ -16,6 +16,7 @@ from headroles.results.stored import put_into, save_together
 from headroles.roles import SCORES, is_contrast
 from headroles.testing.answers import ANSWERS
 from headroles.wording import head_name
+from tests.commands import contents, names
 from tests.conftest import in_full, make_scores, role_ids
 from tests.rounding import assert_same_sums
 
@@ -237,10 +238,6 @@ def test_what_is_shown_in_a_notebook_is_escaped() -> None:
     assert "<script>" not in assign_roles(odd)._repr_html_()
 
 
-def names(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
 FILES = {"roles.csv", "roles.parquet", "run.json"}
 
 
@@ -267,7 +264,7 @@ class TestFiles:
         nth: int,
         failure: type[BaseException],
     ) -> None:
-        before = {name: (folder / name).read_bytes() for name in FILES}
+        before = contents(folder)
         write, written = Path.write_bytes, []
 
         def fail(path: Path, content: bytes) -> int:
@@ -279,8 +276,7 @@ class TestFiles:
         monkeypatch.setattr(Path, "write_bytes", fail)
         with pytest.raises((StorageError, KeyboardInterrupt)):
             put_into(folder, assign_roles(scores, threshold=2))
-        assert {name: (folder / name).read_bytes() for name in FILES} == before
-        assert names(folder) == FILES
+        assert contents(folder) == before
 
     def test_a_table_that_was_changed_is_told(self, folder: Path) -> None:
         (folder / "roles.csv").write_text((folder / "roles.csv").read_text().replace("no", "yes"))
@@ -321,6 +317,9 @@ class TestFiles:
         ({"correction": "max_t"}, "test='sign_flip'"),
         ({"clusters": "document"}, "one document"),
         ({"preset": "best"}, "preset is 'best'"),
+        ({"preset": "published", "test": "sign_flip"}, "leave test out"),
+        ({"preset": "published", "correction": "holm"}, "leave correction out"),
+        ({"preset": "published", "interval": "bca"}, "leave interval out"),
     ],
 )
 def test_options_that_cannot_be_meant(
@@ -356,20 +355,6 @@ def test_layers_with_a_window_are_noted(reach: int) -> None:
             f"{seen}, fewer at the ends: a uniform head has a contrast near 0, not exactly 0"
         )
     assert of_layers[1, :2].tolist() == [expected] * 2
-
-
-@pytest.mark.parametrize(
-    ("option", "named"),
-    [
-        ({"test": "sign_flip"}, r"leave test out"),
-        ({"correction": "holm"}, r"leave correction out"),
-        ({"interval": "bca"}, r"leave interval out"),
-    ],
-)
-def test_the_published_preset_decides_the_test(option: dict[str, str], named: str) -> None:
-    scores = make_scores(np.full((4, 1, 1, 1), 3.5), ["local"])
-    with pytest.raises(UsageError, match=named):
-        assign_roles(scores, preset="published", **option)
 
 
 class TestCertified:

@@ -129,7 +129,7 @@ def _score_options() -> Any:
         ({"shuffle_seed": 3}, r"shuffle_seed says how to stop early"),
         ({"until": 0.9, "test": "bootstrap_t"}, "only tests by betting are valid"),
         ({"until": 0.9, "preset": "published"}, "only tests by betting are valid"),
-        ({"until": 1.5}, "the share to be decided is 1.5; it must lie between 0 and 1"),
+        ({"until": 1.5}, "the share to decide is 1.5; it must lie between 0 and 1"),
     ],
 )
 def test_options_that_do_not_go_together(

@@ -89,5 +89,5 @@ def test_scores_without_first_choices_are_refused() -> None:
         find_best_heads(make_scores(np.ones((4, 1, 2, 1)), [ROLE]))
     hits = make_scores(np.ones((4, 1, 2, 1)), ["local"], score="hit")
     nothing = np.full((4, 1, len(OFFSETS)), np.nan, dtype=np.float32)
-    with pytest.raises(UsageError, match="no role of these scores is made of pairs of words"):
+    with pytest.raises(UsageError, match="these scores have no role of pairs of words"):
         find_best_heads(replace(hits, offset_shares=nothing))

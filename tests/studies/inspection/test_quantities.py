@@ -37,7 +37,7 @@ def test_quantities_are_not_tested() -> None:
     alone = replace(alone, roles=(Role("entropy", is_described=True),))
     with pytest.raises(UsageError, match="no role to test"):
         assign_roles(alone)
-    with pytest.raises(UsageError, match="nothing that describes heads; score again with roles="):
+    with pytest.raises(UsageError, match="no quantity that describes heads; score again with"):
         describe_heads(make_scores(VALUES, ["local", "syntactic"]))
 
 

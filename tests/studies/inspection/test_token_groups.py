@@ -254,7 +254,7 @@ def test_tokenizers_without_special_tokens(template: str, missing: tuple[str, ..
 def test_the_summary_is_of_all_layers(treebank: Path) -> None:
     found = measure_token_groups(make_bert(), read_conllu(treebank), tokenizer=make_tokenizer())
     assert found.where(layer="all").summary().equals(found.summary())
-    with pytest.raises(UsageError, match="the layer 'all', which was left out"):
+    with pytest.raises(UsageError, match="the layer 'all', which is missing"):
         found.where(layer=0).summary()
 
 
@@ -286,7 +286,7 @@ def test_are_stored_and_shown(bert_folder: Path, treebank: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("layer", "told"), [([0, 2], "tables by layer are among the details"), ("all", "most of the")]
+    ("layer", "told"), [([0, 2], "the details have tables by layer"), ("all", "most of the")]
 )
 def test_some_layers_are_stored_and_shown(
     bert_folder: Path, treebank: Path, tmp_path: Path, layer: object, told: str

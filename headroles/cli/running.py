@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +14,7 @@ from headroles.errors import UsageError
 from headroles.interrupts import described_when_interrupted
 
 if TYPE_CHECKING:
-    from headroles.cli.flags import FolderOptions, OutputOptions, ResumeOptions
+    from headroles.cli.flags import FolderOptions, OutputOptions
     from headroles.record import ScoresRecord
     from headroles.results.result import Result
     from headroles.results.stored import Stored
@@ -26,7 +26,7 @@ Asked = TypeVar("Asked", bound="RunOptions")
 
 
 def refuse_idle_overwrite(out: Path | None, output: FolderOptions, what: str) -> None:
-    """Raise UsageError for what only a folder can have, without one: to ask before the work."""
+    """Raise UsageError for options of a folder that are given without one; call before the work."""
     if out is not None:
         return
     if output.overwrite:
@@ -43,7 +43,7 @@ def show(result: Result, output: OutputOptions) -> None:
         console.print_result(output, result)
 
 
-def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> None:
+def save_or_show(result: Result, out: Path | None, output: FolderOptions) -> None:
     """Save a result if there is a folder for it, and print it."""
     if out is None:
         show(result, output)
@@ -53,33 +53,16 @@ def keep_or_show(result: Result, out: Path | None, output: FolderOptions) -> Non
 
 
 @contextmanager
-def resumable_folder(
-    out: Path,
-    kinds: Sequence[type[Stored]],
-    output: FolderOptions,
-    resuming: ResumeOptions,
-    options: Asked,
-    what: str,
-    unit: str = "passes",
-    changed: str | None = None,
+def resumable(
+    opened: AbstractContextManager[Path], options: Asked, what: str, unit: str = "passes"
 ) -> Iterator[tuple[Path, Asked]]:
-    """Claim a folder for a study of a task; yield it with the options to use.
+    """Show the progress of a study that fills the folder ``opened``; yield it with the options.
 
-    With these options, an interrupted study leaves its parts in the folder and shows progress.
-    ``changed`` names the model that a new one in the folder is made from.
+    With these options, an interrupted study leaves its parts in the folder.
     """
-    from headroles.results.stored import new_folder
     from headroles.storage import parts_beside
 
-    asked = (kinds, output.overwrite, resuming.resume)
-    with ExitStack() as stack:
-        if changed is None:
-            folder = stack.enter_context(new_folder(out, *asked))
-        else:
-            from headroles.models.saved_models import model_folder
-
-            folder = stack.enter_context(model_folder(out, changed, *asked))
-        on_progress = stack.enter_context(console.progress_bar(what, unit))
+    with opened as folder, console.progress_bar(what, unit) as on_progress:
         yield folder, replace(options, parts=parts_beside(folder), on_progress=on_progress)
 
 
@@ -107,7 +90,7 @@ def shared_folder(
 @contextmanager
 def _without_results(team: Team) -> Iterator[None]:
     """Let an interrupted process say that the first one has the results."""
-    message = f"process {team.index + 1} of {team.count}; the first one says what is saved"
+    message = f"process {team.index + 1} of {team.count}; the first one lists the saved results"
     with described_when_interrupted(lambda: message):
         try:
             yield
@@ -129,40 +112,15 @@ def fill(out: Path, kind: type[Result], output: FolderOptions, work: Callable[[]
     console.finish(out, output, result)
 
 
-def fill_resumably(
-    out: Path,
-    kind: type[Result],
-    output: FolderOptions,
-    resuming: ResumeOptions,
-    what: str,
-    study: Callable[..., Result],
-    *subjects: Any,
-    options: Any,
-) -> None:
-    """Run `fill` with a study of a task, which leaves its parts in the folder if interrupted."""
-    from headroles.results.stored import write_together
-
-    with resumable_folder(out, [kind], output, resuming, options, what) as (folder, asked):
-        result = study(*subjects, asked)
-        write_together(folder, [result])
-    console.finish(out, output, result)
-
-
-def with_progress(
-    what: str,
-    study: Callable[..., R],
-    *subjects: Any,
-    options: Any,
-    unit: str = "sentences",
-) -> R:
-    """Return what a study makes of its subjects and options; show its progress."""
-    with console.progress_bar(what, unit) as on_progress:
+def with_progress(what: str, study: Callable[..., R], *subjects: Any, options: Any) -> R:
+    """Run a study of these subjects and options over sentences; show its progress."""
+    with console.progress_bar(what) as on_progress:
         watched = (console.watched(one, on_progress) for one in subjects)
         return study(*watched, options=replace(options, on_progress=on_progress))
 
 
 def finish_scoring(out: Path, output: OutputOptions, record: ScoresRecord) -> None:
-    """Print what was scored, and where it is."""
+    """Print the summary of finished scoring, and the folder of the scores."""
     from headroles.scoring.run_notes import RunSummary
 
     console.finish(out, output, RunSummary(record))

@@ -1,0 +1,42 @@
+"""Commands as a user runs them, and the folders that they fill."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from click.testing import Result
+from typer.testing import CliRunner
+
+from headroles.cli import app
+
+
+def run(*arguments: object) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def run_well(*arguments: object) -> Result:
+    """Run a command that succeeds and prints nothing on standard error but its progress."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    progress = ("scoring: ", "collaborating: ")  # after a while, if at all
+    assert not [line for line in result.stderr.splitlines() if not line.startswith(progress)]
+    return result
+
+
+def names(folder: Path) -> set[str]:
+    """Return the names of files and folders in a folder."""
+    return {path.name for path in folder.iterdir()}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the content of every file in a folder and its sub-folders, by path."""
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def record_in(folder: Path) -> dict[str, Any]:
+    """Return the record of the results in a folder."""
+    content: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return content
