@@ -239,9 +239,10 @@ def _all_tests(
         yield "sign flips", sign_flip_test(values, 0, **options)
         yield "bootstrap-t", bootstrap_t_test(values, 0, **options)
         return
-    yield "cluster t", t_test(values, 0, clusters=clusters, alternative=side).p_value
-    yield "cluster sign flips", sign_flip_test(values, 0, clusters=clusters, **options)
-    yield "cluster bootstrap-t", bootstrap_t_test(values, 0, clusters=clusters, **options)
+    sample = Sample.of(values, clusters)
+    yield "cluster t", t_test(sample, 0, alternative=side).p_value
+    yield "cluster sign flips", sign_flip_test(sample, 0, **options)
+    yield "cluster bootstrap-t", bootstrap_t_test(sample, 0, **options)
 
 
 def families(population: Population, design: Design, rng: np.random.Generator) -> Measured:
@@ -315,7 +316,7 @@ def _discoveries(
     values: Array, limits: Array, clusters: Clusters, side: Alternative
 ) -> Iterator[tuple[str, Array]]:
     """(correction of t, adjusted p-values)."""
-    p = t_test(values, limits, clusters=clusters, alternative=side).p_value
+    p = t_test(Sample.of(values, clusters), limits, alternative=side).p_value
     for method in DISCOVERY:
         yield method, adjust_p_values(p, method)
 
@@ -323,22 +324,23 @@ def _discoveries(
 def intervals(population: Population, design: Design, rng: np.random.Generator) -> Measured:
     """Means outside their intervals, by side, and widths beside those of t."""
     values, clusters = population.draw(design, rng)
-    options: dict[str, Any] = {"n_resamples": 999, "seed": rng, "clusters": clusters}
+    sample = Sample.of(values, clusters)
+    options: dict[str, Any] = {"n_resamples": 999, "seed": rng}
     plain = t_interval(values)
     found_intervals: dict[str, Intervals] = {
         "t": plain,
-        "bootstrap-t": bootstrap_t_interval(values, **options),
-        "BCa": bca_interval(values, **options),
+        "bootstrap-t": bootstrap_t_interval(sample, **options),
+        "BCa": bca_interval(sample, **options),
     }
     if clusters is not None:
-        found_intervals = {"cluster t": t_interval(values, clusters=clusters), **found_intervals}
+        found_intervals = {"cluster t": t_interval(sample), **found_intervals}
     found: Measured = {}
     width = plain.ci_high - plain.ci_low
     for name, result in found_intervals.items():
         for what, missed in _misses(result).items():
             found[f"{name}/{what}"] = np.where(np.isnan(result.ci_low), np.nan, missed)
         found[f"{name}/width"] = float(np.nanmedian((result.ci_high - result.ci_low) / width))
-    together = simultaneous_intervals(values, **options)
+    together = simultaneous_intervals(sample, **options)
     for what, missed in _misses(together).items():
         found[f"simultaneous/{what}"] = float(missed.any())
     found["simultaneous/width"] = float(np.nanmedian((together.ci_high - together.ci_low) / width))

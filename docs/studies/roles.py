@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from headroles import HeadScores, RoleTable, assign_roles, read_conllu, score_heads
 from headroles.corpus import DEFAULT_RELATIONS, Corpus, Skipped, fold_subtype
 from headroles.corpus.sentence import ROOT, Sentence
-from headroles.inference import adjust_p_values, t_test
+from headroles.inference import Sample, adjust_p_values, t_test
 from headroles.roles import SCORES, contrast_of, is_contrast
 
 CORRECTIONS = ("none", "fdr_bh", "fdr_tsbh", "fdr_by", "hochberg", "holm", "bonferroni", "max_t")
@@ -141,7 +141,7 @@ def by_threshold(scores: HeadScores) -> pd.DataFrame:
     controls = control_means(scores)
     rows = []
     for threshold in THRESHOLDS:
-        p = t_test(values, threshold, clusters=documents).p_value
+        p = t_test(Sample.of(values, documents), threshold).p_value
         yes = adjust_p_values(p, "fdr_bh") <= 0.05
         no = adjust_p_values(1 - p, "fdr_bh") <= 0.05
         above = [half > threshold for half in halves]

@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from headroles.inference._columns import (
     Alternative,
@@ -41,9 +40,8 @@ def bootstrap_t_interval(
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     seed: Seed,
-    clusters: ArrayLike | None = None,
 ) -> Intervals:
-    """Two-sided bootstrap-t (studentised) intervals of the mean of every column.
+    """Compute two-sided bootstrap-t (studentised) intervals of the mean of every column.
 
     The limits are mean - q_high * SE to mean - q_low * SE, with q the quantiles of (resampled mean
     - mean) / resampled SE (Efron and Tibshirani 1993, chapter 12); the outer one of the two nearest
@@ -51,11 +49,10 @@ def bootstrap_t_interval(
     handful of clusters a limit may be infinite: the data do not bound it.
 
     Args:
-        values: a sample, or values for `Sample.of`, with ``clusters``.
+        values: a sample, or values for `Sample.of`.
         confidence: level of each interval.
         n_resamples: number of resamples.
         seed: an integer, or a generator, which is advanced by one draw.
-        clusters: as in `Sample.of`.
 
     Returns:
         Intervals, NaN for columns that are untestable in `Sample`, the mean itself for
@@ -64,7 +61,7 @@ def bootstrap_t_interval(
     Raises:
         StatisticsError: as `Sample.of`, or fewer than one resample.
     """
-    return _intervals(_t_limits, Sample.of(values, clusters), confidence, n_resamples, seed)
+    return _intervals(_t_limits, Sample.of(values), confidence, n_resamples, seed)
 
 
 def bca_interval(
@@ -73,9 +70,8 @@ def bca_interval(
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     seed: Seed,
-    clusters: ArrayLike | None = None,
 ) -> Intervals:
-    """Two-sided bias-corrected and accelerated intervals of the mean of every column.
+    """Compute two-sided bias-corrected and accelerated intervals of the mean of every column.
 
     The method is that of Efron (1987), with the acceleration from the jackknife over clusters.
     Limits are quantiles of resampled means, so they stay within the range of the values; with few
@@ -84,7 +80,7 @@ def bca_interval(
     Args, missing values and errors are those of ``bootstrap_t_interval``. Limits are NaN if all
     resampled means lie on one side of the mean.
     """
-    return _intervals(_bca_limits, Sample.of(values, clusters), confidence, n_resamples, seed)
+    return _intervals(_bca_limits, Sample.of(values), confidence, n_resamples, seed)
 
 
 def bootstrap_t_test(
@@ -93,7 +89,6 @@ def bootstrap_t_test(
     *,
     n_resamples: int = 10_000,
     seed: Seed,
-    clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
     """Return p-values (tests,) of the mean of every column by the bootstrap-t.
@@ -112,7 +107,7 @@ def bootstrap_t_test(
         StatisticsError: as `Sample.of`, or fewer than one resample.
     """
     check_alternative(alternative)
-    sample = Sample.of(values, clusters)
+    sample = Sample.of(values)
     limits = check_thresholds(threshold, sample.n_tests)
     p_values = np.full(sample.n_tests, np.nan)
     for columns, part in centred_columns(sample, n_resamples, seed):
@@ -183,6 +178,8 @@ def _studentised(part: Centred, counts: FloatArray) -> FloatArray:
 
 def _bca_levels(means: FloatArray, part: Centred, levels: FloatArray) -> FloatArray:
     """Return the levels (2, tests) of the quantiles of resampled means."""
+    from scipy import special  # half a second to import
+
     # resamples at the mean count by half, so that discrete values have no bias
     below = ((means < 0).mean(axis=0) + (means <= 0).mean(axis=0)) / 2
     bias = special.ndtri(below)

@@ -26,32 +26,21 @@ def open_intervals(sample: Sample) -> Intervals:
     return Intervals(low, low.copy())
 
 
-def t_interval(
-    values: ArrayLike | Sample,
-    *,
-    confidence: float = 0.95,
-    clusters: ArrayLike | None = None,
-    ddof: int = 1,
-) -> Intervals:
+def t_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> Intervals:
     """Compute two-sided t intervals of the mean of every column separately.
 
     Limits are NaN for untestable columns, the mean for degenerate ones. Raises StatisticsError as
     `Sample.of`, and for a confidence outside (0, 1).
     """
-    check_share(confidence, "confidence")
-    sample = Sample.of(values, clusters, ddof)
-    moments, result = sample.moments, open_intervals(sample)
-    ok = moments.status == OK
-    reach = reach_of_t(moments.standard_error[ok], moments.df[ok], confidence)
-    result.ci_low[ok], result.ci_high[ok] = moments.mean[ok] - reach, moments.mean[ok] + reach
-    return result
-
-
-def reach_of_t(standard_error: FloatArray, df: FloatArray, confidence: float) -> FloatArray:
-    """Return half the width of two-sided t intervals."""
     from scipy import stats  # half a second to import
 
-    return np.asarray(stats.t.ppf((1 + confidence) / 2, df) * standard_error)
+    check_share(confidence, "confidence")
+    sample = Sample.of(values)
+    moments, result = sample.moments, open_intervals(sample)
+    ok = moments.status == OK
+    reach = stats.t.ppf((1 + confidence) / 2, moments.df[ok]) * moments.standard_error[ok]
+    result.ci_low[ok], result.ci_high[ok] = moments.mean[ok] - reach, moments.mean[ok] + reach
+    return result
 
 
 _LEAST_SKEWNESS = 1e-3

@@ -36,9 +36,6 @@ class TTest:
 def t_test(
     values: ArrayLike | Sample,
     threshold: ArrayLike,
-    *,
-    clusters: ArrayLike | None = None,
-    ddof: int = 1,
     alternative: Alternative = "greater",
 ) -> TTest:
     """Test the mean of every column against the threshold.
@@ -48,10 +45,8 @@ def t_test(
     of one example each give the ordinary t-test.
 
     Args:
-        values: a sample, or values for `Sample.of`, with ``clusters`` and ``ddof``.
+        values: a sample, or values for `Sample.of`.
         threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
-        clusters: as in `Sample.of`.
-        ddof: as in `Sample.of`.
         alternative: H1, the mean is ``"greater"`` or ``"less"`` than the threshold, or differs
             from it (``"two-sided"``).
 
@@ -63,7 +58,7 @@ def t_test(
     0.063746
     """
     check_alternative(alternative)
-    sample = Sample.of(values, clusters, ddof)
+    sample = Sample.of(values)
     limits = check_thresholds(threshold, sample.n_tests)
     moments = sample.moments
     effect_size, statistic, p_value = np.full((3, sample.n_tests), np.nan)

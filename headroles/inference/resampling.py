@@ -36,7 +36,6 @@ def sign_flip_test(
     *,
     n_resamples: int = 10_000,
     seed: Seed,
-    clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
     """Return p-values (tests,) of the mean of every column by random sign flips of clusters.
@@ -47,12 +46,11 @@ def sign_flip_test(
     flips, whatever the columns.
 
     Args:
-        values: a sample, or values for `Sample.of`, with ``clusters``. Missing values are ignored
-            column by column.
+        values: a sample, or values for `Sample.of`. Missing values are ignored column by column;
+            all examples of a cluster are flipped together.
         threshold: the mean under H0, at its limit: a number, or (tests,) one for each test.
         n_resamples: number of random flips.
         seed: an integer, or a generator, which is advanced.
-        clusters: as in `Sample.of`; all examples of a cluster are flipped together.
         alternative: ``"greater"``, ``"less"`` or ``"two-sided"``.
 
     Returns:
@@ -64,7 +62,7 @@ def sign_flip_test(
     >>> float(sign_flip_test([[1.0], [2.0], [3.0]], threshold=0, seed=0)[0])  # 1 of 8 flips
     0.125
     """
-    tests, flips = _prepare(values, threshold, n_resamples, seed, clusters, alternative)
+    tests, flips = _prepare(values, threshold, n_resamples, seed, alternative)
     least = _fold(tests.observed(), alternative) - _TIE
     reached = np.zeros(tests.n_tests, dtype=np.int64)
     for signs in flips.chunks(tests.n_tests):
@@ -78,7 +76,6 @@ def step_down_max_t(
     *,
     n_resamples: int = 10_000,
     seed: Seed,
-    clusters: ArrayLike | None = None,
     alternative: Alternative = "greater",
 ) -> FloatArray:
     """Return p-values (tests,) that control the family-wise error rate under dependence.
@@ -98,7 +95,7 @@ def step_down_max_t(
     >>> step_down_max_t(table, threshold=0, seed=0).tolist()
     [0.25, 0.375, nan]
     """
-    tests, flips = _prepare(values, threshold, n_resamples, seed, clusters, alternative)
+    tests, flips = _prepare(values, threshold, n_resamples, seed, alternative)
     observed = tests.comparable(_fold(tests.observed(), alternative))
     order = np.argsort(observed, kind="stable")
     tests = tests.take(order)
@@ -119,7 +116,6 @@ def simultaneous_intervals(
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     seed: Seed,
-    clusters: ArrayLike | None = None,
 ) -> Intervals:
     """Compute two-sided intervals that all hold together with probability ``confidence``.
 
@@ -130,11 +126,10 @@ def simultaneous_intervals(
     the ceil(confidence * (B + 1))-th smallest of B maxima.
 
     Args:
-        values: a sample, or values for `Sample.of`, with ``clusters``.
+        values: a sample, or values for `Sample.of`.
         confidence: probability that all intervals hold together.
         n_resamples: number of random flips; all flips are used if they are fewer.
         seed: an integer, or a generator, which is advanced.
-        clusters: as in `Sample.of`.
 
     Returns:
         Intervals: NaN for untestable columns and the mean itself for degenerate ones; neither
@@ -144,7 +139,7 @@ def simultaneous_intervals(
         StatisticsError: as `t_test`, or too few resamples for the level.
     """
     check_share(confidence, "confidence")
-    sample = Sample.of(values, clusters)
+    sample = Sample.of(values)
     moments, result = sample.moments, open_intervals(sample)
     centre = np.where(np.isnan(moments.mean), 0, moments.mean)
     tests = FlippedTests.of(sample, centre)
@@ -161,12 +156,11 @@ def _prepare(
     threshold: ArrayLike,
     n_resamples: int,
     seed: Seed,
-    clusters: ArrayLike | None,
     alternative: Alternative,
 ) -> tuple[FlippedTests, SignFlips]:
     """Check the options, and return the testable columns and the flips of a test."""
     check_alternative(alternative)
-    sample = Sample.of(values, clusters)
+    sample = Sample.of(values)
     tests = FlippedTests.of(sample, check_thresholds(threshold, sample.n_tests))
     return tests, sign_flips(tests.n_clusters, n_resamples, seed)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +34,7 @@ class Sample:
     values: NDArray[np.floating]
     clusters: NDArray[np.intp]
     ddof: int = 1
-    _found: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _sums: dict[bytes, FloatArray] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -154,15 +153,15 @@ class Sample:
     def about(self, threshold: ArrayLike) -> FloatArray:
         """Sum value - threshold in each cluster (clusters, tests); missing values are ignored."""
         limits = check_thresholds(threshold, self.n_tests)
-        return self._once(("about", limits.tobytes()), lambda: self._sums_about(limits))
-
-    def _sums_about(self, limits: FloatArray) -> FloatArray:
-        return self._sums_by_cluster(
-            lambda part: np.nan_to_num(self.values[:, part].astype(np.float64) - limits[part])
-        )
+        key = limits.tobytes()
+        if key not in self._sums:
+            self._sums[key] = self._sums_by_cluster(
+                lambda part: np.nan_to_num(self.values[:, part].astype(np.float64) - limits[part])
+            )
+        return self._sums[key]
 
     def _sums_by_cluster(self, made: Callable[[slice], FloatArray]) -> FloatArray:
-        """Sum what ``made`` returns for each part of the columns, to (clusters, tests)."""
+        """Sum the values that ``made`` returns for each part of the columns, by cluster."""
         sums: FloatArray = new_array((self.n_clusters, self.n_tests), np.float64)
         for part in self.parts:
             sums[:, part] = cluster_sums(made(part), self.clusters)
@@ -172,9 +171,3 @@ class Sample:
     def cluster_sizes(self) -> FloatArray:
         """Number of values (clusters, tests) in each cluster."""
         return self._sums_by_cluster(lambda part: (~np.isnan(self.values[:, part])).astype(float))
-
-    def _once(self, key: Any, work: Callable[[], FloatArray]) -> FloatArray:
-        if key not in self._found:
-            self._found[key] = work()
-        found: FloatArray = self._found[key]
-        return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from headroles.errors import StatisticsError
 from headroles.inference._columns import OK, UNTESTABLE, FloatArray, check_share, resolution_of
@@ -12,12 +11,7 @@ from headroles.inference.intervals import Intervals, open_intervals
 from headroles.inference.sample import Sample
 
 
-def wilson_interval(
-    values: ArrayLike | Sample,
-    *,
-    confidence: float = 0.95,
-    clusters: ArrayLike | None = None,
-) -> Intervals:
+def wilson_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> Intervals:
     """Compute two-sided Wilson intervals of the mean of every column of shares.
 
     The interval contains the shares p whose distance from the mean m is at most t times their
@@ -33,8 +27,10 @@ def wilson_interval(
     Raises StatisticsError as `Sample.of`, for values outside 0 to 1, and for a confidence outside
     (0, 1).
     """
+    from scipy import stats  # half a second to import
+
     check_share(confidence, "confidence")
-    sample = Sample.of(values, clusters)
+    sample = Sample.of(values)
     _check_range(sample, 0, "a value lies outside 0 to 1; give shares for Wilson intervals")
     moments, result = sample.moments, open_intervals(sample)
     some = moments.status != UNTESTABLE
@@ -53,12 +49,7 @@ def wilson_interval(
     return result
 
 
-def difference_interval(
-    values: ArrayLike | Sample,
-    *,
-    confidence: float = 0.95,
-    clusters: ArrayLike | None = None,
-) -> Intervals:
+def difference_interval(values: ArrayLike | Sample, *, confidence: float = 0.95) -> Intervals:
     """Compute two-sided intervals of the mean of columns of differences of shares, -1 to 1.
 
     The mean difference d is the gain, w = mean of max(value, 0), less the loss, l = mean of
@@ -75,7 +66,7 @@ def difference_interval(
     Raises StatisticsError as `Sample.of`, for values outside -1 to 1, and for a confidence outside
     (0, 1).
     """
-    sample = Sample.of(values, clusters)
+    sample = Sample.of(values)
     _check_range(sample, -1, "a value lies outside -1 to 1; give differences of shares")
     # shares that agree up to rounding are neither won nor lost
     is_rounding = np.abs(sample.values) < resolution_of(sample.values)

@@ -80,7 +80,7 @@ def by_betting(options: TestOptions) -> TestOptions:
 
 def certify(hypotheses: Hypotheses, options: TestOptions) -> Certified:
     """Answer by betting, at the level and over the families of ``options``."""
-    if not hypotheses.has_bounds:
+    if hypotheses.bounds is None:
         nothing = np.full(hypotheses.n_tests, "", dtype=f"U{len(UNTESTABLE)}")
         return Certified(nothing, np.full(hypotheses.n_tests, np.nan))
     asked = by_betting(options)

@@ -8,17 +8,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headroles import inference
-from headroles.inference import Alternative, Intervals
+from headroles.inference import (
+    Alternative,
+    Intervals,
+    bca_interval,
+    bootstrap_t_interval,
+    bootstrap_t_test,
+    mcnemar_test,
+    rank_test,
+    sign_flip_test,
+    simultaneous_intervals,
+    t_interval,
+    t_test,
+    wilcoxon_signed_rank,
+)
 from headroles.testing.hypotheses import FloatArray, Hypotheses
 
-T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T, BETTING = (
-    "t",
-    "wilcoxon",
-    "sign_flip",
-    "bootstrap_t",
-    "betting",
-)
+T, WILCOXON, SIGN_FLIP = "t", "wilcoxon", "sign_flip"
+BOOTSTRAP_T, BETTING = "bootstrap_t", "betting"
 RANK, MCNEMAR = "rank", "mcnemar"
 BY_T, FCR, SIMULTANEOUS = "t", "fcr", "simultaneous"
 
@@ -61,12 +68,12 @@ class Interval:
 
 
 def _t(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
-    tested = inference.t_test(hypotheses.sample, hypotheses.threshold, alternative=side)
+    tested = t_test(hypotheses.sample, hypotheses.threshold, alternative=side)
     return Found(tested.statistic, tested.p_value, hypotheses.direction)
 
 
 def _wilcoxon(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
-    ranked = inference.wilcoxon_signed_rank(hypotheses.sample, hypotheses.threshold, side)
+    ranked = wilcoxon_signed_rank(hypotheses.sample, hypotheses.threshold, side)
     # the pseudo-median of skewed values may be on the other side of the threshold than the mean
     direction = np.sign(np.where(hypotheses.is_tested, ranked.effect_size, hypotheses.direction))
     return Found(ranked.statistic, ranked.p_value, direction)
@@ -88,12 +95,12 @@ def _betting(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: 
 
 def _rank(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
     drawn, observed = hypotheses.sample.values, hypotheses.threshold
-    p_values = inference.rank_test(drawn, observed, hypotheses.rounding, side)
+    p_values = rank_test(drawn, observed, hypotheses.rounding, side)
     return Found(observed, p_values, -hypotheses.direction)
 
 
 def _mcnemar(hypotheses: Hypotheses, side: Alternative, n_resamples: int, seed: int) -> Found:
-    p_values = inference.mcnemar_test(hypotheses.sample.values)
+    p_values = mcnemar_test(hypotheses.sample.values)
     return Found(hypotheses.moments.mean, p_values, hypotheses.direction)
 
 
@@ -102,18 +109,8 @@ TESTS = {
     for one in (
         Test(T, "t-tests", _t),
         Test(WILCOXON, "Wilcoxon signed-rank tests", _wilcoxon, takes_independent=True),
-        Test(
-            SIGN_FLIP,
-            "sign-flip tests",
-            _resampled(lambda *args, **options: inference.sign_flip_test(*args, **options)),
-            is_resampled=True,
-        ),
-        Test(
-            BOOTSTRAP_T,
-            "bootstrap-t tests",
-            _resampled(lambda *args, **options: inference.bootstrap_t_test(*args, **options)),
-            is_resampled=True,
-        ),
+        Test(SIGN_FLIP, "sign-flip tests", _resampled(sign_flip_test), is_resampled=True),
+        Test(BOOTSTRAP_T, "bootstrap-t tests", _resampled(bootstrap_t_test), is_resampled=True),
         Test(BETTING, "tests by betting", _betting, takes_bounds=True),
         Test(RANK, "Monte Carlo tests", _rank, is_resampled=True),
         Test(MCNEMAR, "McNemar's tests", _mcnemar, takes_independent=True),
@@ -125,32 +122,17 @@ OFFERED = (T, WILCOXON, SIGN_FLIP, BOOTSTRAP_T, BETTING)
 INTERVALS = {
     one.name: one
     for one in (
-        Interval(
-            BY_T,
-            "t, for each head separately",
-            lambda *args, **options: inference.t_interval(*args, **options),
-            is_resampled=False,
-        ),
-        Interval(
-            "bootstrap_t",
-            "bootstrap-t, for each head separately",
-            lambda *args, **options: inference.bootstrap_t_interval(*args, **options),
-        ),
-        Interval(
-            "bca",
-            "BCa, for each head separately",
-            lambda *args, **options: inference.bca_interval(*args, **options),
-        ),
+        Interval(BY_T, "t, for each head separately", t_interval, is_resampled=False),
+        Interval("bootstrap_t", "bootstrap-t, for each head separately", bootstrap_t_interval),
+        Interval("bca", "BCa, for each head separately", bca_interval),
         Interval(
             FCR,
             "t, adjusted for the selection of heads with the same answer",
-            lambda *args, **options: inference.t_interval(*args, **options),
+            t_interval,
             is_resampled=False,
         ),
         Interval(
-            SIMULTANEOUS,
-            "for all heads and roles of a family at once",
-            lambda *args, **options: inference.simultaneous_intervals(*args, **options),
+            SIMULTANEOUS, "for all heads and roles of a family at once", simultaneous_intervals
         ),
     )
 }

@@ -31,6 +31,17 @@ class PValues:
     direction: FloatArray
     by_bound: FloatArray
 
+    @classmethod
+    def alone(cls, single: FloatArray, adjusted: FloatArray) -> PValues:
+        """Make p-values without statistics and directions."""
+        nothing = np.full(len(single), np.nan)
+        return cls(nothing, single, adjusted, nothing, nothing)
+
+    @property
+    def evidence(self) -> FloatArray:
+        """p-values (T,) of the tests, and by a bound of columns that were not tested."""
+        return np.where(np.isnan(self.single), self.by_bound, self.single)
+
     def shows(self, alpha: float) -> NDArray[np.bool_]:
         """Tell which H1 (T,) are shown, by a test or by a bound."""
         return np.asarray((self.adjusted <= alpha) | (self.by_bound <= alpha))
@@ -91,32 +102,22 @@ def find_replicated(
 
 
 def in_at_least(found: PValues, at_least: int) -> PValues:
-    """One p-value of H1: ``at_least`` u of the T single H1 hold, whatever their dependence.
+    """Compute one p-value of H1: ``at_least`` u of the T single H1 hold, under any dependence.
 
-    With u = T all of them hold, with u = 1 any. Of columns that do not vary the bound counts, and
-    what could not be tested is no evidence; where nothing could be, the p-value is NaN.
+    With u = T all of them hold, with u = 1 any. Missing p-values are no evidence; the p-value is
+    NaN if all are missing.
     """
-    p = np.where(np.isnan(found.single), found.by_bound, found.single)
+    p = found.evidence
     single = np.full(1, np.nan)
     if not np.isnan(p).all():
         single[:] = inference.partial_conjunction_of_p(p, at_least)
-    return PValues(np.full(1, np.nan), single, single, np.full(1, np.nan), np.full(1, np.nan))
+    return PValues.alone(single, single)
 
 
 def corrected_together(parts: Sequence[PValues], options: CorrectionOptions) -> PValues:
-    """Tests of different kinds, corrected together as one family."""
-    p = np.concatenate([np.where(np.isnan(one.single), one.by_bound, one.single) for one in parts])
-    adjusted = inference.adjust_p_values(
-        p, options.correction, np.zeros(len(p), dtype=np.intp), options.alpha
-    )
-    nothing = np.full(len(p), np.nan)
-    return PValues(
-        np.concatenate([one.statistic for one in parts]),
-        p,
-        adjusted,
-        np.concatenate([one.direction for one in parts]),
-        nothing,
-    )
+    """Correct the p-values of tests of different kinds as one family."""
+    p = np.concatenate([one.evidence for one in parts])
+    return PValues.alone(p, _adjust(p, np.zeros(len(p), dtype=np.intp), options))
 
 
 def of_bets(log_e: FloatArray, families: IntArray, options: CorrectionOptions) -> PValues:
@@ -156,7 +157,7 @@ def _by_bound(
     alike = hypotheses.is_alike
     if not alike.any():
         return np.full(hypotheses.n_tests, np.nan)
-    if hypotheses.has_bounds:
+    if hypotheses.bounds is not None:
         p = hypotheses.betting.test(alternative).p_value
     else:
         p = _of_alike(hypotheses, alternative)

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headroles import inference
 from headroles.errors import StatisticsError, UsageError
-from headroles.inference import DEGENERATE, OK, Bounds, Moments, Sample
-from headroles.inference import RunningBets as RunningBets
+from headroles.inference import DEGENERATE, OK, Bounds, Moments, RunningBets, Sample
 from headroles.rounding import MODEL_TERMS, rounding_bound
 
 IntArray = NDArray[np.intp]
@@ -170,11 +169,6 @@ class Hypotheses:
     def effect_size(self) -> FloatArray:
         """(mean - threshold) / sd of each test, NaN without variance."""
         return inference.t_test(self.sample, self.threshold).effect_size
-
-    @property
-    def has_bounds(self) -> bool:
-        """Whether the bounds of the values are known."""
-        return self.bounds is not None
 
     @cached_property
     def betting(self) -> RunningBets:

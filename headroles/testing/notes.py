@@ -53,7 +53,7 @@ def find_notes(
     moments = hypotheses.moments
     untestable = moments.status == UNTESTABLE
     by = f"the number of {hypotheses.units} decides"
-    if hypotheses.has_bounds:
+    if hypotheses.bounds is not None:
         by = "the bounds of the scores decide"
     own = np.full(hypotheses.n_tests, "", dtype=object) if own is None else own
     cases: list[tuple[NDArray[np.bool_], Any]] = [
@@ -127,7 +127,7 @@ def _family_wise(hypotheses: Hypotheses, options: TestOptions, sides: int) -> li
         keeps = f"headroles {'assign' if sides == 1 else 'compare'} --test betting keeps"
         advice = (
             keeps
-            if hypotheses.has_bounds
+            if hypotheses.bounds is not None
             else "correction='fdr_bh' (--correction fdr_bh) asks less than"
         )
         claims.append((f"the correction {options.correction} promises", options.test, advice))

@@ -12,6 +12,7 @@ from scipy import stats
 from headroles.errors import StatisticsError
 from headroles.inference import (
     Intervals,
+    Sample,
     bca_interval,
     bootstrap_t_interval,
     bootstrap_t_test,
@@ -45,7 +46,9 @@ class TestStudentised:
         self, gappy: Array, clusters: NDArray[np.str_], clustered: bool
     ) -> None:
         labels = self.labels(clusters, clustered)
-        result = bootstrap_t_interval(gappy, confidence=0.9, n_resamples=B, seed=4, clusters=labels)
+        result = bootstrap_t_interval(
+            Sample.of(gappy, labels), confidence=0.9, n_resamples=B, seed=4
+        )
         t = np.sort(t_by_hand(gappy[:, 0], labels, 4))
         described = plain_robust_t(gappy, 0, labels)
         low, high = t[int(0.05 * (B - 1))], t[int(np.ceil(0.95 * (B - 1)))]
@@ -59,7 +62,7 @@ class TestStudentised:
     ) -> None:
         labels = self.labels(clusters, clustered)
         p = bootstrap_t_test(
-            gappy, 2.6, n_resamples=B, seed=4, clusters=labels, alternative=alternative
+            Sample.of(gappy, labels), 2.6, n_resamples=B, seed=4, alternative=alternative
         )
         t = t_by_hand(gappy[:, 0], labels, 4)
         observed = plain_robust_t(gappy, 2.6, labels).statistic[0]
@@ -85,7 +88,7 @@ class TestBca:
 
     def test_equal_clusters_are_scipy_on_their_means(self, gappy: Array) -> None:
         clusters = np.arange(40) // 4
-        result = bca_interval(gappy[:, :1], n_resamples=B, seed=4, clusters=clusters)
+        result = bca_interval(Sample.of(gappy[:, :1], clusters), n_resamples=B, seed=4)
         expected = stats.bootstrap(
             (gappy[:, 0].reshape(10, 4).mean(axis=1),),
             np.mean,
@@ -121,9 +124,9 @@ class TestEveryInterval:
     def test_columns_do_not_see_each_other(
         self, function: Callable[..., Intervals], gappy: Array, clusters: NDArray[np.str_]
     ) -> None:
-        whole = function(gappy, n_resamples=B, seed=1, clusters=clusters)
+        whole = function(Sample.of(gappy, clusters), n_resamples=B, seed=1)
         there = ~np.isnan(gappy[:, 3])
-        alone = function(gappy[there, 3:4], n_resamples=B, seed=1, clusters=clusters[there])
+        alone = function(Sample.of(gappy[there, 3:4], clusters[there]), n_resamples=B, seed=1)
         np.testing.assert_allclose(alone.ci_low, whole.ci_low[3:4], rtol=1e-12)
 
     def test_blocks_of_columns_change_nothing(
@@ -141,7 +144,7 @@ class TestEveryInterval:
         self, function: Callable[..., Intervals], gappy: Array
     ) -> None:
         plain = function(gappy, n_resamples=B, seed=1)
-        clustered = function(gappy, n_resamples=B, seed=1, clusters=np.arange(40))
+        clustered = function(Sample.of(gappy, np.arange(40)), n_resamples=B, seed=1)
         np.testing.assert_array_equal(plain.ci_low, clustered.ci_low)
 
     @pytest.mark.parametrize(

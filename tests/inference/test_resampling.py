@@ -14,6 +14,7 @@ from scipy import stats
 
 from headroles.errors import StatisticsError
 from headroles.inference import (
+    Sample,
     adjust_p_values,
     sign_flip_test,
     simultaneous_intervals,
@@ -82,7 +83,7 @@ class TestOneTest:
         self, small: Array, alternative: str, clusters: list[int] | None
     ) -> None:
         t = FOLD[alternative](every_flip(small, 0.3, clusters))
-        p = sign_flip_test(small, 0.3, seed=0, clusters=clusters, alternative=alternative)
+        p = sign_flip_test(Sample.of(small, clusters), 0.3, seed=0, alternative=alternative)
         np.testing.assert_allclose(p, (t >= t[0] - 1e-9).mean(axis=0), atol=1e-12)
 
     def test_random_flips_come_near_the_exact_p(self, small: Array) -> None:
@@ -106,7 +107,7 @@ class TestOneTest:
     ) -> None:
         clusters = clusters if uneven else None
         expected = one_sample_t(gappy, 3, clusters=clusters)
-        tests = module._prepare(gappy, 3, 9, 0, clusters, "greater")[0]
+        tests = module._prepare(Sample.of(gappy, clusters), 3, 9, 0, "greater")[0]
         t = module.t_of(tests.observed(), tests.n_clusters_of)
         if uneven:
             complete = ~np.isnan(gappy).any(axis=0)
@@ -121,7 +122,7 @@ class TestStepDown:
     def test_exact_equals_the_definition(
         self, small: Array, alternative: str, clusters: list[int] | None
     ) -> None:
-        p = step_down_max_t(small, 0.3, seed=0, clusters=clusters, alternative=alternative)
+        p = step_down_max_t(Sample.of(small, clusters), 0.3, seed=0, alternative=alternative)
         t = FOLD[alternative](every_flip(small, 0.3, clusters))
         np.testing.assert_allclose(p, step_down_by_definition(t), atol=1e-12)
 
@@ -145,10 +146,11 @@ class TestStepDown:
         self, gappy: Array, clusters: NDArray[np.str_], uneven: bool
     ) -> None:
         clusters = clusters if uneven else None
-        adjusted = step_down_max_t(gappy, 3, seed=2, clusters=clusters)
-        strongest_first = np.argsort(-one_sample_t(gappy, 3, clusters=clusters).statistic)
+        sample = Sample.of(gappy, clusters)
+        adjusted = step_down_max_t(sample, 3, seed=2)
+        strongest_first = np.argsort(-one_sample_t(sample, 3).statistic)
         assert (np.diff(adjusted[strongest_first]) >= 0).all()
-        assert (adjusted >= sign_flip_test(gappy, 3, seed=2, clusters=clusters)).all()
+        assert (adjusted >= sign_flip_test(sample, 3, seed=2)).all()
 
     def test_family_wise_error_under_a_correlated_null(self) -> None:
         rng = np.random.default_rng(8)
@@ -163,7 +165,7 @@ class TestStepDown:
         wrong = 0
         for _ in range(400):
             x = rng.normal(size=(10, 6))[clusters] + rng.normal(size=(30, 6))
-            p = step_down_max_t(x, 0, n_resamples=199, seed=rng, clusters=clusters)
+            p = step_down_max_t(Sample.of(x, clusters), 0, n_resamples=199, seed=rng)
             wrong += p.min() <= 0.05
         assert wrong / 400 == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 400))
 
@@ -188,7 +190,7 @@ class TestSimultaneousIntervals:
         np.testing.assert_allclose(result.ci_high, small.mean(axis=0) + reach)
 
     def test_wider_than_each_alone(self, gappy: Array, clusters: NDArray[np.str_]) -> None:
-        together = simultaneous_intervals(gappy, seed=0, clusters=clusters)
+        together = simultaneous_intervals(Sample.of(gappy, clusters), seed=0)
         alone = one_sample_t(gappy, 0, clusters=clusters)
         assert (together.ci_low < alone.mean).all()
         complete = ~np.isnan(gappy).any(axis=0)
@@ -239,7 +241,7 @@ class TestEveryTest:
     ) -> None:
         labels = np.arange(len(gappy))
         np.testing.assert_array_equal(
-            function(gappy, 3, seed=0, clusters=labels), function(gappy, 3, seed=0)
+            function(Sample.of(gappy, labels), 3, seed=0), function(gappy, 3, seed=0)
         )
 
     def test_mirror(self, function: Callable[..., Array], gappy: Array) -> None:
@@ -267,6 +269,6 @@ def test_columns_in_another_order(order: list[int], clustered: bool) -> None:
     data[:2, 3] = np.nan
     clusters = [0, 0, 1, 2, 3, 4, 5, 6] if clustered else None
     for function in (sign_flip_test, step_down_max_t):
-        whole = function(data, 0, seed=0, clusters=clusters)
-        moved = function(data[:, order], 0, seed=0, clusters=clusters)
+        whole = function(Sample.of(data, clusters), 0, seed=0)
+        moved = function(Sample.of(data[:, order], clusters), 0, seed=0)
         np.testing.assert_array_equal(moved, whole[order])

@@ -70,18 +70,18 @@ def test_is_described_once_whatever_is_asked_of_it(
     gappy: Array, clusters: NDArray[np.str_], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described, summed = [], []
-    describe, sums = module.describe, Sample._sums_about
+    describe, sums = module.describe, module.cluster_sums
 
     def count(data: Array, *rest: object) -> Moments:
         described.append(data.shape[1])
         return describe(data, *rest)  # type: ignore[arg-type]
 
-    def count_sums(sample: Sample, limits: Array) -> Array:
-        summed.append(limits)
-        return sums(sample, limits)
+    def count_sums(data: Array, codes: NDArray[np.intp]) -> Array:
+        summed.append(data.shape)
+        return sums(data, codes)
 
     monkeypatch.setattr(module, "describe", count)
-    monkeypatch.setattr(Sample, "_sums_about", count_sums)
+    monkeypatch.setattr(module, "cluster_sums", count_sums)
     sample = Sample.of(gappy, clusters)
     for alternative in ("greater", "less", "two-sided"):
         t_test(sample, 3, alternative=alternative)  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def test_is_described_once_whatever_is_asked_of_it(
     bca_interval(sample, n_resamples=9, seed=0)
     simultaneous_intervals(sample, n_resamples=99, seed=0)
     assert sum(described) == 8
-    assert len(summed) == 2  # about the threshold, and about the means
+    assert len(summed) == 3  # sizes, sums about the threshold, and sums about the means
 
 
 @pytest.mark.parametrize("values", [[1.0, 2.0], [["a"]], [[np.inf]]])

@@ -45,7 +45,7 @@ def test_limits_solve_the_equation(clusters: NDArray[np.str_]) -> None:
 
 def test_nothing_but_hits_is_one_of_so_many_clusters() -> None:
     """By t, the interval of five hits in five would be a point."""
-    found = wilson_interval(np.array([[1.0, 0.0, 0.5]] * 10), clusters=np.repeat(range(5), 2))
+    found = wilson_interval(Sample.of([[1.0, 0.0, 0.5]] * 10, np.repeat(range(5), 2)))
     t = stats.t.ppf(0.975, 4)
     assert found.ci_low[0] == pytest.approx(1 / (1 + t**2 / 5))
     assert (found.ci_high[0], found.ci_low[1]) == (1, 0)
@@ -79,7 +79,7 @@ def test_hold_the_share_as_often_as_they_say() -> None:
     codes = np.repeat(np.arange(12), 4)
     for _ in range(400):
         own = rng.beta(9, 1, 12)[codes]
-        found = wilson_interval((rng.random((48, 1)) < own[:, None]) * 1.0, clusters=codes)
+        found = wilson_interval(Sample.of((rng.random((48, 1)) < own[:, None]) * 1.0, codes))
         held.append(found.ci_low[0] <= mean <= found.ci_high[0])
     assert abs(np.mean(held) - 0.95) < 3 * np.sqrt(0.95 * 0.05 / 400)
 
@@ -115,7 +115,7 @@ def test_differences_are_of_wilson_limits_of_wins_and_losses() -> None:
 
 def test_differences_turn_with_their_sign(clusters: NDArray[np.str_]) -> None:
     values = np.random.default_rng(3).choice([-1, -0.5, 0, 0.25, 1], (40, 6))
-    found, turned = (difference_interval(one, clusters=clusters) for one in (values, -values))
+    found, turned = (difference_interval(Sample.of(one, clusters)) for one in (values, -values))
     assert found.ci_low == pytest.approx(-turned.ci_high)
     assert found.ci_high == pytest.approx(-turned.ci_low)
     assert (found.ci_low < values.mean(axis=0)).all()
@@ -126,7 +126,7 @@ def test_no_difference_seen_is_none_among_so_many_clusters() -> None:
     """By t, the interval would be a point; what float32 leaves of equal shares is no difference."""
     rounding = np.float32(6e-8) * np.random.default_rng(4).choice([-1, 0, 1], 30)
     values = np.stack([np.zeros(30), rounding], axis=1).astype(np.float32)
-    found = difference_interval(values, clusters=np.repeat(range(10), 3))
+    found = difference_interval(Sample.of(values, np.repeat(range(10), 3)))
     per_n = stats.t.ppf(0.975, 9) ** 2 / 10
     assert found.ci_high == pytest.approx([per_n / (1 + per_n)] * 2, rel=1e-4)
     assert found.ci_low == pytest.approx(-found.ci_high)
@@ -139,7 +139,7 @@ def test_differences_never_leave_their_range_and_need_two_clusters() -> None:
     assert found.ci_low[0] == pytest.approx(-found.ci_high[1])
     assert found.ci_low[2] < 0.3 < found.ci_high[2]
     assert np.isnan(found.ci_low[3])
-    assert np.isnan(difference_interval(ends, clusters=[0] * 4).ci_low).all()
+    assert np.isnan(difference_interval(Sample.of(ends, [0] * 4)).ci_low).all()
     with pytest.raises(StatisticsError, match="a value lies outside -1 to 1"):
         difference_interval(np.array([[0.5], [1.2]]))
 
@@ -155,7 +155,7 @@ def test_differences_are_held_as_often_as_they_say(share: float) -> None:
     for _ in range(n):
         differs = rng.random(len(codes)) < rng.beta(2 * share, 2 - 2 * share, 30)[codes]
         values = differs * np.where(rng.random(len(codes)) < 0.7, 1.0, -1.0)
-        found = difference_interval(values[:, None], clusters=codes)
+        found = difference_interval(Sample.of(values[:, None], codes))
         held += found.ci_low[0] <= 0.4 * share <= found.ci_high[0]
         widths.append(found.ci_high[0] - found.ci_low[0])
     assert held / n > 0.95 - 3 * np.sqrt(0.95 * 0.05 / n)

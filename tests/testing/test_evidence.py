@@ -64,10 +64,6 @@ class Question:
     def values(self) -> FloatArray:
         return self.hypotheses.sample.values
 
-    @property
-    def clusters(self) -> Any:
-        return self.hypotheses.sample.clusters
-
 
 def question(
     values: Any,
@@ -267,7 +263,7 @@ class TestFamiliesOfResampling:
     def test_intervals(self) -> None:
         asked = question(values_of(), DOCUMENTS, interval="bca", resamples=500, seed=5)
         found = outcome_of(asked)
-        expected = bca_interval(asked.values, n_resamples=500, seed=5, clusters=asked.clusters)
+        expected = bca_interval(asked.hypotheses.sample, n_resamples=500, seed=5)
         np.testing.assert_array_equal(found.ci_low, expected.ci_low)
         np.testing.assert_array_equal(found.ci_high, expected.ci_high)
 
@@ -279,7 +275,7 @@ class TestFamiliesOfResampling:
         found = outcome_of(asked)
         for part in asked.hypotheses.columns_by_family:
             expected = simultaneous_intervals(
-                asked.values[:, part], confidence=0.8, seed=5, clusters=asked.clusters
+                asked.hypotheses.sample.take(part), confidence=0.8, seed=5
             )
             np.testing.assert_array_equal(found.ci_low[part], expected.ci_low)
             np.testing.assert_array_equal(found.ci_high[part], expected.ci_high)

@@ -183,7 +183,7 @@ def _certified(
     hypotheses: Hypotheses, options: TestOptions, margin: float
 ) -> dict[str, NDArray[np.generic] | str | float]:
     """Return the answers of betting and the weighted mean difference; nothing without bounds."""
-    if not hypotheses.has_bounds:
+    if hypotheses.bounds is None:
         return {"certified": "", "certified_difference": np.nan}
     asked = by_betting(options)
     change = find_p_values(hypotheses, asked, "two-sided")
