@@ -169,7 +169,7 @@ class Options:
     def check(self) -> None:
         """Raise UsageError for options that contradict each other; groups extend this."""
 
-    def part(self, group: type[G], **given: Any) -> G:
+    def as_group(self, group: type[G], **given: Any) -> G:
         """Return the options of another group: ``given``, else from this group, else defaults."""
         own = {one.name for one in fields_of(type(self))}
         shared = {one.name: getattr(self, one.name) for one in fields_of(group) if one.name in own}

@@ -25,11 +25,11 @@ _MOST_HEADS = 100_000
 """More than any encoder has; a damaged file must not make us allocate memory for more."""
 _PACKAGES = ("headroles", "torch", "transformers", "tokenizers", "numpy", "scipy", "statsmodels")
 
-P = TypeVar("P", bound="Piece")
+P = TypeVar("P", bound="Recorded")
 
 
-class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A piece of a record."""
+class Recorded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of records and of their parts."""
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Self:
@@ -43,7 +43,7 @@ class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(**{**known, **own})
 
     @classmethod
-    def extending(cls, other: Piece, /, **own: Any) -> Self:
+    def extending(cls, other: Recorded, /, **own: Any) -> Self:
         """Make a piece from the fields that it shares with ``other``, and from ``own``."""
         return cls.from_options(structs.asdict(other), **own)
 
@@ -59,14 +59,14 @@ class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _without_warnings(value: Any) -> Any:
-    if isinstance(value, Piece):
+    if isinstance(value, Recorded):
         return value.without_warnings()
     if isinstance(value, dict):
         return {name: _without_warnings(one) for name, one in value.items()}
     return value
 
 
-class RecordedRole(Piece, frozen=True, omit_defaults=True):
+class RecordedRole(Recorded, frozen=True, omit_defaults=True):
     """A role, as `headroles.roles.Role.to_record` makes it."""
 
     id: str
@@ -81,7 +81,7 @@ class RecordedRole(Piece, frozen=True, omit_defaults=True):
     needs: str = ""
 
 
-class Folder(Piece, frozen=True):
+class Folder(Recorded, frozen=True):
     """Files of a folder of a corpus that were read, and those that were ignored."""
 
     folder: str
@@ -90,7 +90,7 @@ class Folder(Piece, frozen=True):
     n_left: Count
 
 
-class RecordedCorpus(Piece, frozen=True):
+class RecordedCorpus(Recorded, frozen=True):
     """Identity of a corpus, as far as it is known."""
 
     format: str = ""
@@ -113,7 +113,7 @@ class RecordedCorpus(Piece, frozen=True):
     frequent_share: float | None = None
 
 
-class RecordedTaskFile(Piece, frozen=True):
+class RecordedTaskFile(Recorded, frozen=True):
     """Identity of a file of labelled examples."""
 
     file: str
@@ -121,7 +121,7 @@ class RecordedTaskFile(Piece, frozen=True):
     sha256: str
 
 
-class RecordedTask(Piece, frozen=True):
+class RecordedTask(Recorded, frozen=True):
     """A task, and how many of its examples were cut."""
 
     objective: str
@@ -130,7 +130,7 @@ class RecordedTask(Piece, frozen=True):
     cut: Count
 
 
-class RecordedModel(Piece, frozen=True):
+class RecordedModel(Recorded, frozen=True):
     """Identity of a model, and the way its attention was read."""
 
     model: str | None = None
@@ -158,7 +158,7 @@ class RecordedModel(Piece, frozen=True):
         )
 
 
-class Pieces(Piece, frozen=True):
+class PieceCounts(Recorded, frozen=True):
     """Counts of the word pieces that the tokenizer made of a corpus."""
 
     pieces: Count
@@ -179,7 +179,7 @@ class Pieces(Piece, frozen=True):
         return self.words_without_pieces / max(self.words, 1)
 
 
-class Stopped(Piece, frozen=True, kw_only=True):
+class Stopped(Recorded, frozen=True, kw_only=True):
     """Point at which scoring in random order stopped."""
 
     until: float | None = None
@@ -192,7 +192,7 @@ class Stopped(Piece, frozen=True, kw_only=True):
     decided: float
 
 
-class HalfPrecision(Piece, frozen=True):
+class HalfPrecision(Recorded, frozen=True):
     """Distance of scores in half precision from those in float32, over the first examples.
 
     ``means`` are the largest differences of means, for each role over all heads.
@@ -204,7 +204,7 @@ class HalfPrecision(Piece, frozen=True):
     means: dict[str, float]
 
 
-class PartCounts(Piece, frozen=True):
+class PartCounts(Recorded, frozen=True):
     """Counts of skipped sentences and examples in a part of a corpus, and of its word pieces."""
 
     skipped: dict[str, Count]
@@ -212,7 +212,7 @@ class PartCounts(Piece, frozen=True):
     pieces: dict[str, Count]
 
 
-class RecordedPart(Piece, frozen=True):
+class RecordedPart(Recorded, frozen=True):
     """Part of a corpus that was scored, with the number of examples of each window."""
 
     number: Count
@@ -226,7 +226,7 @@ class RecordedPart(Piece, frozen=True):
             raise ValueError(f"part {self.number} of {self.of}")
 
 
-class Record(Piece, frozen=True, kw_only=True):
+class Record(Recorded, frozen=True, kw_only=True):
     """When, by which command and versions, and with which options results were made."""
 
     created: str = ""
@@ -292,7 +292,7 @@ class CorpusRecord(ModelRecord, frozen=True, kw_only=True):
     corpus: RecordedCorpus = field(default_factory=RecordedCorpus)
     examples: Count = 0
     skipped: dict[str, Count] = {}
-    pieces: Pieces | None = None
+    pieces: PieceCounts | None = None
     part: RecordedPart | None = None
 
     @property

@@ -45,7 +45,7 @@ def classify(
 
     with shared_folder(out, [HeadScores], output, resuming.resume) as (folder, sharing):
         if sharing.assists:
-            assist(model, options.part(ScoreOptions), sharing)
+            assist(model, options.as_group(ScoreOptions), sharing)
             return
         source = open_corpus(corpus, reading)
         work = partial(classify_heads, sharing=sharing)

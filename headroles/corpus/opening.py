@@ -45,18 +45,18 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
             )
         if ".txt" in suffixes:
             raise UsageError("text must be parsed; name a spaCy pipeline with parser (--parser)")
-        return read_conllu(paths, **options.part(ConlluOptions).record())
+        return read_conllu(paths, **options.as_group(ConlluOptions).record())
     if suffixes & {*SUFFIXES, ".conll"}:
         raise UsageError("a treebank is parsed already; omit parser (--parser), or give text")
     if options.text_columns is not None:
         return read_pairs(
-            paths, options.parser, options.text_columns, **vars(options.part(PairsOptions))
+            paths, options.parser, options.text_columns, **vars(options.as_group(PairsOptions))
         )
     if suffixes & {*TABLES} or any(map(is_dataset, paths)):
         raise UsageError(
             "no text columns were given; number them from 0 with text_columns (--text-columns)"
         )
-    return read_text(paths, options.parser, **vars(options.part(TextOptions)))
+    return read_text(paths, options.parser, **vars(options.as_group(TextOptions)))
 
 
 def _refuse_idle(options: CorpusOptions) -> None:
@@ -84,7 +84,7 @@ def _refuse_idle(options: CorpusOptions) -> None:
                     f"(--parser), or omit {one.name} ({one.flag})"
                 )
         return
-    given, usual = options.part(ConlluOptions).record(), ConlluOptions().record()
+    given, usual = options.as_group(ConlluOptions).record(), ConlluOptions().record()
     for one in fields_of(ConlluOptions):
         if given[one.name] != usual[one.name]:
             raise UsageError(f"{one.name} applies to treebanks, not to text; omit it")

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from headroles import storage
 from headroles.errors import StorageError, UsageError
-from headroles.record import Pieces, RecordedPart, ScoresRecord
+from headroles.record import PieceCounts, RecordedPart, ScoresRecord
 from headroles.roles import SCORES
 from headroles.scoring.blocks import Counts, ScoreBlock
 from headroles.scoring.scores import HeadScores, write_scores
@@ -121,6 +121,6 @@ def _merged(runs: list[_Run]) -> ScoresRecord:
         scores=sum(run.record.scores for run in runs),
         skipped=dict(counts.skipped),
         controls=dict(counts.controls),
-        pieces=Pieces(**counts.pieces) if counts.pieces else None,
+        pieces=PieceCounts(**counts.pieces) if counts.pieces else None,
         part=None,
     )

@@ -18,7 +18,7 @@ from headroles.models.loading import Attending, LoadedEncoder, load_encoder
 from headroles.options import takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
-from headroles.record import HalfPrecision, PartCounts, Pieces, RecordedPart, ScoresRecord
+from headroles.record import HalfPrecision, PartCounts, PieceCounts, RecordedPart, ScoresRecord
 from headroles.roles import (
     SCORES,
     Role,
@@ -192,7 +192,7 @@ class ScoringRun:
             model=structs.replace(self._encoder.description, **reader.description),
             corpus=corpus.describe(),
             options={
-                **options.part(ScoreOptions).record(),
+                **options.as_group(ScoreOptions).record(),
                 "relations": list(self.relations),
                 "device": self._encoder.device.type,
                 "batch_tokens": self.batch_tokens,
@@ -213,7 +213,7 @@ class ScoringRun:
             scores=self._n_scores,
             skipped=counts["skipped"],
             controls=counts["controls"],
-            pieces=Pieces(**counts["pieces"]) if counts["pieces"] else None,
+            pieces=PieceCounts(**counts["pieces"]) if counts["pieces"] else None,
             part=self._part,
             half_precision=self.half_precision,
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headroles.encoding import TOO_LONG
-from headroles.record import CorpusRecord, Pieces, RecordedCorpus, ScoresRecord
+from headroles.record import CorpusRecord, PieceCounts, RecordedCorpus, ScoresRecord
 from headroles.results.shown import Shown, Summary, Warned
 from headroles.roles import BIAS
 from headroles.storage import plain
@@ -114,7 +114,7 @@ def _unknown_pieces(record: CorpusRecord) -> str:
 
 
 def _many_pieces(record: CorpusRecord) -> str:
-    counts = record.pieces or Pieces(0, 0, 0, 0)
+    counts = record.pieces or PieceCounts(0, 0, 0, 0)
     per_word = counts.pieces / max(counts.words, 1)
     if per_word <= _MANY_PIECES or counts.words < _FEWEST_WORDS:
         return ""

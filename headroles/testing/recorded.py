@@ -6,21 +6,21 @@ from typing import Annotated
 
 import msgspec
 
-from headroles.record import Piece
+from headroles.record import Recorded
 from headroles.testing.catalogue import TESTS
 
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 """A level of tests, or another share between 0 and 1."""
 
 
-class RecordedCorrection(Piece, frozen=True, kw_only=True):
+class RecordedCorrection(Recorded, frozen=True, kw_only=True):
     """Level and correction of tests."""
 
     alpha: Share
     correction: str
 
 
-class RecordedUnits(Piece, frozen=True, kw_only=True):
+class RecordedUnits(Recorded, frozen=True, kw_only=True):
     """Level and units of tests."""
 
     alpha: Share

@@ -13,7 +13,7 @@ from headroles import score_heads
 from headroles.corpus import read_conllu
 from headroles.encoding import NO_PIECES, TOO_LONG
 from headroles.errors import CorpusError
-from headroles.record import Pieces, ScoresRecord
+from headroles.record import PieceCounts, ScoresRecord
 from headroles.results.shown import Warned
 from headroles.scoring.run_notes import describe_run, facts_of_run, warnings_of_run
 from tests.conftest import CAT, DOG, conllu_sentence, make_bert, make_tokenizer
@@ -70,7 +70,7 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
     scores = score_heads(model, read_conllu(tmp_path), tokenizer=make_tokenizer())
     # 猫, 寝 and る are cut apart; Cats and sleep are spelled out
     pieces = counted(3 + 1 + 4 + 5 + 1, 3, 6, 2)["pieces"]
-    assert scores.record.pieces == Pieces(**pieces)
+    assert scores.record.pieces == PieceCounts(**pieces)
     assert facts_of_run(scores.record)["pieces"] == pieces
     shown = describe_run(scores.record)
     assert (

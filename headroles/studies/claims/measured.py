@@ -77,7 +77,7 @@ class Measured:
     @cached_property
     def scored(self) -> ScoredRoles:
         """Bias scores of the usual roles, with their answers."""
-        options = self.options.part(TestOptions, correction="fdr_bh")
+        options = self.options.as_group(TestOptions, correction="fdr_bh")
         return ScoredRoles(self._scores(BIAS), options)
 
     @property
@@ -196,7 +196,7 @@ class Measured:
     def _together(self) -> Together:
         """Scores and tokens of one pass over the corpus; saved at once if there is a folder."""
         asked = list(self._asked.values())
-        found = read_together(self.model, self.corpus, asked, self.options.part(TokenOptions))
+        found = read_together(self.model, self.corpus, asked, self.options.as_group(TokenOptions))
         if self._saved is not None:
             for name, scores in zip(self._asked, found.scores, strict=True):
                 scores.save(self._saved / name)
@@ -222,10 +222,10 @@ class Measured:
         usual = tuple(name for name in dict.fromkeys(defaults) if name in folded)
         named = dict.fromkeys([*defaults, *OBJECTS, *DETERMINERS, *POSSESSIVES])
         full = tuple(name for name in named if name in self.relations)
-        bias = self.options.part(
+        bias = self.options.as_group(
             ScoreOptions, relations=usual or "none", roles=None, frequencies=None
         )
-        hit = self.options.part(
+        hit = self.options.as_group(
             ScoreOptions,
             score=HIT,
             relations=full or "none",

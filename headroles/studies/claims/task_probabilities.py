@@ -36,7 +36,7 @@ class TaskProbabilities:
     @classmethod
     def open(cls, model: Model, task: str | Path, options: ClaimOptions) -> TaskProbabilities:
         """Open the model on the examples of a file; errors are those of `open_run`."""
-        return cls(open_run(model, task, options.part(TaskOptions)))
+        return cls(open_run(model, task, options.as_group(TaskOptions)))
 
     @property
     def shape(self) -> tuple[int, int]:

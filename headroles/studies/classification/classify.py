@@ -99,7 +99,7 @@ def classify_heads(
         scores = score_heads(model, corpus, options, sharing=sharing)
     else:
         stopping = Stopping(
-            options.part(UntilOptions), options.tests, options.part(ThresholdOptions)
+            options.as_group(UntilOptions), options.tests, options.as_group(ThresholdOptions)
         )
         scores = stopping.score(model, corpus, options, sharing)
     return Classification(scores, assign_roles(scores, options))

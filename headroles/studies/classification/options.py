@@ -24,7 +24,7 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
     def check(self) -> None:
         """Reject options that the published preset sets itself: all but threshold and alpha."""
         super().check()
-        given = self.part(TestOptions).record()
+        given = self.as_group(TestOptions).record()
         for one in fields_of(TestOptions) if self.is_published else ():
             if one.name != "alpha" and given[one.name] != one.default:
                 raise UsageError(
@@ -36,7 +36,7 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
     def tests(self) -> TestOptions:
         """The options that the tests follow."""
         if not self.is_published:
-            return self.part(TestOptions)
+            return self.as_group(TestOptions)
         return TestOptions(alpha=self.alpha, correction="none", clusters="none")
 
 

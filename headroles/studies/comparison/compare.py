@@ -76,7 +76,7 @@ def compare_roles(
     for one in scores:
         refuse_stopped(one, "paired tests take")
     joined = join_scores(named, options.on_mismatch)
-    asked = options.part(AssignOptions)
+    asked = options.as_group(AssignOptions)
     tables = {name: assign_roles(scores, asked) for name, scores in joined.sets.items()}
     margin = scores[0].score.margin if options.margin is None else options.margin
     frame, warnings = shift_frame(

@@ -73,4 +73,4 @@ class CompareOptions(ResamplingOptions, FlippedOptions, LevelOptions, ThresholdO
     @property
     def tests(self) -> TestOptions:
         """The options of the tests of differences, and of roles."""
-        return self.part(TestOptions)
+        return self.as_group(TestOptions)

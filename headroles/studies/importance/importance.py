@@ -16,7 +16,7 @@ from headroles.formats import to_records
 from headroles.inference.intervals import skewed_interval
 from headroles.models.loading import Model
 from headroles.options import takes
-from headroles.record import Piece, Record, RecordedTask, TaskRecord
+from headroles.record import Record, Recorded, RecordedTask, TaskRecord
 from headroles.results.columns import NUMBER, Axes, Column, one_of
 from headroles.results.result import Result, widened
 from headroles.results.shown import Grid, Shown, Warned, in_digits
@@ -63,7 +63,7 @@ class MeasuredTask(RecordedTask, frozen=True, kw_only=True):
         check_measured(self.measured, self.metrics)
 
 
-class Reliability(Piece, frozen=True):
+class Reliability(Recorded, frozen=True):
     """Reliability of the order of one estimator; None for what is not defined."""
 
     split_half: float | None
@@ -87,7 +87,7 @@ class ImportanceRecord(TaskRecord, frozen=True, kw_only=True):
         return self.read_options(AskedReliability).reliability
 
 
-class AskedReliability(Piece, frozen=True):
+class AskedReliability(Recorded, frozen=True):
     """The option of the reliability."""
 
     reliability: float

@@ -138,7 +138,7 @@ class ChangeTestOptions(ResamplingOptions, FlippedOptions):
     @property
     def tests(self) -> TestOptions:
         """The options that the tests follow."""
-        return self.part(TestOptions, clusters="none")
+        return self.as_group(TestOptions, clusters="none")
 
     def check(self) -> None:
         """Reject a correction and intervals that do not fit the test and its resamples."""

@@ -17,7 +17,7 @@ from headroles import storage
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.formats import to_records
 from headroles.options import takes
-from headroles.record import Piece, Record, ScoresRecord
+from headroles.record import Record, Recorded, ScoresRecord
 from headroles.results.result import Result
 from headroles.results.shown import Shown, Verbatim, Warned
 from headroles.roles import find_role, in_words
@@ -95,7 +95,7 @@ _KINDS = {
 }
 
 
-class ExamplesOf(Piece, frozen=True, kw_only=True):
+class ExamplesOf(Recorded, frozen=True, kw_only=True):
     """Request for examples: head, role, number, and which of them.
 
     ``no_weights`` is the reason for missing weights.
@@ -262,7 +262,7 @@ def _table(
         }
         for row, words in zip(chosen, marked, strict=True)
     ]
-    given = options.part(ExampleOptions).record()
+    given = options.as_group(ExampleOptions).record()
     examples_of = ExamplesOf(layer=head[0], head=head[1], role=role, **given)
     frame = pd.DataFrame(rows, columns=list(Examples.columns))
     record = ExamplesRecord.extending(scores.record, examples_of=examples_of)

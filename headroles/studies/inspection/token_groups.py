@@ -18,7 +18,7 @@ from headroles.formats import to_records
 from headroles.models.loading import Model, load_encoder
 from headroles.options import takes
 from headroles.passes.options import shown_in_notebooks
-from headroles.record import CorpusRecord, Piece, Pieces
+from headroles.record import CorpusRecord, PieceCounts, Recorded
 from headroles.results.columns import TEXT, Axes, Column
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
@@ -47,7 +47,7 @@ from headroles.testing.recorded import Share
 ALL_LAYERS = "all"
 
 
-class TokenUnits(Piece, frozen=True, kw_only=True):
+class TokenUnits(Recorded, frozen=True, kw_only=True):
     """The level of intervals, and the units that they are over."""
 
     alpha: Share
@@ -267,7 +267,7 @@ def measure_token_groups(model: Model, corpus: Corpus, options: TokenOptions) ->
         options=options.record(),
         examples=len(values),
         skipped=dict(reading.skipped),
-        pieces=Pieces(**reading.pieces),
+        pieces=PieceCounts(**reading.pieces),
         token_groups=TokenUnits(
             alpha=options.alpha,
             clustered_by="none" if clusters is None else "document",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from headroles.errors import UsageError
 from headroles.models.remaining_heads import Head
-from headroles.record import Piece
+from headroles.record import Recorded
 from headroles.studies.importance.removals import present_heads
 from headroles.studies.pruning.curve_options import CurveOptions
 from headroles.studies.pruning.options import BY_LAYER, BY_TASK
@@ -15,7 +15,7 @@ from headroles.studies.pruning.orders import choose_heads
 from headroles.tasks.running import TaskRun
 
 
-class Point(Piece, frozen=True):
+class Point(Recorded, frozen=True):
     """Heads that an order removes, of one share and one draw. ``setting`` is where it was run."""
 
     order: str

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from headroles.formats import to_records
-from headroles.record import ModelRecord, Piece
+from headroles.record import ModelRecord, Recorded
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.storage import plain
@@ -21,7 +21,7 @@ _STRONGEST = 5
 _PROJECTIONS = ("query", "key")
 
 
-class Common(Piece, frozen=True):
+class Common(Recorded, frozen=True):
     """Figures of what heads share, beside the table of pairs."""
 
     layers: list[dict[str, Any]]
@@ -29,7 +29,7 @@ class Common(Piece, frozen=True):
     chance: float
 
 
-class Level(Piece, frozen=True):
+class Level(Recorded, frozen=True):
     """The level of tests."""
 
     alpha: Share

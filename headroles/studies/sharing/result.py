@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from headroles.formats import to_records
 from headroles.models.saved_models import ChangedModel
-from headroles.record import ModelRecord, Piece, RecordedCorpus
+from headroles.record import ModelRecord, Recorded, RecordedCorpus
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import MODEL_KINDS
@@ -18,7 +18,7 @@ _FEW_TOKENS = 8
 """Tokens of a sample for each dimension of the inputs, below which it says little of them."""
 
 
-class Pass(Piece, frozen=True):
+class Pass(Recorded, frozen=True):
     """Cost of passes over sequences of one length, as shares of before; seconds of both."""
 
     tokens: int
@@ -28,7 +28,7 @@ class Pass(Piece, frozen=True):
     time: float
 
 
-class TaskChange(Piece, frozen=True):
+class TaskChange(Recorded, frozen=True):
     """Loss and metrics of a changed model on a task."""
 
     file: str
@@ -42,7 +42,7 @@ class TaskChange(Piece, frozen=True):
     p_value: float
 
 
-class Whole(Piece, frozen=True):
+class Whole(Recorded, frozen=True):
     """Figures of a model with queries and keys of low rank as a whole."""
 
     tokens: int
@@ -52,7 +52,7 @@ class Whole(Piece, frozen=True):
     task: TaskChange | None
 
 
-class Factors(Piece, frozen=True):
+class Factors(Recorded, frozen=True):
     """Record of the factorisation of queries and keys."""
 
     method: str

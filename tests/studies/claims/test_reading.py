@@ -21,7 +21,7 @@ def test_one_pass_reads_what_several_read(bert_folder: Path, sample: Path) -> No
     alone = Measured(str(bert_folder), sample, replace(ClaimOptions(), claims=("one",)))
     for one, other in ((alone.scored.scores, together.scored.scores), (alone.hits, together.hits)):
         assert one == changed(other, created=one.record.created)
-    asked = ClaimOptions().part(TokenOptions)
+    asked = ClaimOptions().as_group(TokenOptions)
     with prepared(as_corpus(sample)) as ready:
         encoder = load_encoder(str(bert_folder), asked)
         reading = TokenReading(encoder, ready, count_words(asked, ready), asked)

@@ -120,7 +120,7 @@ def specialised(measured: Measured) -> NDArray[np.bool_]:
     """
     scores = measured.hits
     columns = HeadColumns.of(scores)
-    options = measured.options.part(TestOptions)
+    options = measured.options.as_group(TestOptions)
     tested = hypotheses_of(scores, columns, options)
     own = [_THRESHOLDS.get(role, np.nan) for role in columns.ids]
     limits = columns.by_role(own)
