@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -236,6 +237,13 @@ def make_scores(
         score=SCORES[score],
         record=ScoresRecord.read(said),
     )
+
+
+def change_json(file: Path, **changes: Any) -> None:
+    """Change entries of the object in a file; ``...`` removes one."""
+    content = {**json.loads(file.read_text("utf-8")), **changes}
+    kept = {name: value for name, value in content.items() if value is not ...}
+    file.write_text(json.dumps(kept), "utf-8")
 
 
 def changed(made: Any, **said: Any) -> Any:

@@ -92,7 +92,7 @@ class Study:
         """Load the model, and collect the moments of its inputs once for all factors."""
         original, tokenizer = load_whole(given.model, ModelOptions())
         encoder = load_encoder(original, ModelOptions(tokenizer=tokenizer))
-        sites = find_sites(original, original.config.num_attention_heads)
+        sites = find_sites(original)
         text = read_sample(encoder, read_conllu(given.sample), SampleOptions())
         learnt, held_out = (
             moments_of(original, sites, part) for part in (text.learnt, text.held_out)

@@ -36,6 +36,7 @@ from headroles.models.reporting import (
     Pass,
     hooked_dropouts,
     reads_tokens_alone,
+    refuse_causal,
     replaced_interface,
     run_pass,
     trial_inputs,
@@ -174,7 +175,7 @@ def open_norms(reader: AttentionReader) -> Iterator[NormReader]:
     """
     if isinstance(reader.model, OwnAttention):
         raise lacks_weights(reader.model.source)
-    with open_values(find_projections(reader.model, reader.family, reader.n_heads)) as values:
+    with open_values(find_projections(reader.model)) as values:
         yield NormReader(values)
 
 
@@ -247,9 +248,4 @@ def _check(layer: int, weights: Tensor, family: Family) -> None:
         raise ModelSupportError(f"{family.name}: its queries and keys are not the same tokens")
     if not torch.isfinite(weights).all():
         raise ModelError(f"the attention of layer {layer} is not finite; its weights are broken")
-    # in an encoder, some token attends to a later one: all 0 above the diagonal is a causal mask
-    if weights.numel() and weights.triu(1).abs().max() == 0:
-        raise ModelSupportError(
-            f"{family.name}: tokens see only what precedes them (layer {layer}); "
-            "headroles scores encoders"
-        )
+    refuse_causal(layer, weights, family.name)

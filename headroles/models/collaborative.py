@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import msgspec
 import torch
@@ -21,6 +21,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from headroles import storage
 from headroles.errors import HeadRolesError, ModelError
 from headroles.models.classes import as_published, class_of
+from headroles.models.factorisation import Method
 from headroles.models.low_rank import low_rank_modules, make_scores, replace_scores
 from headroles.storage import Count
 from headroles.wording import in_one_line
@@ -81,21 +82,16 @@ def _write(model: PreTrainedModel, folder: Path) -> None:
     save_model(model, str(folder / WEIGHTS_FILE))
     (folder / WEIGHTS_FILE).chmod((folder / "config.json").stat().st_mode)
     modules = {
-        path: {
-            "method": module.scores.method,
-            "width": module.scores.query.in_features,
-            "heads": module.scores.heads,
-            "rank": module.scores.rank,
-        }
-        for path, module in low_rank_modules(model)
+        path: _Scores(own.method, own.query.in_features, own.heads, own.rank)
+        for path, own in ((path, module.scores) for path, module in low_rank_modules(model))
     }
-    storage.write_json(folder / RECORD_FILE, {"modules": modules})
+    storage.write_json(folder / RECORD_FILE, storage.plain(_Record(modules)))
 
 
 class _Scores(msgspec.Struct):
     """Shapes of queries and keys of a module, as `make_scores` takes them."""
 
-    method: Literal["shared", "per-head"]
+    method: Method
     width: Count
     heads: Count
     rank: Count

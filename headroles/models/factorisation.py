@@ -25,13 +25,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroles.models.als import FloatArray, fit_shared, head_singular
 
-METHODS = SHARED, PER_HEAD = ("shared", "per-head")
+Method: TypeAlias = Literal["shared", "per-head"]
+SHARED: Method = "shared"
+PER_HEAD: Method = "per-head"
+METHODS = (SHARED, PER_HEAD)
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ class ScoreMaps:
     @cached_property
     def energy(self) -> float:
         """Sum of squares of the scores' maps, including the term without a query."""
-        queries = self.query @ self.query.swapaxes(1, 2) + _outer(self.bias)
+        queries = self.query @ self.query.swapaxes(1, 2)
+        queries += self.bias[:, :, None] * self.bias[:, None, :]
         return float((queries * (self.key @ self.key.swapaxes(1, 2))).sum())
 
     def scores(self, inputs: FloatArray) -> FloatArray:
@@ -199,7 +203,3 @@ def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     # other text may vary in directions in which the sample does not, so factors must fit there too
     values = np.sqrt(np.maximum(values, 1e-6 * values[-1]))
     return (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
-
-
-def _outer(rows: NDArray[np.float64]) -> FloatArray:
-    return rows[:, :, None] * rows[:, None, :]

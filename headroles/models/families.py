@@ -9,9 +9,8 @@ the projections of queries, keys, values and outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from headroles.errors import ModelSupportError
 from headroles.wording import listed
@@ -19,9 +18,6 @@ from headroles.wording import listed
 if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedConfig, PreTrainedModel
-
-
-_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -126,10 +122,6 @@ def _t5(name: str, **others: Any) -> Family:
     )
 
 
-def _without_paths(name: str, why: str, **others: Any) -> Family:
-    return Family(name, None, why, **others)
-
-
 def _bart(name: str) -> Family:
     return Family(name, _BART_PATHS, note=_HALF)
 
@@ -215,54 +207,60 @@ FAMILIES = {
     "plbart": _bart("PLBart"),
     "xlm": Family("XLM", _XLM_PATHS, has_own_forward=True, returns=True),
     "flaubert": Family("FlauBERT", _XLM_PATHS, has_own_forward=True, returns=True),
-    "ibert": _without_paths("I-BERT", "its projections are quantised", returns=True),
-    "squeezebert": _without_paths(
+    "ibert": Family("I-BERT", None, "its projections are quantised", returns=True),
+    "squeezebert": Family(
         "SqueezeBERT",
+        None,
         "its projections are grouped convolutions",
         dropout="encoder.layers.{}.attention.dropout",
     ),
     "luke": Family("LUKE", has_own_forward=True, dropout=f"{_SELF}.dropout"),
     "xmod": Family("X-MOD", note="its language is default_language of its configuration"),
-    "convbert": _without_paths(
+    "convbert": Family(
         "ConvBERT",
+        None,
         "its output projection takes up convolutions beside the heads",
         dropout=f"{_SELF}.dropout",
         note="half of what a layer puts out comes from convolutions, which have no attention",
         convolutions=(f"{_SELF}.key_conv_attn_layer", f"{_SELF}.conv_out_layer"),
     ),
-    "fsmt": _without_paths(
-        "FSMT", "it has the tokens before the sequences of a batch", note=_HALF, returns=True
+    "fsmt": Family(
+        "FSMT", None, "it has the tokens before the sequences of a batch", note=_HALF, returns=True
     ),
-    "prophetnet": _without_paths(
+    "prophetnet": Family(
         "ProphetNet",
+        None,
         "its modules cannot do with fewer heads",
         note=_HALF,
         returns=True,
         returns_scores=True,
     ),
-    "nystromformer": _without_paths(
+    "nystromformer": Family(
         "Nyströmformer",
+        None,
         "convolutions of its values are added to what its heads put out",
         note="where num_landmarks is segment_means_seq_len, as in config.json of its checkpoints",
         returns=True,
         convolutions=(f"{_SELF}.value",),
     ),
-    "xlnet": _without_paths(
-        "XLNet", "its projections are tensors and no linear maps", returns=True
+    "xlnet": Family("XLNet", None, "its projections are tensors and no linear maps", returns=True),
+    "lilt": Family(
+        "LiLT",
+        None,
+        "queries and keys of its heads have a part in attention to the layout",
+        returns=True,
     ),
-    "lilt": _without_paths(
-        "LiLT", "queries and keys of its heads have a part in attention to the layout", returns=True
-    ),
-    "layoutlmv3": _without_paths(
+    "layoutlmv3": Family(
         "LayoutLMv3",
+        None,
         "biases of places on the page are made for all its heads together",
         dropout=f"{_SELF}.dropout",
     ),
-    "neomme": _without_paths(
-        "NeoMME", "what its heads put out goes through gates before the output projection"
+    "neomme": Family(
+        "NeoMME", None, "what its heads put out goes through gates before the output projection"
     ),
-    "t5gemma2": _without_paths(
-        "T5Gemma 2", "its windows reach farther behind a token than before it", note=_HALF
+    "t5gemma2": Family(
+        "T5Gemma 2", None, "its windows reach farther behind a token than before it", note=_HALF
     ),
     "bert-generation": Family("BERT for generation", note="its encoder, with is_decoder false"),
 }
@@ -272,13 +270,10 @@ _BLOCK_SPARSE = (
     "its block-sparse attention never forms the weights of a whole row; with attention_type "
     '"original_full" in config.json it does'
 )
+_WINDOWED = "its windowed attention never forms the weights of a whole row"
 REFUSED = {
-    "big_bird": _BLOCK_SPARSE,
-    "bigbird_pegasus": _BLOCK_SPARSE,
-    "longformer": "its windowed attention never forms the weights of a whole row",
-    "longt5": "its windowed attention never forms the weights of a whole row",
-    "pegasus_x": "its windowed attention never forms the weights of a whole row",
-    "led": "its windowed attention never forms the weights of a whole row",
+    **dict.fromkeys(("big_bird", "bigbird_pegasus"), _BLOCK_SPARSE),
+    **dict.fromkeys(("longformer", "longt5", "pegasus_x", "led"), _WINDOWED),
     "reformer": "its hashed attention never forms the weights of a whole row",
     "nystromformer": "its approximated attention never forms the weights of a whole row; with "
     "num_landmarks of as many as segment_means_seq_len it does",
@@ -388,24 +383,6 @@ def is_decoder_only(config: PreTrainedConfig) -> bool:
         and (generates or pretrained.endswith("ForCausalLM"))
         and model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
     )
-
-
-def dropout_sites(base_model: nn.Module, family: Family, n_layers: int) -> list[nn.Module]:
-    """Return the module that the attention weights of each layer pass, in the order of layers."""
-    assert family.dropout is not None
-    paths = map(family.dropout.format, range(n_layers))
-    return [find_at(base_model.get_submodule, path, family) for path in paths]
-
-
-def find_at(find: Callable[[str], _Found], path: str, family: Family) -> _Found:
-    """Return ``find(path)``. Raises ModelSupportError if this model has no such path."""
-    try:
-        return find(path)
-    except AttributeError as error:
-        raise ModelSupportError(
-            f"this {family.name} model has no {path}: {error}; "
-            "its code differs from that of transformers"
-        ) from error
 
 
 def layer_reaches(config: PreTrainedConfig, n_layers: int) -> tuple[int | None, ...]:

@@ -49,9 +49,8 @@ class HeadSites:
 
         Raises ModelSupportError for others.
         """
-        base, family = encoder_of(model), find_family(model)
-        layers = find_projections(base, family, base.config.num_attention_heads)
-        return cls(model, layers, layer_reaches(base.config, len(layers)))
+        layers = find_projections(model)
+        return cls(model, layers, layer_reaches(encoder_of(model).config, len(layers)))
 
     @property
     def n_layers(self) -> int:

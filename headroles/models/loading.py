@@ -178,11 +178,12 @@ def _load_own(
     given: OwnFunction | SavedAttention, options: ModelOptions, head: str
 ) -> LoadedEncoder:
     """Load attention of the user's own in place of an encoder."""
-    is_saved = isinstance(given, SavedAttention)
-    name = given.name if isinstance(given, SavedAttention) else name_of(given)
+    if isinstance(given, SavedAttention):
+        name, kind, alignment = given.name, "saved attention", given.alignment
+    else:
+        name, kind, alignment = name_of(given), "function", None
     if head:
         raise lacks_weights(name)
-    alignment = given.alignment if isinstance(given, SavedAttention) else None
     by_words = alignment if isinstance(alignment, Mapping) else None
     if by_words is not None:
         tokenizer = stand_in_tokenizer()
@@ -203,7 +204,7 @@ def _load_own(
         description=RecordedModel(
             model=name,
             revision=None,
-            class_="saved attention" if is_saved else "function",
+            class_=kind,
             model_type=OWN,
             dtype="float32",
             weights_sha256=own.digest,

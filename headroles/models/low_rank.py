@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from headroles.models.factorisation import SHARED, Factors
+from headroles.models.factorisation import PER_HEAD, SHARED, Factors, Method
 from headroles.models.families import encoder_of, find_family
 
 
@@ -47,7 +47,7 @@ class SharedScores(nn.Module):
     way.
     """
 
-    method = SHARED
+    method: Method = SHARED
 
     def __init__(self, width: int, heads: int, rank: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class SharedScores(nn.Module):
 class PerHeadScores(nn.Module):
     """Queries and keys of low rank, for each head separately."""
 
-    method = "per-head"
+    method: Method = PER_HEAD
 
     def __init__(self, width: int, heads: int, rank: int) -> None:
         super().__init__()
@@ -136,12 +136,18 @@ class _LowRankAttention(nn.Module):
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the outputs of the heads side by side, and the attention weights, if any."""
-        return self.attend(hidden_states, hidden_states, attention_mask, options)
+        """Return the output of the module, and the attention weights, if any."""
+        heads, weights = self.attend(hidden_states, hidden_states, attention_mask, options)
+        return self.output_of(heads, hidden_states), weights
+
+    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
+        """Return the output of the module, here that of the heads side by side."""
+        return heads
 
     def attend(
         self, states: Tensor, values: Tensor, mask: Tensor | None, options: dict[str, Any]
     ) -> tuple[Tensor, Tensor | None]:
+        """Return the outputs of the heads side by side, and the attention weights, if any."""
         query, key = self.scores(states, states)
         value: Tensor = getattr(self, self.value_name)(values)
         value = value.view(*value.shape[:2], -1, self.attention_head_size).transpose(1, 2)
@@ -183,20 +189,20 @@ class _WithOutput(_LowRankAttention):
 
     output_name: str
 
-    def forward(
-        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
-    ) -> tuple[Tensor, Tensor | None]:
-        heads, weights = super().forward(hidden_states, attention_mask, **options)
-        return getattr(self, self.output_name)(heads), weights
+    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
+        projected: Tensor = getattr(self, self.output_name)(heads)
+        return projected
 
 
 class _AlbertAttention(_LowRankAttention):
-    def forward(
-        self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **options: Any
-    ) -> tuple[Tensor, Tensor | None]:
-        heads, weights = super().forward(hidden_states, attention_mask, **options)
-        mixed = cast(nn.Module, self.output_dropout)(cast(nn.Linear, self.dense)(heads))
-        return cast(nn.Module, self.LayerNorm)(hidden_states + mixed), weights
+    dense: nn.Linear
+    output_dropout: nn.Module
+    LayerNorm: nn.Module
+
+    def output_of(self, heads: Tensor, hidden_states: Tensor) -> Tensor:
+        mixed = self.output_dropout(self.dense(heads))
+        normalised: Tensor = self.LayerNorm(hidden_states + mixed)
+        return normalised
 
 
 class _MobileBertAttention(_LowRankAttention):

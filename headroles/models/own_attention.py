@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from headroles.encoding import pad
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError
 from headroles.memory import lacks_memory
-from headroles.models.reporting import LastLayerRead, Pass
+from headroles.models.reporting import AllRead, Pass, refuse_causal
 from headroles.wording import with_type
 
 OWN = "own"
@@ -57,7 +58,7 @@ class OwnAttention:
         try:
             for weights in self.layers(pieces, this_pass.names):
                 this_pass.take(weights.to(self.device))
-        except LastLayerRead:
+        except AllRead:
             return
         raise ModelError(
             f"{self.source} gives {this_pass.layers_read} layers for {_batch(this_pass.names)}, "
@@ -69,21 +70,15 @@ class OwnAttention:
 
         Raises ModelError, with the name of the example, for values that are not attention.
         """
-        steps = self._steps(pieces, names)
-        layer = 0
-        while True:
-            try:
-                given = next(steps, None)
-            except HeadRolesError:
+        try:
+            for layer, weights in enumerate(self._steps(pieces, names)):
+                yield self._checked(weights, layer, pieces["attention_mask"], names)
+        except HeadRolesError:
+            raise
+        except Exception as error:  # of the user's function
+            if lacks_memory(error):
                 raise
-            except Exception as error:  # of the user's function
-                if lacks_memory(error):
-                    raise
-                raise self._located(error, pieces, names) from error
-            if given is None:
-                return
-            yield self._checked(given, layer, pieces["attention_mask"], names)
-            layer += 1
+            raise self._located(error, pieces, names) from error
 
     def _steps(self, pieces: Pieces, names: Sequence[str]) -> Iterator[Tensor]:
         """Yield the layers as the function returns them."""
@@ -102,15 +97,14 @@ class OwnAttention:
 
     def _located(self, error: Exception, pieces: Pieces, names: Sequence[str]) -> ModelError:
         """Return the error of a batch, located at the first example that alone also fails."""
+        where = _batch(names)
         for row, name in enumerate(names if len(names) > 1 else ()):
             try:
                 for _ in self._steps(_alone(pieces, row), [name]):
                     pass
             except Exception as own:
-                return self._raised(own, repr(name))
-        return self._raised(error, _batch(names))
-
-    def _raised(self, error: Exception, where: str) -> ModelError:
+                error, where = own, repr(name)
+                break
         return ModelError(f"{self.source} raised an error for {where} ({with_type(error)})")
 
     def _misshapen(self, weights: Tensor, needed: str, names: Sequence[str]) -> ModelError:
@@ -189,19 +183,16 @@ def function_attention(
         return_token_type_ids=with_token_types,
         verbose=False,
     )
-    lengths = np.array([len(ids) for ids in batch["input_ids"]])
-    places = np.arange(lengths.max())
-    fill = {"input_ids": tokenizer.pad_token_id or 0}
+    ids = [np.array(row) for row in batch["input_ids"]]
     pieces = {
-        name: np.array(
-            [[*ids, *[fill.get(name, 0)] * (lengths.max() - len(ids))] for ids in batch[name]]
-        )
-        for name in ("input_ids", *(["token_type_ids"] if "token_type_ids" in batch else []))
+        "input_ids": pad(ids, tokenizer.pad_token_id or 0),
+        "attention_mask": pad([np.ones_like(row) for row in ids], 0),
     }
-    pieces["attention_mask"] = (places < lengths[:, None]).astype(np.int64)
+    if "token_type_ids" in batch:
+        pieces["token_type_ids"] = pad([np.array(row) for row in batch["token_type_ids"]], 0)
     names = [" ".join(words) for words in _TRIAL]
     tried = tried_out(own, pieces, names)
-    together, n = list(tried.layers(pieces, names)), int(lengths[1])
+    together, n = list(tried.layers(pieces, names)), len(ids[1])
     alone = tried.layers(_alone(pieces, 1), names[1:])
     for layer, (weights, others) in enumerate(zip(together, alone, strict=False)):
         tolerance = _TOLERANCE.get(weights.dtype, _FINE)
@@ -221,19 +212,13 @@ def tried_out(own: OwnAttention, pieces: Pieces, names: Sequence[str]) -> OwnAtt
     for layer, weights in enumerate(own.layers(pieces, names)):
         heads.append(weights.shape[1])
         digest.update(weights.cpu().contiguous().numpy().tobytes())
-        if weights.shape[-1] > 1 and not weights.triu(1).any():
-            raise ModelSupportError(
-                f"{own.source}: tokens see only what precedes them (layer {layer}); headroles "
-                "scores encoders"
-            )
+        refuse_causal(layer, weights, own.source)
     if len(set(heads)) != 1:
         raise ModelError(
             f"{own.source} gives layers with {heads} heads for {_batch(names)}; it must give one "
             "layer or more, with as many heads in each"
         )
-    return OwnAttention(
-        own.attend, own.source, own.device, len(heads), heads[0], digest.hexdigest()
-    )
+    return replace(own, n_layers=len(heads), n_heads=heads[0], digest=digest.hexdigest())
 
 
 def lacks_weights(source: str) -> ModelSupportError:

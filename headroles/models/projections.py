@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
-from headroles.models.families import Family, Paths, find_at
+from headroles.models.families import Family, Paths, encoder_of, find_family
 from headroles.models.low_rank import is_low_rank
 from headroles.models.remaining_heads import remaining_heads
 
@@ -89,24 +89,23 @@ class LayerProjections:
         return values if groups == 1 else values.repeat_interleave(groups, dim=-2)
 
 
-def find_projections(
-    base_model: PreTrainedModel, family: Family, n_heads: int
-) -> tuple[LayerProjections, ...]:
+def find_projections(model: PreTrainedModel) -> tuple[LayerProjections, ...]:
     """Find the projections of every layer, in the order of layers; ALBERT's layers share theirs.
-
-    ``n_heads`` is the number of heads of a layer before any were removed.
 
     Raises ModelSupportError for a family that is not listed, and for missing or unexpected modules,
     such as quantised ones.
     """
+    base, family = encoder_of(model), find_family(model)
     if family.paths is None:
         raise ModelSupportError(
             f"norms, gates and the removal of heads are not possible for {family.name}: "
             f"{family.why_no_paths or 'where it keeps its queries, keys and values is not known'}; "
             "its attention weights can be scored"
         )
-    kept = remaining_heads(base_model.config, n_heads)
-    return tuple(_of_layer(base_model, family, layer, heads) for layer, heads in enumerate(kept))
+    remaining = remaining_heads(base.config, base.config.num_attention_heads)
+    return tuple(
+        _of_layer(PathFinder(base, family, layer), heads) for layer, heads in enumerate(remaining)
+    )
 
 
 def layers_that_share(layers: Sequence[LayerProjections]) -> dict[nn.Linear, list[int]]:
@@ -117,17 +116,14 @@ def layers_that_share(layers: Sequence[LayerProjections]) -> dict[nn.Linear, lis
     return found
 
 
-def _of_layer(
-    base_model: PreTrainedModel, family: Family, layer: int, heads: tuple[int, ...]
-) -> LayerProjections:
-    paths = cast(Paths, family.paths)
-    find = PathFinder(base_model, family, layer)
+def _of_layer(find: PathFinder, heads: tuple[int, ...]) -> LayerProjections:
+    paths = cast(Paths, find.family.paths)
     output = find.linear(paths.output)
     size, rest = divmod(output.in_features, max(len(heads), 1))
     if rest:
         raise ModelSupportError(
-            f"layer {layer} has {output.in_features} outputs for {len(heads)} heads; each head "
-            "must have the same number of them"
+            f"layer {find.layer} has {output.in_features} outputs for {len(heads)} heads; each "
+            "head must have the same number of them"
         )
     numbers = torch.arange(output.in_features, device=output.weight.device)
 
@@ -161,7 +157,10 @@ def _rows(fused: str, part: int, n_rows: int, size: int) -> Tensor:
 
 @dataclass(frozen=True)
 class PathFinder:
-    """Finder of the modules of one layer by the paths of a family."""
+    """Finder of the modules of one layer by the paths of a family.
+
+    Raises ModelSupportError if the model has no such path.
+    """
 
     base_model: PreTrainedModel
     family: Family
@@ -193,7 +192,14 @@ class PathFinder:
     def _find(self, path: str, find: Callable[[str], _Found]) -> _Found:
         config = self.base_model.config
         group = self.layer * getattr(config, "num_hidden_groups", 1) // config.num_hidden_layers
-        return find_at(find, path.format(self.layer, group=group), self.family)
+        own = path.format(self.layer, group=group)
+        try:
+            return find(own)
+        except AttributeError as error:
+            raise ModelSupportError(
+                f"this {self.family.name} model has no {own}: {error}; "
+                "its code differs from that of transformers"
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Heads have those numbers in every table.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from headroles.errors import ModelError, UsageError
@@ -91,8 +91,3 @@ def check_heads(heads: Iterable[Head], n_layers: int, n_heads: int) -> None:
                 f"there is no head {layer}-{head}; the model has {n_layers} layers of {n_heads} "
                 "heads, counted from 0"
             )
-
-
-def to_record(pruned: Mapping[int, Iterable[int]]) -> dict[str, list[int]]:
-    """Return removed heads in the form of a configuration."""
-    return {str(layer): sorted(heads) for layer, heads in sorted(pruned.items())}

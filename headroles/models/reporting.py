@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,7 +20,8 @@ from transformers.masking_utils import eager_mask
 
 from headroles.errors import HeadRolesError, ModelSupportError
 from headroles.memory import lacks_memory
-from headroles.models.families import Family, dropout_sites, longest_input
+from headroles.models.families import Family, longest_input
+from headroles.models.projections import PathFinder
 from headroles.rounding import MODEL_TERMS, rounding_bound
 from headroles.wording import in_one_line
 
@@ -33,8 +34,8 @@ queries sum to 1 over real keys; rows of padding are undefined.
 """
 
 
-class LastLayerRead(Exception):
-    """Exception that ends a forward pass after its last attention weights."""
+class AllRead(Exception):
+    """Exception that ends a forward pass after the last values that are read from it."""
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Pass:
         self.on_layer(self.layers_read, weights)
         self.layers_read += 1
         if self.layers_read == self.n_layers:
-            raise LastLayerRead
+            raise AllRead
 
 
 _current: ContextVar[Pass | None] = ContextVar("headroles_pass", default=None)
@@ -67,9 +68,8 @@ def run_pass(model: PreTrainedModel, inputs: Mapping[str, Tensor], this_pass: Pa
     """Run a model whose attention reports, up to its last attention weights."""
     token = _current.set(this_pass)
     try:
-        model(**inputs)
-    except LastLayerRead:
-        pass
+        with suppress(AllRead):
+            model(**inputs)
     finally:
         _current.reset(token)
 
@@ -94,8 +94,9 @@ def hooked_dropouts(base: PreTrainedModel, family: Family) -> Iterator[None]:
     before = base.config._attn_implementation
     AttentionMaskInterface.register(INTERFACE_NAME, _mask_of_padding)
     with ExitStack() as stack:
-        for site in dropout_sites(base, family, base.config.num_hidden_layers):
-            stack.enter_context(site.register_forward_pre_hook(_report_dropout_input))
+        for layer in range(base.config.num_hidden_layers):
+            dropout = PathFinder(base, family, layer).module(cast(str, family.dropout))
+            stack.enter_context(dropout.register_forward_pre_hook(_report_dropout_input))
         stack.enter_context(convolutions_without_padding(base, family))
         stack.callback(setattr, base.config, "_attn_implementation", before)
         base.config._attn_implementation = INTERFACE_NAME  # only masks are made by it
@@ -143,6 +144,15 @@ def reads_tokens_alone(family: Family) -> Iterator[None]:
         raise ModelSupportError(
             f"{family.name} cannot be run on tokens and a mask alone ({in_one_line(error)})"
         ) from error
+
+
+def refuse_causal(layer: int, weights: Tensor, source: str) -> None:
+    """Raise ModelSupportError if no token of a layer attends to a later one, as in decoders."""
+    if weights.numel() and weights.shape[-1] > 1 and not weights.triu(1).any():
+        raise ModelSupportError(
+            f"{source}: tokens see only what precedes them (layer {layer}); headroles scores "
+            "encoders"
+        )
 
 
 def _mask_of_padding(

@@ -8,7 +8,7 @@ If that fails, the weights of all layers are taken from the model's output, one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family
 from headroles.models.reporting import (
-    LastLayerRead,
+    AllRead,
     Pass,
     convolutions_without_padding,
     reads_tokens_alone,
@@ -66,11 +66,9 @@ class ReturnedAttention:
             given: dict[str, Any] = {**inputs, **self.asked}
             run_pass(self.model, given, this_pass)
             return
-        try:
+        with suppress(AllRead):
             for weights in _returned(self.model, inputs):
                 this_pass.take(self.weights_of(weights))
-        except LastLayerRead:
-            pass
 
 
 @contextmanager

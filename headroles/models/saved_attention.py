@@ -79,40 +79,24 @@ def saved_attention(saved: SavedAttention, device: torch.device) -> OwnAttention
     arrays, digest = _opened(saved.arrays)
     if not arrays:
         raise ModelError(f"{source} holds no arrays; save one for each sentence")
-    shapes: list[tuple[int, ...]] = []
-
-    def one(name: str, n: int) -> torch.Tensor:
-        """Return the attention of a sentence of ``n`` pieces; of any number if 0."""
-        if name not in arrays:
-            raise ModelError(
-                f"{source} has no array for {name!r} (it has {listed(list(arrays))}); name each "
-                "array as its sentence"
-            )
-        found = _array_of(arrays, name, source)
-        expected = (*(shapes[0] if shapes else ("layers", "heads")), n or "pieces", n or "pieces")
-        fits = found.dim() == _MATRICES and 0 not in found.shape
-        wanted = (*(shapes or [found.shape[:2]])[0], *[n or found.shape[-1]] * 2) if fits else ()
-        if not fits or tuple(found.shape) != wanted:
-            raise ModelError(
-                f"{source} has an array of shape {tuple(found.shape)} for {name!r}; "
-                f"(layers, heads, query, key) must be ({', '.join(map(str, expected))}), by the "
-                "first array and the pieces of the sentence"
-            )
-        return found
+    first = next(iter(arrays))
+    trial = _array_of(arrays, first, source)
+    if trial.dim() != _MATRICES or 0 in trial.shape or trial.shape[2] != trial.shape[3]:
+        raise _misshapen(trial, ("layers", "heads", "pieces", "pieces"), first, source)
+    layers, heads, n_pieces, _ = trial.shape
 
     def attend(pieces: Pieces, names: Sequence[str]) -> torch.Tensor:
-        lengths = pieces["attention_mask"].sum(axis=1)
-        found = [one(name, int(n)) for name, n in zip(names, lengths, strict=True)]
-        width = int(pieces["attention_mask"].shape[1])
-        padded = found[0].new_zeros((len(found), *found[0].shape[:2], width, width))
-        for row, weights in enumerate(found):
-            padded[row, :, :, : weights.shape[-1], : weights.shape[-1]] = weights
+        found = [_array_of(arrays, name, source) for name in names]
+        width = pieces["attention_mask"].shape[1]
+        padded = found[0].new_zeros((len(found), layers, heads, width, width))
+        lengths = pieces["attention_mask"].sum(axis=1).tolist()
+        for row, (weights, n) in enumerate(zip(found, lengths, strict=True)):
+            if weights.shape != (layers, heads, n, n):
+                raise _misshapen(weights, (layers, heads, n, n), names[row], source)
+            padded[row, :, :, :n, :n] = weights
         return padded
 
-    first = next(iter(arrays))
-    trial = one(first, 0)
-    shapes.append(tuple(trial.shape[:2]))
-    mask = np.ones((1, trial.shape[-1]), dtype=np.int64)
+    mask = np.ones((1, n_pieces), dtype=np.int64)
     own = OwnAttention(attend, source, device, digest=f"{digest} {_digest(saved.alignment)}")
     return tried_out(own, {"attention_mask": mask}, [first])
 
@@ -145,7 +129,23 @@ def _opened(arrays: Arrays | str | Path) -> tuple[Arrays, str]:
     return opened, digest_of_file
 
 
+def _misshapen(
+    weights: torch.Tensor, needed: tuple[object, ...], name: str, source: str
+) -> ModelError:
+    return ModelError(
+        f"{source} has an array of shape {tuple(weights.shape)} for {name!r}; (layers, heads, "
+        f"query, key) must be ({', '.join(map(str, needed))}), by the first array and the pieces "
+        "of the sentence"
+    )
+
+
 def _array_of(arrays: Arrays, name: str, source: str) -> torch.Tensor:
+    """Return the attention of a sentence. Raises ModelError if it is missing or cannot be read."""
+    if name not in arrays:
+        raise ModelError(
+            f"{source} has no array for {name!r} (it has {listed(list(arrays))}); name each array "
+            "as its sentence"
+        )
     try:
         found = arrays[name]
         return found if isinstance(found, torch.Tensor) else torch.from_numpy(np.array(found))

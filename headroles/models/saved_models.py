@@ -44,9 +44,12 @@ class ChangedModel(Stored):
         """Write configuration, tokenizer and weights."""
         folder.mkdir(parents=True, exist_ok=True)
         before = set(folder.iterdir())
-        with _reported_full_disk(folder), quiet_transformers():
-            self.model.save_pretrained(folder)
-            self.tokenizer.save_pretrained(folder)
+        try:
+            with quiet_transformers():
+                self.model.save_pretrained(folder)
+                self.tokenizer.save_pretrained(folder)
+        except SafetensorError as error:  # such as a full disk
+            raise StorageError(f"{folder} cannot be written: {in_one_line(error)}") from error
         written = sorted(set(folder.iterdir()) - before)
         for file in written:  # transformers makes weights readable for their owner alone
             file.chmod((folder / "config.json").stat().st_mode)
@@ -84,15 +87,6 @@ class PrunedModel(ChangedModel):
 
     kind: ClassVar[str] = MODEL_KINDS[0]
     cure: ClassVar[str] = "make one with: headroles prune MODEL --out DIR"
-
-
-@contextmanager
-def _reported_full_disk(folder: Path) -> Iterator[None]:
-    """Raise StorageError if weights cannot be written, for example on a full disk."""
-    try:
-        yield
-    except SafetensorError as error:
-        raise StorageError(f"{folder} cannot be written: {in_one_line(error)}") from error
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
-from headroles.models.families import Paths, encoder_of, find_at, find_family
+from headroles.models.families import Paths, encoder_of, find_family
 from headroles.models.gates import HeadSites
+from headroles.models.projections import PathFinder
 
 _BLOCK = "encoder.layer.{}.attention"
 
@@ -28,18 +29,14 @@ class SharedPasses:
         """
         base, family = encoder_of(sites.model), find_family(sites.model)
         paths = cast(Paths, family.paths)
-        shared = sites.layers_are_shared
-        stem = paths.output[: paths.output.index("{}") + 2] if not shared else ""
-        self._layers = [
-            find_at(base.get_submodule, stem.format(layer), family)
-            for layer in range(0 if shared else sites.n_layers)
+        finders = [
+            PathFinder(base, family, layer)
+            for layer in range(0 if sites.layers_are_shared else sites.n_layers)
         ]
+        self._layers = [find.module(paths.output.partition("{}")[0] + "{}") for find in finders]
         self._parts: list[tuple[nn.Module, ...]] = [() for _ in sites.layers]
         if not values_are_read and not paths.output.startswith(f"{paths.attention}."):
-            self._parts = [
-                (find_at(base.get_submodule, paths.attention.format(layer), family),)
-                for layer in range(len(self._layers))
-            ]
+            self._parts = [(find.module(paths.attention),) for find in finders]
         elif self._layers and not paths.positions:
             # those with position terms may be called for positions as well
             self._parts = [layer.inputs for layer in sites.layers]

@@ -17,6 +17,7 @@ from headroles.models.factorisation import Factors, InputMoments, ScoreMaps
 from headroles.models.families import Family, encoder_of, find_family
 from headroles.models.low_rank import is_low_rank, make_scores, replace_scores
 from headroles.models.projections import LayerProjections, find_projections, layers_that_share
+from headroles.models.reporting import AllRead
 
 ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], "list[tuple[int, Sums]]"]
 """Function from inputs of the model with an ``attention_mask`` to the sums to add to each site."""
@@ -35,7 +36,7 @@ class Site:
     """Module whose input is that of queries and keys."""
 
 
-def find_sites(model: PreTrainedModel, n_heads: int) -> tuple[Site, ...]:
+def find_sites(model: PreTrainedModel) -> tuple[Site, ...]:
     """Find the sites whose queries and keys can be replaced, in the order of layers.
 
     Layers that have lost all their heads have no site.
@@ -43,13 +44,13 @@ def find_sites(model: PreTrainedModel, n_heads: int) -> tuple[Site, ...]:
     Raises ModelSupportError for families with position terms in their scores, for models whose
     queries and keys are of low rank already, and as `find_projections`.
     """
-    base, family = encoder_of(model), find_family(model)
-    refuse_positions(family)
+    base = encoder_of(model)
+    refuse_positions(find_family(model))
     if any(map(is_low_rank, base.modules())):
         raise ModelSupportError(
             "the queries and keys of this model are of low rank already; give the original model"
         )
-    projections = find_projections(base, family, n_heads)
+    projections = find_projections(model)
     shared = layers_that_share(projections).values()
     sites = [_site(base, own, projections[own[0]]) for own in shared if projections[own[0]].heads]
     if not sites:
@@ -109,7 +110,7 @@ def collect_moments(
         def read(module: nn.Module, inputs: Any) -> None:
             found.append((number, Sums.of(inputs[0], mask)))
             if len(found) == n_reads:
-                raise _AllRead
+                raise AllRead
 
         return read
 
@@ -117,7 +118,7 @@ def collect_moments(
         nonlocal mask
         mask = batch["attention_mask"].bool()
         found.clear()
-        with suppress(_AllRead):
+        with suppress(AllRead):
             encoder_of(model)(**batch)
         return list(found)
 
@@ -129,10 +130,6 @@ def collect_moments(
             for number, own in sums:
                 totals[number].add(own)
     return tuple(total.moments() for total in totals)
-
-
-class _AllRead(Exception):
-    """Exception that ends a forward pass once all inputs have been read."""
 
 
 @dataclass

@@ -69,12 +69,11 @@ def random_sums(
     Each head keeps its singular values, and its query and key spaces are random: the distribution
     if heads share dimensions only by chance.
     """
-    return [_random_sum(strength, width, rng) for _ in range(n)]
-
-
-def _random_sum(strength: FloatArray, width: int, rng: np.random.Generator) -> FloatArray:
     heads, size = strength.shape
-    left, right = (
-        np.linalg.qr(rng.standard_normal((heads, width, size)))[0].swapaxes(1, 2) for _ in range(2)
-    )
-    return sum_singular(left * strength[:, :, None], right)
+
+    def spaces() -> FloatArray:
+        """Draw an orthonormal basis (heads, size, width) of a space for each head."""
+        drawn = rng.standard_normal((heads, width, size))
+        return np.asarray(np.linalg.qr(drawn)[0].swapaxes(1, 2))
+
+    return [sum_singular(spaces() * strength[:, :, None], spaces()) for _ in range(n)]

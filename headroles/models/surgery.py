@@ -30,7 +30,6 @@ from headroles.models.remaining_heads import (
     check_heads,
     remaining_heads,
     removed_heads,
-    to_record,
 )
 from headroles.models.reporting import report_weights
 
@@ -48,25 +47,43 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
             without the same head of the other layers.
         ModelSupportError: a family whose projections are unknown, or heads that the model mixes.
     """
-    family, base = find_family(model), encoder_of(model)
-    config = base.config
-    n_heads = config.num_attention_heads
-    wanted = list(heads)
-    check_heads(wanted, config.num_hidden_layers, n_heads)
-    wanted += removed_heads(config)
-    _cut(base, family, wanted, n_heads)
-    _record(model, to_record(by_layer(wanted)))
+    wanted = [*heads, *removed_from(model)]
+    projections = _projections_to_change(model, wanted)
+    finders = [
+        PathFinder(encoder_of(model), find_family(model), layer)
+        for layer in range(len(projections))
+    ]
+    removed = by_layer(wanted)
+    if removed:
+        _give_all_layers_a_bias(finders)
+    for layer, *_ in layers_that_share(projections).values():
+        heads_of_layer, lost = projections[layer].heads, removed.get(layer, ())
+        places = [place for place, head in enumerate(heads_of_layer) if head not in lost]
+        if len(places) < len(heads_of_layer):
+            _cut_layer(finders[layer], projections[layer], places)
+    _record(model, wanted)
 
 
-def _record(model: PreTrainedModel, pruned: dict[str, list[int]]) -> None:
+def _projections_to_change(
+    model: PreTrainedModel, wanted: list[Head]
+) -> tuple[LayerProjections, ...]:
+    """Find the projections of all layers; raise errors as `remove_heads` for heads ``wanted``."""
+    config = encoder_of(model).config
+    check_heads(wanted, config.num_hidden_layers, config.num_attention_heads)
+    projections = find_projections(model)
+    _refuse_part_of_shared(projections, wanted)
+    return projections
+
+
+def _record(model: PreTrainedModel, removed: list[Head]) -> None:
     """List the removed heads in the configuration, and in the copy that an encoder has."""
     for config in (model.config, encoder_of(model).config):
-        config.pruned_heads = pruned
+        config.pruned_heads = {str(layer): heads for layer, heads in by_layer(removed).items()}
 
 
 def remove_listed(model: PreTrainedModel, heads: list[Head]) -> None:
     """Remove the heads that its configuration lists from a model that has them all."""
-    _record(model, {})
+    _record(model, [])
     remove_heads(model, heads)
 
 
@@ -82,36 +99,16 @@ def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
             "heads can only be set to zero in a model that has all of its heads; this one lacks "
             f"{len(lost)}; give the model that they were removed from"
         )
-    family, base = find_family(model), encoder_of(model)
-    config = base.config
-    check_heads(wanted, config.num_hidden_layers, config.num_attention_heads)
-    projections = find_projections(base, family, config.num_attention_heads)
-    _refuse_part_of_shared(projections, wanted)
+    projections = _projections_to_change(model, wanted)
     for layer, own in by_layer(wanted).items():
         found = projections[layer]
         with torch.no_grad():
             found.output.weight[:, found.columns[own].flatten()] = 0
 
 
-def _cut(base: PreTrainedModel, family: Family, wanted: list[Head], n_heads: int) -> None:
-    projections = find_projections(base, family, n_heads)
-    _refuse_part_of_shared(projections, wanted)
-    removed = by_layer(wanted)
-    finders = [PathFinder(base, family, layer) for layer in range(len(projections))]
-    if family.position_embedding and removed:
-        _give_all_layers_a_bias(family, finders)
-    for layer, *_ in layers_that_share(projections).values():
-        heads, lost = projections[layer].heads, removed.get(layer, ())
-        places = [place for place, head in enumerate(heads) if head not in lost]
-        if len(places) < len(heads):
-            _cut_layer(finders[layer], projections[layer], places)
-
-
 def shared_layers(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
     """Group layers that share one attention module; most models have one layer in each group."""
-    base = encoder_of(model)
-    found = find_projections(base, find_family(model), base.config.num_attention_heads)
-    return tuple(map(tuple, layers_that_share(found).values()))
+    return tuple(map(tuple, layers_that_share(find_projections(model)).values()))
 
 
 def _refuse_part_of_shared(projections: Sequence[LayerProjections], wanted: list[Head]) -> None:
@@ -152,7 +149,7 @@ def _cut_layer(find: PathFinder, found: LayerProjections, places: list[int]) -> 
         values = cast(nn.Parameter, find.parameter(path)).data[columns]
         _replace(find, path, nn.Parameter(values))
     _replace(find, paths.output, take(found.output, columns, dim=1))
-    _tell(attention, find.family, places, size, len(places) // max(len(keys), 1), n_before)
+    _set_counts(attention, find.family, places, size, len(places) // max(len(keys), 1))
 
 
 def _rows_left(
@@ -197,15 +194,10 @@ def _replace(find: PathFinder, path: str, value: nn.Module | nn.Parameter) -> No
     setattr(*find.place(path), value)
 
 
-def _tell(
-    attention: nn.Module,
-    family: Family,
-    places: list[int],
-    size: int,
-    groups: int,
-    n_before: int,
+def _set_counts(
+    attention: nn.Module, family: Family, places: list[int], size: int, groups: int
 ) -> None:
-    """Tell an attention module how many heads it has."""
+    """Set the number of heads of an attention module to that of ``places``."""
     settings: dict[str, int] = dict.fromkeys(_COUNTS, len(places))
     settings |= {"all_head_size": len(places) * size, "num_key_value_groups": max(groups, 1)}
     for name, value in settings.items():
@@ -220,12 +212,16 @@ def _tell(
         attention.forward = partial(_attend_to_nothing, attention, family)
 
 
-def _give_all_layers_a_bias(family: Family, finders: Sequence[PathFinder]) -> None:
+def _give_all_layers_a_bias(finders: Sequence[PathFinder]) -> None:
     """Let every layer compute the bias of its own heads, if the first layer did so for all."""
-    attentions: list[Any] = [find.module(cast(Paths, family.paths).attention) for find in finders]
-    for attention in attentions[1:]:
+    family = finders[0].family
+    if not family.position_embedding:
+        return
+    first, *others = [find.module(cast(Paths, family.paths).attention) for find in finders]
+    attention: Any
+    for attention in others:
         if not getattr(attention, family.position_embedding, None):
-            own = copy.deepcopy(getattr(attentions[0], family.position_embedding))
+            own = copy.deepcopy(getattr(first, family.position_embedding))
             setattr(attention, family.position_embedding, own)
             attention.has_relative_attention_bias = True
             attention.register_forward_pre_hook(_make_own_bias, with_kwargs=True)

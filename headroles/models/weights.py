@@ -70,7 +70,9 @@ def read_model(
     refuse_unsupported(config)
     if is_collaborative(name):
         model = load_collaborative(name, config, getattr(torch, options.dtype))
-        return _with_head(model, name, head), doubts
+        if head:
+            refuse_other_head(model, name, head)
+        return encoder_of(model) if head == ENCODER else model, doubts
     network, report = _from_pretrained(name, config, options, head)
     _refuse_lacking(network, name, report, head)
     model = as_published(network)
@@ -129,16 +131,6 @@ def _is_computed(key: str, network: PreTrainedModel) -> bool:
     """Tell whether a formula makes a weight, such as sinusoidal positions, so it may be missing."""
     module = network.get_submodule(key.rpartition(".")[0]) if key.endswith(".weight") else None
     return "Sinusoidal" in type(module).__name__
-
-
-def _with_head(model: PreTrainedModel, name: str, head: str | None) -> PreTrainedModel:
-    """Return the part of a model that was asked for. Raises ModelError if ``head`` is missing."""
-    if head is None:
-        return model
-    if head == ENCODER:
-        return encoder_of(model)
-    refuse_other_head(model, name, head)
-    return model
 
 
 def refuse_other_head(model: PreTrainedModel, name: str, head: str) -> None:

@@ -112,7 +112,7 @@ class Passes(Generic[B]):
             waiting = [batch]
             while waiting:
                 one = waiting.pop()
-                if self._is_too_large(one):
+                if len(one.rows) > self.budget.most(self._width(one)):
                     middle = len(one.rows) // 2
                     halves = (one.rows[middle:], one.rows[:middle])
                     waiting += [self.make(rows) for rows in halves]
@@ -136,9 +136,6 @@ class Passes(Generic[B]):
 
     def _width(self, batch: B) -> int:
         return max(self.lengths[row] for row in batch.rows)
-
-    def _is_too_large(self, batch: B) -> bool:
-        return len(batch.rows) > self.budget.most(self._width(batch))
 
     def _shrink(self, batch: B) -> None:
         width = self._width(batch)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.models.families import encoder_of
-from headroles.passes.loop import Budget, Passes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -22,14 +21,6 @@ LENGTHS = (32, 128, 512)
 _TOKENS = 512
 _REPEATS = 3
 _ROUNDS = 7
-
-
-@dataclass(frozen=True)
-class _MadeUp:
-    """Sequences of tokens at random."""
-
-    rows: list[int]
-    inputs: dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -88,33 +79,27 @@ def _take_turns(
     before: PreTrainedModel, after: PreTrainedModel, tokens: int, n_rounds: int
 ) -> NDArray[np.float64]:
     """Return the seconds (rounds, 2) of both encoders for the same batch."""
-    passes = _made_up(before, tokens)
+    inputs = _random_inputs(before, tokens)
     return np.array(
-        [[_seconds(model, passes) for model in (before, after)] for _ in range(n_rounds)]
+        [[_seconds(model, inputs) for model in (before, after)] for _ in range(n_rounds)]
     )
 
 
-def _made_up(model: PreTrainedModel, tokens: int) -> Passes[_MadeUp]:
+def _random_inputs(model: PreTrainedModel, tokens: int) -> dict[str, Tensor]:
+    """Make sequences of ``tokens`` random tokens each."""
     shape = (max(1, _TOKENS // tokens), tokens)
     generator = torch.Generator().manual_seed(0)
     first = min(8, model.config.vocab_size - 1)
     ids = torch.randint(first, model.config.vocab_size, shape, generator=generator)
     ids = ids.to(model.device)
-
-    def make(rows: list[int]) -> _MadeUp:
-        return _MadeUp(rows, {"input_ids": ids[rows], "attention_mask": torch.ones_like(ids[rows])})
-
-    budget = Budget(_TOKENS * _TOKENS)  # all in one batch, whatever its length
-    return Passes([tokens] * shape[0], make, lambda _: "a sequence", budget)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
-def _seconds(model: PreTrainedModel, passes: Passes[_MadeUp]) -> float:
+def _seconds(model: PreTrainedModel, inputs: dict[str, Tensor]) -> float:
     clock = time.process_time if model.device.type == "cpu" else time.perf_counter
-    batches = passes.batches()
     start = clock()
     with torch.inference_mode():
-        for _ in passes.run(batches, lambda batch: encoder_of(model)(**batch.inputs)):
-            pass
+        encoder_of(model)(**inputs)
         if model.device.type == "cuda":
             torch.cuda.synchronize()
     return clock() - start

@@ -21,9 +21,9 @@ from headroles.errors import ModelError, ModelSupportError
 from headroles.models.loading import load_encoder
 from headroles.models.saved_models import PrunedModel, PrunedRecord
 from headroles.models.surgery import remove_heads, removed_from, zero_heads
-from tests.conftest import make_bert, make_tokenizer
+from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.families import PROJECTED, make_model
-from tests.models.test_surgery import INPUTS, SOME, of_family, outputs
+from tests.models.test_surgery import A_LAYER, INPUTS, SOME, of_family, outputs
 from tests.rounding import SUMS, assert_same_outputs, assert_same_sums, sizes_of_scores
 from tests.tasks.conftest import make_task_model
 
@@ -34,13 +34,9 @@ def save_model(model: PreTrainedModel, tokenizer: Any, folder: Path, zeroed: Any
     return PrunedModel(model, tokenizer, record).save(folder)
 
 
-def make_classifier() -> PreTrainedModel:
-    return make_task_model()
-
-
 @pytest.fixture
 def pruned_folder(tmp_path: Path) -> Path:
-    model = make_classifier()
+    model = make_task_model()
     remove_heads(model, SOME)
     return save_model(model, make_tokenizer(), tmp_path / "pruned")
 
@@ -49,7 +45,7 @@ def pruned_folder(tmp_path: Path) -> Path:
 class TestEveryFamily:
     def test_is_read_as_it_was(self, kind: str, tmp_path: Path) -> None:
         model = make_model(kind, attention="sdpa")
-        heads = of_family(kind, [*SOME, *[(1, head) for head in range(4)]])
+        heads = of_family(kind, SOME + A_LAYER)
         remove_heads(model, heads)
         save_model(model, make_tokenizer(), tmp_path / "pruned")
         read = load_model(tmp_path / "pruned")
@@ -67,7 +63,7 @@ class TestEveryFamily:
 
 
 def test_what_is_on_top_comes_along(pruned_folder: Path) -> None:
-    model = make_classifier()
+    model = make_task_model()
     remove_heads(model, SOME)
     with torch.no_grad():
         expected = model(**INPUTS).logits
@@ -86,8 +82,8 @@ def test_transformers_does_not_read_it_by_itself(pruned_folder: Path) -> None:
 
 
 def test_in_a_process_of_its_own(tmp_path: Path) -> None:
-    model = make_classifier()
-    remove_heads(model, [*SOME, *[(1, head) for head in range(4)]])  # layer 1 has none left
+    model = make_task_model()
+    remove_heads(model, SOME + A_LAYER)  # layer 1 has none left
     folder = save_model(model, make_tokenizer(), tmp_path / "pruned")
     script = (
         "import sys, torch, headroles;"
@@ -104,12 +100,12 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
 def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None:
     model, corpus = make_bert(), read_conllu(treebank)
     full = score_heads(model, corpus, tokenizer=make_tokenizer())
-    remove_heads(model, [*SOME, *[(1, head) for head in range(4)]])
+    remove_heads(model, SOME + A_LAYER)
     save_model(model, make_tokenizer(), tmp_path / "pruned")
     pruned = score_heads(tmp_path / "pruned", corpus)
-    gone = {(0, 1), (1, 0), (1, 1), (1, 2), (1, 3), (2, 2)}
     for layer, head in np.ndindex(3, 4):
-        assert np.isnan(pruned.values[:, layer, head]).all() == ((layer, head) in gone)
+        is_removed = (layer, head) in SOME + A_LAYER
+        assert np.isnan(pruned.values[:, layer, head]).all() == is_removed
     # Below the first head that is gone everything is as it was.
     there = np.s_[:, 0, [0, 2, 3]]
     assert_same_sums(pruned.values[there], full.values[there], sizes_of_scores(full)[there])
@@ -129,9 +125,7 @@ def test_a_broken_folder_is_refused(pruned_folder: Path, tmp_path: Path) -> None
         with pytest.raises(ModelError, match="lacks weights of its"):
             read(pruned_folder)
     file.write_bytes(whole)
-    config = json.loads((pruned_folder / "config.json").read_text())
-    config["pruned_heads"]["0"] = []
-    (pruned_folder / "config.json").write_text(json.dumps(config))
+    change_json(pruned_folder / "config.json", pruned_heads={"0": [], "1": [0, 3], "2": [2]})
     with pytest.raises(ModelError, match=r"cannot be loaded|another shape"):
         load_model(pruned_folder)
 
@@ -152,8 +146,7 @@ def test_zeros_need_the_whole_model(pruned_folder: Path, tmp_path: Path) -> None
 def test_a_class_that_nobody_knows(pruned_folder: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(pruned_folder, tmp_path / "copy")
     (folder / "run.json").unlink()
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertForTea"]}))
+    change_json(folder / "config.json", architectures=["BertForTea"])
     with pytest.raises(ModelSupportError, match="written by BertForTea"):
         load_model(folder)
     assert not hasattr(transformers, "BertForTea")

@@ -1,8 +1,8 @@
-"""Folders of models of low rank: what was written is what is loaded, by every way."""
+"""Folders of models of low rank: every way of loading gives the model that was written."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from headroles.models.collaborative import (
 from headroles.models.factorisation import METHODS
 from headroles.models.loading import load_encoder, load_model, load_whole
 from headroles.models.options import ModelOptions
-from tests.conftest import make_tokenizer
+from tests.conftest import change_json, make_tokenizer
 from tests.models.families import HEADS
 from tests.models.test_attention import make_inputs
 from tests.models.test_low_rank import (
@@ -150,32 +150,27 @@ def test_other_folders_are_not_taken_for_one(bert_folder: Path, folder: Path) ->
 
 
 class TestBrokenFolders:
-    def test_weights_that_are_missing(self, folder: Path) -> None:
-        (folder / WEIGHTS_FILE).unlink()
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            (WEIGHTS_FILE, lambda content: None),
+            (WEIGHTS_FILE, lambda content: content[: len(content) // 2]),
+            (RECORD_FILE, lambda content: content.replace(b'"rank": 8', b'"rank": 9')),
+            (RECORD_FILE, lambda content: b'{"modules": 3}'),
+        ],
+        ids=["no weights", "truncated weights", "another rank", "no record"],
+    )
+    def test_files(self, folder: Path, name: str, change: Callable[[bytes], bytes | None]) -> None:
+        before = (folder / name).read_bytes()
+        changed = change(before)
+        assert changed != before
+        (folder / name).unlink()
+        if changed is not None:
+            (folder / name).write_bytes(changed)
         with pytest.raises(ModelError, match=r"low rank in .*cannot be loaded.*collaborate"):
             load_encoder(folder)
 
-    def test_weights_that_are_cut_short(self, folder: Path) -> None:
-        content = (folder / WEIGHTS_FILE).read_bytes()
-        (folder / WEIGHTS_FILE).write_bytes(content[: len(content) // 2])
-        with pytest.raises(ModelError, match="cannot be loaded"):
-            load_encoder(folder)
-
-    def test_a_record_of_another_rank(self, folder: Path) -> None:
-        record = json.loads((folder / RECORD_FILE).read_text())
-        for module in record["modules"].values():
-            module["rank"] = 9
-        (folder / RECORD_FILE).write_text(json.dumps(record))
-        with pytest.raises(ModelError, match="cannot be loaded"):
-            load_encoder(folder)
-
-    def test_a_record_that_is_no_record(self, folder: Path) -> None:
-        (folder / RECORD_FILE).write_text('{"modules": 3}')
-        with pytest.raises(ModelError, match="cannot be loaded"):
-            load_encoder(folder)
-
     def test_a_class_that_is_none(self, folder: Path) -> None:
-        record = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps({**record, "architectures": ["Trainer"]}))
+        change_json(folder / "config.json", architectures=["Trainer"])
         with pytest.raises(ModelSupportError, match="written by Trainer, which is no model class"):
             load_encoder(folder)

@@ -1,8 +1,7 @@
-"""Encoders and tokenizers from folders: what is accepted, what is refused, and how it is said."""
+"""Encoders and tokenizers from folders: those that are read, and the errors for others."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -43,7 +42,7 @@ from headroles.models.families import encoder_of
 from headroles.models.loading import choose_device, load_encoder, weight_digest
 from headroles.models.options import ModelOptions
 from headroles.models.weights import ENCODER, read_model
-from tests.conftest import make_bert, make_tokenizer
+from tests.conftest import change_json, make_bert, make_tokenizer
 from tests.models.families import make_whole
 from tests.rounding import assert_same_outputs
 
@@ -69,8 +68,7 @@ def change_weights(folder: Path, change: Callable[[dict[str, Tensor]], object]) 
 
 
 def change_config(folder: Path, **changes: object) -> None:
-    file = folder / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    change_json(folder / "config.json", **changes)
 
 
 class TestWeights:
@@ -85,16 +83,12 @@ class TestWeights:
         with pytest.raises(ModelError, match=r"headroles reads model\.safetensors"):
             load_encoder(folder)
 
-    @pytest.mark.parametrize("kept", [0, 4, 1000, -1000])
-    def test_truncated_file(self, folder: Path, kept: int) -> None:
+    @pytest.mark.parametrize("kept", [0, 4, 1000, -1000, None])
+    def test_truncated_file_or_another(self, folder: Path, kept: int | None) -> None:
         file = folder / "model.safetensors"
-        file.write_bytes(file.read_bytes()[:kept])
+        others = b"no weights at all" * 100
+        file.write_bytes(others if kept is None else file.read_bytes()[:kept])
         with pytest.raises(ModelError, match=r"weights of .*spoilt cannot be loaded.*; copy or"):
-            load_encoder(folder)
-
-    def test_something_else_in_the_file(self, folder: Path) -> None:
-        (folder / "model.safetensors").write_bytes(b"no weights at all" * 100)
-        with pytest.raises(ModelError, match=r"weights of .*spoilt cannot be loaded"):
             load_encoder(folder)
 
     def test_missing_weights_are_named(self, folder: Path) -> None:
@@ -204,9 +198,8 @@ class TestConfiguration:
         (folder / "theirs.py").write_text(f"open({str(ran)!r}, 'w')\nclass Theirs: pass\n")
         names = ("AutoConfig", "AutoModel", "AutoTokenizer")
         change_config(folder, model_type=kind, auto_map=dict.fromkeys(names, "theirs.Theirs"))
-        file = folder / "tokenizer_config.json"
         mapped = {"AutoTokenizer": ["theirs.Theirs", None]}
-        file.write_text(json.dumps({**json.loads(file.read_text()), "auto_map": mapped}))
+        change_json(folder / "tokenizer_config.json", auto_map=mapped)
         with suppress(ModelError):
             load_encoder(folder)
         assert not ran.exists()
@@ -310,12 +303,10 @@ class TestDigest:
     ) -> None:
         """Names of labels are none of that; whether a task's runs know them is another matter."""
         before = load_encoder(bert_folder).identity
-        file = folder / "config.json"
-        config = json.loads(file.read_text("utf-8"))
         names = {"id2label": {"0": "no", "1": "yes"}, "label2id": {"no": 0, "yes": 1}}
-        file.write_text(json.dumps({**config, **names, "transformers_version": "5.0.0"}), "utf-8")
+        change_config(folder, **names, transformers_version="5.0.0")
         assert load_encoder(folder).identity == before
-        file.write_text(json.dumps({**config, "hidden_act": "relu"}), "utf-8")
+        change_config(folder, hidden_act="relu")
         after = load_encoder(folder).identity
         assert after["model"].pop("config_sha256") != before["model"].pop("config_sha256")
         assert after == before
@@ -388,16 +379,10 @@ class TestMaxTokens:
         assert load_encoder(bert, ModelOptions(tokenizer=tokenizer)).max_tokens == expected
 
     def test_positions_that_roberta_leaves_out(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        roberta = RobertaModel(
-            RobertaConfig(
-                vocab_size=128,
-                hidden_size=16,
-                num_hidden_layers=1,
-                num_attention_heads=2,
-                intermediate_size=16,
-                max_position_embeddings=40,
-            )
-        ).eval()
+        sizes = {"vocab_size": 128, "hidden_size": 16, "intermediate_size": 16}
+        layers = {"num_hidden_layers": 1, "num_attention_heads": 2}
+        config = RobertaConfig(**sizes, **layers, max_position_embeddings=40)
+        roberta = RobertaModel(config).eval()
         loaded = load_encoder(roberta, ModelOptions(tokenizer=tokenizer))
         assert loaded.max_tokens == 38
         roberta(torch.full((1, 38), 7))
@@ -446,9 +431,7 @@ class TestFoldersAsOthersLeaveThem:
         assert loaded.tokenizer.tokenize("The") == ["The"]  # capitals are kept where there are any
 
     def test_a_configuration_without_model_type(self, folder: Path) -> None:
-        content = json.loads((folder / "config.json").read_text())
-        del content["model_type"]
-        (folder / "config.json").write_text(json.dumps(content))
+        change_config(folder, model_type=...)
         with pytest.raises(ModelError, match='names no model_type: add it, as in "model_type"'):
             load_encoder(folder)
 
@@ -501,15 +484,11 @@ class TestFoldersAsOthersLeaveThem:
         make_tokenizer().save_pretrained(tmp_path)
         assert load_encoder(tmp_path).description.warnings == []
 
-    def test_a_tokenizer_of_another_model(self, folder: Path, tmp_path: Path) -> None:
-        BertModel(BertConfig(vocab_size=60, hidden_size=8, num_attention_heads=2)).save_pretrained(
-            folder
-        )
+    def test_a_tokenizer_of_another_model(self, folder: Path) -> None:
+        make_bert(vocab_size=60).save_pretrained(folder)
         with pytest.raises(TokenizerError, match="has embeddings for 60: it belongs to another"):
             load_encoder(folder)
-        BertModel(BertConfig(vocab_size=900, hidden_size=8, num_attention_heads=2)).save_pretrained(
-            folder
-        )
+        make_bert(vocab_size=900).save_pretrained(folder)
         (told,) = load_encoder(folder).description.warnings
         assert "has embeddings for 900: check that they belong together" in told
 

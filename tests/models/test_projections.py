@@ -13,7 +13,7 @@ from transformers import AlbertConfig, AlbertModel, PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.attention import open_reader
-from headroles.models.families import FAMILIES, Family, find_family
+from headroles.models.families import FAMILIES, Family
 from headroles.models.projections import LayerProjections, Projection, find_projections
 from headroles.models.surgery import remove_heads
 from tests.models.families import (
@@ -25,23 +25,20 @@ from tests.models.families import (
     UNPROJECTED,
     make_model,
 )
+from tests.models.test_attention import capture
 from tests.rounding import SUMS, assert_same_outputs, tolerance
 
 # ALBERT's layers are one module, so a change shows in the first layer already.
 LAYER = {kind: 0 if kind == "albert" else 1 for kind in CONFIGS}
 INPUTS = {"input_ids": torch.arange(8, 20)[None], "attention_mask": torch.ones(1, 12).long()}
-OTHERS = [1, 3]
 
 
 def projections_of(kind: str, model: PreTrainedModel) -> LayerProjections:
-    return find_projections(model.base_model, FAMILIES[kind], HEADS)[LAYER[kind]]
+    return find_projections(model)[LAYER[kind]]
 
 
 def weights_of(kind: str, model: PreTrainedModel) -> Tensor:
-    layers: list[Tensor] = []
-    with open_reader(model) as reader:
-        reader.read(INPUTS, lambda layer, weights: layers.append(weights.clone()))
-    return layers[LAYER[kind]][0]
+    return capture(model, INPUTS)[LAYER[kind]][0]
 
 
 @contextmanager
@@ -123,26 +120,17 @@ class TestEveryFamily:
         assert_same_outputs(ours, expected, SUMS)
 
     def test_layers_have_projections_of_their_own(self, kind: str) -> None:
-        found = find_projections(make_model(kind).base_model, FAMILIES[kind], HEADS)
+        found = find_projections(make_model(kind))
         modules = {id(layer.value.linear) for layer in found}
         assert len(found) == LAYERS
         assert len(modules) == (1 if kind == "albert" else LAYERS)
 
 
 def test_groups_of_albert_have_modules_of_their_own() -> None:
-    config = AlbertConfig(
-        vocab_size=60,
-        hidden_size=32,
-        embedding_size=16,
-        num_hidden_layers=4,
-        num_hidden_groups=2,
-        num_attention_heads=HEADS,
-        intermediate_size=48,
-    )
-    model = AlbertModel(config)
-    first, second, third, fourth = (
-        layer.query.linear for layer in find_projections(model, FAMILIES["albert"], HEADS)
-    )
+    sizes = {"vocab_size": 60, "hidden_size": 32, "embedding_size": 16, "intermediate_size": 48}
+    layers = {"num_hidden_layers": 4, "num_hidden_groups": 2, "num_attention_heads": HEADS}
+    model = AlbertModel(AlbertConfig(**sizes, **layers))
+    first, second, third, fourth = (layer.query.linear for layer in find_projections(model))
     groups = model.encoder.albert_layer_groups
     assert first is second is groups[0].albert_layers[0].attention.query
     assert third is fourth is groups[1].albert_layers[0].attention.query
@@ -152,13 +140,13 @@ def test_families_that_are_not_listed_are_refused() -> None:
     model = make_model("bert")
     model.config.model_type = "bert-of-tomorrow"
     with pytest.raises(ModelSupportError, match=r"bert-of-tomorrow: where it keeps its queries"):
-        find_projections(model, find_family(model), HEADS)
+        find_projections(model)
 
 
-def test_a_model_of_other_modules_is_refused_by_path() -> None:
-    family = Family("BERT", FAMILIES["distilbert"].paths)
+def test_a_model_of_other_modules_is_refused_by_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FAMILIES, "bert", Family("BERT", FAMILIES["distilbert"].paths))
     with pytest.raises(ModelSupportError, match=r"no transformer\.layer\.0\.attention\.out_lin"):
-        find_projections(make_model("bert"), family, HEADS)
+        find_projections(make_model("bert"))
 
 
 @pytest.mark.parametrize("kind", UNPROJECTED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from headroles.models.attention import open_reader
 from headroles.models.families import encoder_of
 from headroles.models.loading import load_encoder
 from headroles.models.options import ModelOptions
-from tests.conftest import make_tokenizer
+from tests.conftest import change_json, make_tokenizer
 from tests.models import families
 from tests.models.families import make_model
 from tests.models.test_attention import LENGTHS, capture, hooks, make_inputs
@@ -197,9 +196,8 @@ def test_code_that_comes_with_a_model_is_run_when_it_is_asked_for(tmp_path: Path
     model = own()
     model.save_pretrained(tmp_path)
     make_tokenizer().save_pretrained(tmp_path)
-    settings = json.loads((tmp_path / "config.json").read_text())
     mapped = {"AutoConfig": "theirs.OwnConfig", "AutoModel": "theirs.OwnModel"}
-    (tmp_path / "config.json").write_text(json.dumps({**settings, "auto_map": mapped}))
+    change_json(tmp_path / "config.json", auto_map=mapped)
     with pytest.raises(ModelError, match="give trust_remote_code=True") as refused:
         load_encoder(tmp_path)
     assert "\n" not in str(refused.value)

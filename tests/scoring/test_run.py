@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from tests.reference import Asked, attention_of, cut, largest_difference, refere
 from tests.rounding import WEIGHTS, assert_same_sums, sizes_of_scores
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
+Run: TypeAlias = Callable[..., HeadScores]
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +37,19 @@ def model() -> PreTrainedModel:
     return make_bert()
 
 
-def run(model: Any, sample: Path, tokenizer: PreTrainedTokenizerBase, **options: Any) -> HeadScores:
-    return score_heads(model, read_conllu(sample), tokenizer=tokenizer, **options)
+@pytest.fixture(scope="module")
+def run(model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase) -> Run:
+    """Function that scores the sample by the model, unless another corpus or model is given."""
+
+    def score(corpus: Path = sample, by: PreTrainedModel = model, **options: Any) -> HeadScores:
+        return score_heads(by, read_conllu(corpus), tokenizer=tokenizer, **options)
+
+    return score
 
 
 @pytest.fixture(scope="module")
-def scores(model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase) -> HeadScores:
-    return run(model, sample, tokenizer)
+def scores(run: Run) -> HeadScores:
+    return run()
 
 
 @pytest.mark.numbers
@@ -49,13 +57,9 @@ def scores(model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerB
     ("pairing", "score"), [("adjacent", "bias"), ("none", "bias"), ("adjacent", "excess")]
 )
 def test_equals_the_slow_reference(
-    model: PreTrainedModel,
-    sample: Path,
-    tokenizer: PreTrainedTokenizerBase,
-    pairing: str,
-    score: str,
+    run: Run, sample: Path, tokenizer: PreTrainedTokenizerBase, pairing: str, score: str
 ) -> None:
-    scores = run(model, sample, tokenizer, pairing=pairing, score=score)
+    scores = run(pairing=pairing, score=score)
     with prepared(read_conllu(sample)) as corpus:
         examples = list(make_examples(corpus, pairing))
     assert scores.ids == tuple(example.id for example in examples)
@@ -84,20 +88,12 @@ def assert_identical(one: HeadScores, other: HeadScores) -> None:
 
 @pytest.mark.numbers
 @pytest.mark.parametrize("batch_tokens", [1, 100, 100_000])
-def test_batches_do_not_matter(
-    scores: HeadScores,
-    model: PreTrainedModel,
-    sample: Path,
-    tokenizer: PreTrainedTokenizerBase,
-    batch_tokens: int,
-) -> None:
-    assert_same(scores, run(model, sample, tokenizer, batch_tokens=batch_tokens))
+def test_batches_do_not_matter(scores: HeadScores, run: Run, batch_tokens: int) -> None:
+    assert_same(scores, run(batch_tokens=batch_tokens))
 
 
-def test_two_runs_are_identical(
-    scores: HeadScores, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    assert_identical(scores, run(model, sample, tokenizer))
+def test_two_runs_are_identical(scores: HeadScores, run: Run) -> None:
+    assert_identical(scores, run())
 
 
 @pytest.mark.parametrize("examples_at_a_time", [1, 7])
@@ -115,15 +111,13 @@ def test_streaming_windows_do_not_matter(
     assert_same(scores, HeadScores.load(tmp_path))
 
 
-def test_arcs_without_controls_leave_and_are_counted(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
-) -> None:
+def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -> None:
     """A sentence of two words has no pair but its arc; a sentence beside it lends none."""
     short = conllu_sentence([("it", 2, "nsubj"), ("was", 0, "root")], "short", "a")
     long = [("of", 3, "case"), ("the", 3, "det"), ("it", 4, "nsubj"), ("was", 0, "root")]
     file = tmp_path / "short.conllu"
     file.write_text(short + conllu_sentence(long, "long", "b"), "utf-8")
-    both = run(model, file, tokenizer)
+    both = run(file)
     contrast = both.role_ids.index("syntactic:nsubj:to_governor:beyond_offset")
     assert both.counts[:, contrast].tolist() == [0, 1]
     assert np.isnan(both.values[0, ..., contrast]).all()
@@ -152,24 +146,18 @@ def test_halves_merge_to_the_whole(scores: HeadScores) -> None:
 
 @pytest.mark.numbers
 def test_document_order_does_not_matter(
-    scores: HeadScores,
-    model: PreTrainedModel,
-    sample: Path,
-    tokenizer: PreTrainedTokenizerBase,
-    tmp_path: Path,
+    scores: HeadScores, run: Run, sample: Path, tmp_path: Path
 ) -> None:
     documents = sample.read_text(encoding="utf-8").split("# newdoc")[1:]
     reordered = tmp_path / "reordered.conllu"
     reordered.write_text("".join("# newdoc" + part for part in reversed(documents)), "utf-8")
-    other = run(model, reordered, tokenizer)
+    other = run(reordered)
     places = [other.ids.index(name) for name in scores.ids]
     assert_same_sums(scores.values, other.values[places], sizes_of_scores(scores), WEIGHTS)
 
 
 @pytest.mark.numbers
-def test_permuting_heads_permutes_the_scores(
-    scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
+def test_permuting_heads_permutes_the_scores(scores: HeadScores, run: Run) -> None:
     order = [2, 0, 3, 1]
     permuted = make_bert()
     for layer in permuted.encoder.layer:
@@ -181,36 +169,32 @@ def test_permuting_heads_permutes_the_scores(
                 projection.bias.copy_(projection.bias[rows].clone())
             dense = attention.output.dense
             dense.weight.copy_(dense.weight[:, rows].clone())
-    other = run(permuted, sample, tokenizer)
+    other = run(by=permuted)
     assert_same_sums(scores.values[:, :, order], other.values, sizes_of_scores(other), WEIGHTS)
 
 
 @pytest.mark.parametrize("measure", ["weights", "norms"])
-def test_noise_of_machines_is_rounding_and_more_is_not(
-    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase, measure: str
-) -> None:
+def test_noise_of_machines_is_rounding_and_more_is_not(run: Run, measure: str) -> None:
     """Attention times 1 + 3e-7 is the same to every test; attention times 1 + 1e-3 is not."""
-    plain = run(model, sample, tokenizer, measure=measure)
+    plain = run(measure=measure)
     with noise.added(noise.MACHINES):
-        assert_same(plain, run(model, sample, tokenizer, measure=measure))
+        assert_same(plain, run(measure=measure))
     with noise.added(noise.MISTAKE), pytest.raises(AssertionError, match="what rounding explains"):
-        assert_same(plain, run(model, sample, tokenizer, measure=measure))
+        assert_same(plain, run(measure=measure))
 
 
 def test_sdpa_and_eager_models_give_the_same_table(
-    scores: HeadScores, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
+    scores: HeadScores, run: Run, model: PreTrainedModel
 ) -> None:
     eager = make_bert()
     eager.set_attn_implementation("eager")
     assert model.config._attn_implementation == "sdpa"
-    assert_identical(scores, run(eager, sample, tokenizer))
+    assert_identical(scores, run(by=eager))
     assert eager.config._attn_implementation == "eager"
 
 
-def test_no_pairs_no_block(
-    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    scores = run(model, sample, tokenizer, pairing="none")
+def test_no_pairs_no_block(run: Run) -> None:
+    scores = run(pairing="none")
     block = scores.role_ids.index("block")
     assert not scores.counts[:, block : block + 2].any()
     assert np.isnan(scores.values[..., block]).all()
@@ -227,27 +211,19 @@ class TestRelations:
     def test_defaults(self, scores: HeadScores) -> None:
         assert scores.role_ids == role_ids(RELATIONS)
 
-    def test_all(
-        self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
-    ) -> None:
-        scores = run(model, sample, tokenizer, relations="all")
+    def test_all(self, run: Run) -> None:
+        scores = run(relations="all")
         assert "syntactic:case:to_governor" in scores.role_ids
         assert not any("root" in role or "pass" in role for role in scores.role_ids)
 
-    def test_a_list_in_its_order(
-        self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
-    ) -> None:
-        scores = run(model, sample, tokenizer, relations=["det", "case"])
+    def test_a_list_in_its_order(self, run: Run) -> None:
+        scores = run(relations=["det", "case"])
         assert scores.role_ids == role_ids(["det", "case"])
 
     def test_scores_of_a_relation_do_not_depend_on_the_others(
-        self,
-        scores: HeadScores,
-        model: PreTrainedModel,
-        sample: Path,
-        tokenizer: PreTrainedTokenizerBase,
+        self, scores: HeadScores, run: Run
     ) -> None:
-        alone = run(model, sample, tokenizer, relations=["amod"])
+        alone = run(relations=["amod"])
         own = [role for role in alone.role_ids if "amod" in role]
         assert len(own) == 4  # both directions, and their contrasts
         one, other = ([of.role_ids.index(role) for role in own] for of in (alone, scores))
@@ -259,10 +235,8 @@ class TestRelations:
             options = RelationOptions(relations="obj,nsubj,obj")
             assert choose_relations(options, "ud", corpus.relations) == ("obj", "nsubj")
 
-    def test_subtypes_kept(
-        self, model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
-    ) -> None:
-        kept = run(model, sample, tokenizer, relations=["nsubj:pass"], keep_subtypes=True)
+    def test_subtypes_kept(self, run: Run) -> None:
+        kept = run(relations=["nsubj:pass"], keep_subtypes=True)
         role = kept.role_ids.index("syntactic:nsubj:pass:to_governor")
         assert 0 < (kept.counts[:, role] > 0).sum() < kept.n_examples
 
@@ -278,11 +252,10 @@ class TestRelations:
         with pytest.raises(CorpusError, match=message.replace("?", r"\?")):
             score_heads("no-model-is-loaded", read_conllu(sample), relations=[relation])
 
-    def test_defaults_that_the_corpus_lacks_are_left_out(
-        self, model: PreTrainedModel, treebank: Path, tokenizer: PreTrainedTokenizerBase
-    ) -> None:
-        roles = run(model, treebank, tokenizer).role_ids
-        assert roles == role_ids(["nsubj", "obj", "amod"])
+    def test_absent_defaults_are_left_out_and_named(self, run: Run, treebank: Path) -> None:
+        scores = run(treebank)
+        assert scores.role_ids == role_ids(["nsubj", "obj", "amod"])
+        assert scores.record.absent_relations == ["advmod"]
 
 
 class TestRecord:
@@ -295,41 +268,30 @@ class TestRecord:
         assert record.model.read_through == "attention interface"
         assert {"torch", "transformers", "python"} <= record.versions.keys()
 
-    def test_counts_what_was_skipped(
-        self, sample: Path, tokenizer: PreTrainedTokenizerBase
-    ) -> None:
+    def test_counts_what_was_skipped(self, run: Run) -> None:
         short = make_bert(max_position_embeddings=90)
-        scores = run(short, sample, tokenizer)
+        scores = run(by=short)
         (reason, count), *others = scores.record.skipped.items()
         assert not others
         assert reason == "examples longer than the model takes"
         assert scores.n_examples + count == 79
         assert scores.lengths.max() <= 90
 
-    def test_nothing_left_is_an_error(
-        self, sample: Path, tokenizer: PreTrainedTokenizerBase
-    ) -> None:
+    def test_nothing_left_is_an_error(self, run: Run) -> None:
         with pytest.raises(CorpusError, match="79 examples longer"):
-            run(make_bert(max_position_embeddings=4), sample, tokenizer)
+            run(by=make_bert(max_position_embeddings=4))
 
 
-def test_progress_ends_at_all_sentences(
-    model: PreTrainedModel, sample: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
+def test_progress_ends_at_all_sentences(run: Run) -> None:
     calls: list[tuple[int, int]] = []
-    run(model, sample, tokenizer, on_progress=lambda done, total: calls.append((done, total)))
+    run(on_progress=lambda done, total: calls.append((done, total)))
     assert calls == sorted(calls)
     assert calls[-1] == (140, 140)
 
 
 class TestOutOfMemory:
     def test_batches_are_halved(
-        self,
-        scores: HeadScores,
-        model: PreTrainedModel,
-        sample: Path,
-        tokenizer: PreTrainedTokenizerBase,
-        monkeypatch: pytest.MonkeyPatch,
+        self, scores: HeadScores, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from headroles.scoring import block_scoring as scoring
 
@@ -342,22 +304,16 @@ class TestOutOfMemory:
             return real(attention, plan)
 
         monkeypatch.setattr(scoring, "read_scores", limited)
-        assert_same(scores, run(model, sample, tokenizer))
+        assert_same(scores, run())
         assert refused
 
-    def test_a_single_example_too_many(
-        self,
-        model: PreTrainedModel,
-        sample: Path,
-        tokenizer: PreTrainedTokenizerBase,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
+    def test_a_single_example_too_many(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         def never(*args: Any) -> None:
             raise torch.OutOfMemoryError
 
         monkeypatch.setattr("headroles.scoring.block_scoring.read_scores", never)
         with pytest.raises(ModelError, match=r"memory ran out for the example .* alone"):
-            run(model, sample, tokenizer)
+            run()
 
 
 @pytest.mark.parametrize(
@@ -374,42 +330,26 @@ def test_options_outside_their_range(options: dict[str, Any], message: str) -> N
 
 
 def test_attention_that_is_not_finite_is_an_error_not_a_gap(
-    model: PreTrainedModel,
-    sample: Path,
-    tokenizer: PreTrainedTokenizerBase,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from headroles.scoring import block_scoring as scoring
 
     real = scoring.read_scores
     monkeypatch.setattr(scoring, "read_scores", lambda *given: real(*given) * float("nan"))
     with pytest.raises(ModelError, match=r"attention of layer 0 is not finite for example"):
-        run(model, sample, tokenizer)
+        run()
 
 
-def test_examples_of_the_same_name_are_refused(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
-) -> None:
+def test_examples_of_the_same_name_are_refused(run: Run, tmp_path: Path) -> None:
     sentences = [("a", "d1"), ("b", None), ("a+b", "d2")]
     file = tmp_path / "plus.conllu"
     file.write_text("".join(conllu_sentence(CAT, name, doc) for name, doc in sentences), "utf-8")
     with pytest.raises(CorpusError, match=r"two examples would have the id 'a\+b'"):
-        run(model, file, tokenizer, relations=["nsubj"])
+        run(file, relations=["nsubj"])
 
 
-def test_absent_default_relations_are_named(
-    model: PreTrainedModel, treebank: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    assert run(model, treebank, tokenizer).record.absent_relations == ["advmod"]
-
-
-def test_contrasts_can_be_left_out(
-    scores: HeadScores,
-    model: PreTrainedModel,
-    sample: Path,
-    tokenizer: PreTrainedTokenizerBase,
-) -> None:
-    without = run(model, sample, tokenizer, beyond_offset=False)
+def test_contrasts_can_be_left_out(scores: HeadScores, run: Run) -> None:
+    without = run(beyond_offset=False)
     assert without.role_ids == role_ids(RELATIONS, beyond_offset=False)
     assert without.record.controls == {}
     there = scores.values[..., : len(without.roles)]
@@ -417,14 +357,10 @@ def test_contrasts_can_be_left_out(
 
 
 def test_notebooks_show_progress_of_their_own(
-    model: PreTrainedModel,
-    sample: Path,
-    tokenizer: PreTrainedTokenizerBase,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(model, sample, tokenizer)
+    run()
     assert "sentences" not in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    run(model, sample, tokenizer)
+    run()
     assert "sentences" in capsys.readouterr().err

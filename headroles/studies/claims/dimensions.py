@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headroles.models.als import head_singular
-from headroles.models.attention import open_reader
 from headroles.models.loading import Attending, load_encoder
 from headroles.models.sites import find_sites
 from headroles.studies.claims.options import ClaimOptions
@@ -28,10 +27,7 @@ Maps = tuple[NDArray[np.float64], NDArray[np.float64]]
 def dimensions_of(model: Attending, options: ClaimOptions) -> dict[str, NDArray[Any]]:
     """Return the ``shares`` of `shared_dimensions` of a model's layers; equal layers count once."""
     encoder = load_encoder(model, options)
-    with open_reader(encoder.model) as reader:
-        n_heads = reader.n_heads
-    sites = find_sites(encoder.model, n_heads)
-    every = [(site.maps.query, site.maps.key) for site in sites]
+    every = [(site.maps.query, site.maps.key) for site in find_sites(encoder.model)]
     return {"shares": shared_dimensions(distinct(every), options.seed)}
 
 

@@ -93,7 +93,7 @@ def _collaborate(
     encoder = load_encoder(network, asked)
     with open_reader(network) as reader:
         n_heads, described = reader.n_heads, reader.description
-    sites = find_sites(network, n_heads)
+    sites = find_sites(network)
     check_rank(options, sites, n_heads)
     run = None if task is None else open_run(network, task, asked)
     text = read_sample(encoder, sample, options)

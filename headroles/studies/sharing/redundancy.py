@@ -78,8 +78,8 @@ def report_redundancy(
     """
     encoder = load_encoder(model, options)
     with open_reader(encoder.model) as reader:
-        n_heads, described = reader.n_heads, reader.description
-    sites = find_sites(encoder.model, n_heads)
+        described = reader.description
+    sites = find_sites(encoder.model)
     rng = np.random.default_rng(options.seed)
     layers = _layers(sites, options, rng)
     common = [(overlaps(site.maps.query), overlaps(site.maps.key)) for site in sites]

@@ -18,7 +18,6 @@ from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.attention import open_norms, open_reader
-from headroles.models.families import find_family
 from headroles.models.loading import LoadedEncoder
 from headroles.models.projections import find_projections
 from headroles.models.surgery import remove_heads
@@ -64,7 +63,7 @@ def example_of(ids: list[int]) -> EncodedExample:
 
 def brute_force(model: PreTrainedModel, example: EncodedExample) -> np.ndarray:
     """(layers, 4, tokens): attention as transformers returns it, a vector for each pair."""
-    layers = find_projections(model.base_model, find_family(model), HEADS)
+    layers = find_projections(model)
     outputs: dict[int, list[Tensor]] = {}
     handles = []
     for linear in {id(one.value.linear): one.value.linear for one in layers}.values():
