@@ -221,7 +221,7 @@ FAMILIES = {
         None,
         "its output projection takes up convolutions beside the heads",
         dropout=f"{_SELF}.dropout",
-        note="half of what a layer puts out comes from convolutions, which have no attention",
+        note="half of the output of a layer comes from convolutions, which have no attention",
         convolutions=(f"{_SELF}.key_conv_attn_layer", f"{_SELF}.conv_out_layer"),
     ),
     "fsmt": Family(
@@ -238,7 +238,7 @@ FAMILIES = {
     "nystromformer": Family(
         "Nyströmformer",
         None,
-        "convolutions of its values are added to what its heads put out",
+        "convolutions of its values are added to the outputs of its heads",
         note="where num_landmarks is segment_means_seq_len, as in config.json of its checkpoints",
         returns=True,
         convolutions=(f"{_SELF}.value",),
@@ -257,7 +257,7 @@ FAMILIES = {
         dropout=f"{_SELF}.dropout",
     ),
     "neomme": Family(
-        "NeoMME", None, "what its heads put out goes through gates before the output projection"
+        "NeoMME", None, "the outputs of its heads go through gates before the output projection"
     ),
     "t5gemma2": Family(
         "T5Gemma 2", None, "its windows reach farther behind a token than before it", note=_HALF

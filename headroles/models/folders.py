@@ -1,4 +1,4 @@
-"""Files of other people's model folders: what they say, and what is missing or invalid."""
+"""Files of other people's model folders: settings, and advice for missing or invalid ones."""
 
 from __future__ import annotations
 

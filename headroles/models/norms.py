@@ -24,7 +24,7 @@ class NormReader:
 
     def lengths(self, layer: int) -> Tensor:
         """Return lengths ||f(x_j)|| of all heads and tokens (batch, heads, token), in float32."""
-        # float32 whatever the model's type: lengths are divided by one another
+        # float32 for every type of model: lengths are divided by one another
         values = self._values.of(layer).float().movedim(-2, 1)
         lengths: Tensor = torch.linalg.vector_norm(values @ self._lengthening[layer], dim=-1)
         return lengths

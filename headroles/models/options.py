@@ -1,4 +1,4 @@
-"""Options of loading a model, and names of what is read and replaced; cheap to import."""
+"""Options of loading a model, and names of measures and ablations; cheap to import."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def _attend_and_report(
 ) -> tuple[Tensor, None]:
     """Compute attention as the eager code of interface families, reporting the weights.
 
-    It works in place to avoid copies; softmax is in float32 whatever the model's precision.
+    It works in place to avoid copies; softmax is in float32 for models of every precision.
     """
     if scaling is None:
         scaling = query.shape[-1] ** -0.5

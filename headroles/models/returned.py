@@ -117,7 +117,7 @@ def _first_that_reads(
 
         try:
             found.run(trial, Pass(keep, len(expected)))
-        except Exception:  # noqa: S112  # whatever the model does with an empty tensor
+        except Exception:  # noqa: S112  # the model may fail in any way at an empty tensor
             continue
         if len(layers) == len(expected) and all(map(torch.equal, layers, expected)):
             return found
@@ -161,7 +161,8 @@ def _try_out(
     if not weights or not all(isinstance(one, Tensor) for one in weights):
         raise ModelSupportError(
             f"{family.name} has no attention interface that can be read, and returns no attentions "
-            "with output_attentions=True; run `headroles models` for what can be scored"
+            "with output_attentions=True; run `headroles models` for the families that can be "
+            "scored"
         )
     found = [seen.get(id(one)) for one in weights]
     places = () if None in found else tuple(place for place in found if place is not None)

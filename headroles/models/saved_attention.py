@@ -124,7 +124,7 @@ def _opened(arrays: Arrays | str | Path) -> tuple[Arrays, str]:
         with file.open("rb") as content:
             digest_of_file = hashlib.file_digest(content, "sha256").hexdigest()
         opened = np.load(file, allow_pickle=False) if file.suffix == ".npz" else _Tensors(file)
-    except Exception as error:  # of whatever the file holds in truth
+    except Exception as error:  # the file may hold anything
         raise ModelError(f"{file} cannot be read ({in_one_line(error)}); save it again") from error
     return opened, digest_of_file
 

@@ -148,7 +148,7 @@ def refuse_misfit(tokenizer: PreTrainedTokenizerBase, network: PreTrainedModel, 
     number of the unknown token instead, in an endless loop if that is missing too.
     """
     n_embeddings = _n_embeddings(network)
-    n_pieces = tokenizer.vocab_size  # without what was added later, and may never be used
+    n_pieces = tokenizer.vocab_size  # without pieces that were added later and may never be used
     if n_pieces > n_embeddings:
         raise TokenizerError(
             f"the tokenizer {tokenizer.name_or_path} knows {n_pieces} pieces, and {name} has "

@@ -89,7 +89,7 @@ def _from_pretrained(
     kind: Any = class_of(config) if head is None else class_to_load(_CLASSES[head], config)
     try:
         with quiet_transformers(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)  # equal loads draw equal weights for what a checkpoint lacks
+            torch.manual_seed(0)  # equal loads draw equal weights for those that a checkpoint lacks
             network, report = kind.from_pretrained(
                 name,
                 config=config,
@@ -100,7 +100,7 @@ def _from_pretrained(
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # refused by name, once all of them are known
             )
-    except Exception as error:  # of whatever the configuration made of the model
+    except Exception as error:  # a configuration can lead to any error
         advice = advice_on_weights(Path(name))
         if lacks_memory(error):
             advice = "memory ran out: free some, or use a machine with more"
@@ -206,8 +206,8 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     except Exception as error:  # configurations are validated by libraries with errors of their own
         if folder.is_file():
             raise ModelError(
-                f"{name} is a file, and a model is a folder or a hub id; the model comes first, "
-                "then what it is run on"
+                f"{name} is a file, and a model is a folder or a hub id; give the model first, "
+                "then the corpus or task"
             ) from error
         if not folder.exists():
             if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:

@@ -95,10 +95,10 @@ class Passes(Generic[B]):
         self, read: Callable[[B], R], on_progress: OnProgress | None = None
     ) -> Iterator[tuple[B, R]]:
         """Run over all examples; ``on_progress`` is called with the number of examples done."""
-        tell, done = Progress(on_progress, len(self.lengths)), 0
+        report, done = Progress(on_progress, len(self.lengths)), 0
         for batch, found in self.run(self.batches(), read):
             done += len(batch.rows)
-            tell(done)
+            report(done)
             yield batch, found
 
     def run(self, batches: Iterable[B], read: Callable[[B], R]) -> Iterator[tuple[B, R]]:

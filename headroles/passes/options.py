@@ -96,8 +96,8 @@ class Rounds:
 
     def share(self, amount: float) -> OnProgress:
         """Return the report of the next round, with that much work, for work of another unit."""
-        tell = self.start(amount)
-        return lambda done, total: tell(amount * done / total)
+        report = self.start(amount)
+        return lambda done, total: report(amount * done / total)
 
     def _report(self, done: int, _: int) -> None:
         if self._on_progress is not None:

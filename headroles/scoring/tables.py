@@ -189,27 +189,32 @@ def long_table(block: ScoreBlock, roles: Sequence[str], is_half: bool = False) -
     """Return a table ``example, layer, head, role, score, count``, without missing scores."""
     import pyarrow as pa
 
-    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in ("e", "l", "h", "r", "s", "n")}
-    for role in range(len(roles)):  # one role at a time, to save the memory of the indices
-        values = np.moveaxis(block.values[..., role], 0, -1)
-        present = ~np.isnan(values)
-        layer, head, example = np.nonzero(present)
-        columns["e"].append(example.astype(np.int32))
-        columns["l"].append(layer.astype(np.int16))
-        columns["h"].append(head.astype(np.int16))
-        columns["r"].append(np.full(len(example), role, dtype=np.int16))
-        columns["s"].append(values[present])
-        columns["n"].append(block.counts[example, role].astype(np.int32))
-    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    columns = zip(*(_columns_of(block, role) for role in range(len(roles))), strict=True)
+    example, layer, head, role, score, count = map(np.concatenate, columns)
     return pa.table(
         {
-            "example": pa.DictionaryArray.from_arrays(joined["e"], block.ids),
-            "layer": joined["l"],
-            "head": joined["h"],
-            "role": pa.DictionaryArray.from_arrays(joined["r"], list(roles)),
-            "score": joined["s"].astype(np.float16) if is_half else joined["s"],
-            "count": joined["n"],
+            "example": pa.DictionaryArray.from_arrays(example, block.ids),
+            "layer": layer,
+            "head": head,
+            "role": pa.DictionaryArray.from_arrays(role, list(roles)),
+            "score": score.astype(np.float16) if is_half else score,
+            "count": count,
         }
+    )
+
+
+def _columns_of(block: ScoreBlock, role: int) -> tuple[NDArray[Any], ...]:
+    """Return the columns of one role; several at once would take memory for their indices."""
+    values = np.moveaxis(block.values[..., role], 0, -1)
+    present = ~np.isnan(values)
+    layer, head, example = np.nonzero(present)
+    return (
+        example.astype(np.int32),
+        layer.astype(np.int16),
+        head.astype(np.int16),
+        np.full(len(example), role, dtype=np.int16),
+        values[present],
+        block.counts[example, role].astype(np.int32),
     )
 
 

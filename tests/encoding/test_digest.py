@@ -1,4 +1,4 @@
-"""The digest of an example: what it notices, and what it does not depend on."""
+"""The digest of an example: changes that it shows, and changes that it ignores."""
 
 from __future__ import annotations
 
@@ -106,23 +106,23 @@ def test_another_treebank_of_the_same_sentences_is_noticed(
         UsageError, match=r"1 of the \d+ of 'before' .* tokens, its tree or its labels differ"
     ):
         compare_roles(scores, other)
-    kept = compare_roles(scores, other, on_mismatch="intersect")
-    assert kept.record.dropped_examples == {"before": 1, "after": 1}
-    assert (kept.frame.difference == 0).all()
+    shared = compare_roles(scores, other, on_mismatch="intersect")
+    assert shared.record.dropped_examples == {"before": 1, "after": 1}
+    assert (shared.frame.difference == 0).all()
 
 
-def test_other_relations_are_told_apart_from_other_trees(
+def test_other_relations_are_distinguished_from_other_trees(
     scores: HeadScores, sample: Path, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     corpus = read_conllu(sample)
     other = score_heads(make_bert(layers=1), corpus, tokenizer=tokenizer, relations=["obj", "det"])
     with pytest.raises(UsageError, match="differ in their relations"):
         compare_roles(scores, other)
-    kept = compare_roles(scores, other, on_mismatch="intersect")
-    assert kept.record.dropped_examples == {"before": 0, "after": 0}
-    assert {role for role in kept.roles if role.startswith("syntactic")} == {
+    shared = compare_roles(scores, other, on_mismatch="intersect")
+    assert shared.record.dropped_examples == {"before": 0, "after": 0}
+    assert {role for role in shared.roles if role.startswith("syntactic")} == {
         f"syntactic:obj:{direction}{contrast}"
         for direction in ("to_governor", "to_dependent")
         for contrast in ("", ":beyond_offset")
     }
-    assert (kept.frame.difference.abs() < tolerance(scores.values, WEIGHTS)).all()
+    assert (shared.frame.difference.abs() < tolerance(scores.values, WEIGHTS)).all()

@@ -129,7 +129,7 @@ def test_root_is_no_arc_even_if_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep_subtypes", "relations", "kept"),
+    ("keep_subtypes", "relations", "expected"),
     [
         (False, ("nsubj",), [(1, 0), (2, 0)]),
         (False, ("nsubj", "nsubj:pass"), [(1, 0), (2, 0)]),
@@ -140,12 +140,12 @@ def test_root_is_no_arc_even_if_chosen() -> None:
     ],
 )
 def test_subtypes(
-    keep_subtypes: bool, relations: tuple[str, ...], kept: list[tuple[int, int]]
+    keep_subtypes: bool, relations: tuple[str, ...], expected: list[tuple[int, int]]
 ) -> None:
     arcs = {0: (2, "nsubj"), 1: (2, "nsubj:pass")}
     (encoded,), _ = encode(Example((sentence("it that is", arcs=arcs),)))
     found, _ = arcs_of(encoded, relations, keep_subtypes)
-    assert [(row[0], row[4]) for row in found] == kept
+    assert [(row[0], row[4]) for row in found] == expected
 
 
 @pytest.mark.parametrize("nothing", ["\u200b", "\x07", "\u200b\ufeff"])

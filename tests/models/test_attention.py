@@ -234,12 +234,14 @@ def test_a_model_without_layers_is_refused() -> None:
         pass
 
 
-def test_layers_with_several_attentions_are_told_by_what_was_seen() -> None:
+def test_layers_with_several_attentions_are_refused() -> None:
     sizes = {"vocab_size": 60, "hidden_size": 8, "embedding_size": 8, "intermediate_size": 8}
     layers = {"num_hidden_layers": 3, "num_attention_heads": 2, "inner_group_num": 2}
     config = AlbertConfig(**sizes, **layers)
-    told = r"seen 6 times through the returned attentions of a model of 3 layers, with \[2\] heads"
-    with pytest.raises(ModelSupportError, match=told), open_reader(AlbertModel(config).eval()):
+    message = (
+        r"seen 6 times through the returned attentions of a model of 3 layers, with \[2\] heads"
+    )
+    with pytest.raises(ModelSupportError, match=message), open_reader(AlbertModel(config).eval()):
         pass
 
 

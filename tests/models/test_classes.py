@@ -106,7 +106,7 @@ def test_it_is_scored_by_the_old_numbers(treebank: Path, tmp_path: Path) -> None
     for layer, head in np.ndindex(3, 4):
         is_removed = (layer, head) in SOME + A_LAYER
         assert np.isnan(pruned.values[:, layer, head]).all() == is_removed
-    # Below the first head that is gone everything is as it was.
+    # Below the first removed head everything is as it was.
     there = np.s_[:, 0, [0, 2, 3]]
     assert_same_sums(pruned.values[there], full.values[there], sizes_of_scores(full)[there])
     pruned.save(tmp_path / "scores")

@@ -186,7 +186,7 @@ class TestShared:
         assert fit.errors[-2] - fit.errors[-1] <= 0.01 * fit.errors[-2]
         assert fit.errors[-3] - fit.errors[-2] > 0.01 * fit.errors[-3]
 
-    def test_rounds_that_run_out_are_told(self) -> None:
+    def test_rounds_that_run_out_are_reported(self) -> None:
         maps = make_maps(6)
         fit = fit_shared(maps.query, maps.key, maps.bias, 7, most_rounds=3, tolerance=1e-9)
         assert (fit.iterations, fit.converged) == (3, False)

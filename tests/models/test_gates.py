@@ -74,10 +74,10 @@ class TestEveryFamily:
         assert_same_outputs(masked, outputs(removed), of_double(kind))
 
     def test_a_pruned_model_is_gated_by_the_same_numbers(self, kind: str) -> None:
-        gone, then = of_family(kind, [(0, 0), (1, 2)]), of_family(kind, [(1, 3)])
+        removed, then = of_family(kind, [(0, 0), (1, 2)]), of_family(kind, [(1, 3)])
         pruned, zeroed = make_rich(kind), make_rich(kind)
-        remove_heads(pruned, gone)
-        zero_heads(zeroed, gone + then)
+        remove_heads(pruned, removed)
+        zero_heads(zeroed, removed + then)
         with gated(HeadSites.of(pruned), closed(then)):
             assert_same_outputs(outputs(pruned), outputs(zeroed), of_double(kind))
 

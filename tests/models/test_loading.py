@@ -407,11 +407,13 @@ class TestFoldersAsOthersLeaveThem:
         assert loaded.tokenizer.tokenize(text) == theirs.tokenize(text)
         assert loaded.description.warnings == []
 
-    def test_capitals_that_nothing_speaks_of_are_told(self, bare: Path) -> None:
+    def test_capitals_without_a_setting_are_warned_of(self, bare: Path) -> None:
         vocabulary = bare / "vocab.txt"
         vocabulary.write_text(vocabulary.read_text().replace("\nthe\n", "\nThe\n"))
-        (told,) = load_encoder(bare).description.warnings
-        assert "has capitals, and nothing beside it says whether they count: the tokenizer" in told
+        (warning,) = load_encoder(bare).description.warnings
+        assert (
+            "has capitals, and nothing beside it says whether they count: the tokenizer" in warning
+        )
         (bare / "tokenizer_config.json").write_text('{"do_lower_case": false}')
         loaded = load_encoder(bare)
         assert loaded.description.warnings == []
@@ -475,8 +477,10 @@ class TestFoldersAsOthersLeaveThem:
 
     def test_layers_that_the_configuration_leaves_out_are_named(self, folder: Path) -> None:
         change_config(folder, num_hidden_layers=2)
-        (told,) = load_encoder(folder).description.warnings
-        assert "16 weights of layers that its configuration does not use (encoder.layer.2" in told
+        (warning,) = load_encoder(folder).description.warnings
+        assert (
+            "16 weights of layers that its configuration does not use (encoder.layer.2" in warning
+        )
 
     def test_a_task_head_is_no_layer(self, tmp_path: Path) -> None:
         config = make_bert().config
@@ -489,8 +493,8 @@ class TestFoldersAsOthersLeaveThem:
         with pytest.raises(TokenizerError, match="has embeddings for 60: it belongs to another"):
             load_encoder(folder)
         make_bert(vocab_size=900).save_pretrained(folder)
-        (told,) = load_encoder(folder).description.warnings
-        assert "has embeddings for 900: check that they belong together" in told
+        (warning,) = load_encoder(folder).description.warnings
+        assert "has embeddings for 900: check that they belong together" in warning
 
 
 class TestHub:

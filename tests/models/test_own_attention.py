@@ -138,7 +138,7 @@ def fail(weights: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (fail, r"raised an error for 'second' \(RuntimeError: no such tensor\)"),
         (lambda weights: weights * np.nan, "'second': in layer 0, head 0.* hold NaN"),
@@ -146,13 +146,13 @@ def fail(weights: Any) -> Any:
         (lambda weights: weights * 2 - 0.25, "'second': in layer 0, head 0.*(sum to|at least)"),
     ],
 )
-def test_nonsense_is_told_with_its_sentence(change: Any, told: str) -> None:
-    with pytest.raises(ModelError, match=told):
+def test_invalid_attention_is_reported_with_its_sentence(change: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
         score(at("second", change))
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda pieces: attend(pieces)[:, 0], r"\(batch, layers, heads, query, key\) is needed"),
         (lambda pieces: [attend(pieces)], r"in layer 0 \(batch, heads, query, key\)"),
@@ -164,12 +164,12 @@ def test_nonsense_is_told_with_its_sentence(change: Any, told: str) -> None:
         (lambda: 3, "raised an error for .The old dog sleeps"),
     ],
 )
-def test_no_attention_is_told_in_the_trial(function: Any, told: str) -> None:
-    with pytest.raises(HeadRolesError, match=told):
+def test_functions_without_attention_fail_in_the_trial(function: Any, message: str) -> None:
+    with pytest.raises(HeadRolesError, match=message):
         score(function)
 
 
-def test_layers_that_are_lacking_later_are_told() -> None:
+def test_layers_that_are_missing_later_are_reported() -> None:
     calls = []
 
     def fewer(pieces: dict[str, Any]) -> Any:
@@ -221,7 +221,7 @@ def without(things: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("arrays", "aligned", "told"),
+    ("arrays", "aligned", "message"),
     [
         (without(saved(), "second"), alignment(), "has no array for 'second'"),
         (saved(), without(alignment(), "second"), "the alignment has no sentence 'second'"),
@@ -238,8 +238,8 @@ def without(things: dict[str, Any], name: str) -> dict[str, Any]:
         ("no.npz", alignment(), "no.npz cannot be read"),
     ],
 )
-def test_saved_attention_that_does_not_fit(arrays: Any, aligned: Any, told: str) -> None:
-    with pytest.raises(HeadRolesError, match=told):
+def test_saved_attention_that_does_not_fit(arrays: Any, aligned: Any, message: str) -> None:
+    with pytest.raises(HeadRolesError, match=message):
         score_attention(arrays, sentences(), aligned, roles=["self"])
 
 

@@ -153,8 +153,8 @@ def test_a_model_of_other_modules_is_refused_by_path(monkeypatch: pytest.MonkeyP
 def test_families_that_are_only_scored_are_refused_with_the_reason(kind: str) -> None:
     family, model = FAMILIES[kind], make_model(kind)
     assert family.why_no_paths
-    told = f"norms, gates and the removal of heads are not possible for {family.name}: "
-    refused = pytest.raises(ModelSupportError, match=re.escape(told + family.why_no_paths))
+    message = f"norms, gates and the removal of heads are not possible for {family.name}: "
+    refused = pytest.raises(ModelSupportError, match=re.escape(message + family.why_no_paths))
     with refused, open_reader(model, "norms"):
         pass
     with pytest.raises(ModelSupportError, match=re.escape(family.why_no_paths)):

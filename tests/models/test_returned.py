@@ -78,15 +78,15 @@ class OwnModel(PreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, output_attentions: bool = False
     ) -> BaseModelOutput:
-        states, kept = self.embeddings(input_ids), []
+        states, returned = self.embeddings(input_ids), []
         for layer in self.layers:
             mixed, *weights = layer(states, attention_mask, output_attentions)
             states = torch.tanh(states + mixed)
-            kept += [one.clone() for one in weights] if self.kind == "copies" else weights
+            returned += [one.clone() for one in weights] if self.kind == "copies" else weights
         if self.kind == "returns none":
             return BaseModelOutput(last_hidden_state=states)
         return BaseModelOutput(
-            last_hidden_state=states, attentions=tuple(kept) if output_attentions else None
+            last_hidden_state=states, attentions=tuple(returned) if output_attentions else None
         )
 
 
@@ -148,7 +148,7 @@ def test_weights_are_the_softmax_of_products_of_queries_and_keys(
             assert_same_sums(weights[row, :, :length], expected[row, :, :length], of=WEIGHTS)
 
 
-def test_one_layer_at_a_time_is_kept() -> None:
+def test_one_layer_at_a_time_is_in_memory() -> None:
     model, seen = own(), []
     with open_reader(model) as reader:
         for layer in model.layers:
@@ -166,7 +166,7 @@ def test_one_layer_at_a_time_is_kept() -> None:
         ("returns none", "returns no attentions with output_attentions=True"),
     ],
 )
-def test_what_cannot_be_read_is_refused(kind: str, reason: str) -> None:
+def test_unreadable_attention_is_refused(kind: str, reason: str) -> None:
     with pytest.raises(ModelSupportError, match=reason), open_reader(own(kind)):
         pass
 

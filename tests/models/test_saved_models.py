@@ -60,10 +60,10 @@ def test_an_exchanged_head_is_found(pruned: Path) -> None:
         load_encoder(pruned)
 
 
-def test_without_a_record_it_is_said_that_nobody_knows(pruned: Path) -> None:
+def test_a_missing_record_is_warned_of(pruned: Path) -> None:
     (pruned / "run.json").unlink()
-    told = load_encoder(pruned).description.warnings
-    assert any("has no run record" in one for one in told)
+    warnings = load_encoder(pruned).description.warnings
+    assert any("has no run record" in one for one in warnings)
     (pruned / "headroles.json").write_text("{}")
     with pytest.raises(StorageError, match="written by an older version of headroles; make"):
         load_encoder(pruned)
@@ -178,7 +178,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_told(low_rank: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(low_rank: Path, tmp_path: Path) -> None:
     whole = PrunedModel(make_bert(), make_tokenizer(), PrunedRecord(removed=[]))
     models = (whole, CollaborativeModel.load(low_rank))
     for number, made in enumerate(models):

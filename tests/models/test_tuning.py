@@ -102,10 +102,10 @@ def test_weights_that_are_not_finite() -> None:
 @pytest.mark.parametrize("kind", PROJECTED)
 def test_heads_that_stay_keep_their_weights(kind: str) -> None:
     model = make_rich(kind)
-    gone = of_family(kind, [*SOME, *[(1, head) for head in range(HEADS)]])
+    removed = of_family(kind, [*SOME, *[(1, head) for head in range(HEADS)]])
     before = weights_of_heads(HeadSites.of(model))
     assert list(before) == heads_of(model)
-    remove_heads(model, gone)
+    remove_heads(model, removed)
     after = weights_of_heads(HeadSites.of(model))
     assert list(after) == heads_of(model)
     assert all(torch.equal(before[head], own) for head, own in after.items())

@@ -1,4 +1,4 @@
-"""Batches by length, and what becomes of them where memory runs out."""
+"""Batches by length, and smaller ones where memory runs out."""
 
 from __future__ import annotations
 
@@ -96,17 +96,17 @@ def test_other_errors_stay_what_they_are() -> None:
         run(passes_of([8] * 8, 64), Scarce(3, RuntimeError("shapes cannot be multiplied")))
 
 
-def test_a_single_example_too_many_is_named_with_a_cure() -> None:
+def test_a_single_example_too_many_is_named() -> None:
     with pytest.raises(ModelError, match=r"for the example 2 alone \(9 tokens\); use a device"):
         run(passes_of([5, 7, 9], 64), Scarce(0, torch.OutOfMemoryError()))
 
 
 def test_progress_counts_examples_whatever_memory_there_is() -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     passes = passes_of([10] * 12, 60)
-    read = passes.over_all(Scarce(4, torch.OutOfMemoryError()), lambda *one: told.append(one))
+    read = passes.over_all(Scarce(4, torch.OutOfMemoryError()), lambda *one: reported.append(one))
     assert sum(found for _, found in read) == 12
-    assert told == [(n, 12) for n in (3, 6, 9, 12)]
+    assert reported == [(n, 12) for n in (3, 6, 9, 12)]
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 7])

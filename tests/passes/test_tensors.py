@@ -1,4 +1,4 @@
-"""What moves between host and device stays what it is."""
+"""Values that move between host and device do not change."""
 
 from __future__ import annotations
 

@@ -46,6 +46,6 @@ def test_measures_passes() -> None:
     ],
 )
 def test_says_so_where_rounds_disagree(ratios: tuple[float, ...], said: str) -> None:
-    told = str(Speed(128, 3.0, 2.0, ratios))
-    assert said in told
-    assert len(told) <= 100
+    text = str(Speed(128, 3.0, 2.0, ratios))
+    assert said in text
+    assert len(text) <= 100

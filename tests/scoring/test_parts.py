@@ -1,4 +1,4 @@
-"""Scoring that is cut short and gone on with, or shared: the bits of one undisturbed run."""
+"""Interrupted and resumed, or shared, scoring gives the bits of one undisturbed run."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_a_part_has_the_tags_and_documents_of_its_corpus(
 
 @pytest.mark.parametrize("newdoc", ["# newdoc", "# olddoc"], ids=["documents", "no documents"])
 def test_a_corpus_may_lie_elsewhere(scoring: Scoring, tmp_path: Path, newdoc: str) -> None:
-    """Where parts are gone on with, and where they are scored to be merged."""
+    """Resumed runs and merged parts."""
     text = scoring.sample.read_text("utf-8").replace("# newdoc", newdoc)
     places = [tmp_path / name / "c.conllu" for name in "ab"]
     for place in places:
@@ -348,15 +348,15 @@ def test_a_part_of_another_form_is_refused(forged: dict[str, Any]) -> None:
         unpack(pack(ScoredWindow(replace(block, **forged), Counts())))
 
 
-@pytest.mark.parametrize("gone", ["bounds", "values"])
-def test_a_part_without_one_of_its_arrays_is_refused(scoring: Scoring, gone: str) -> None:
-    """Whoever forges a part can leave out what a block need not have, and it would be believed."""
+@pytest.mark.parametrize("missing", ["bounds", "values"])
+def test_a_part_without_one_of_its_arrays_is_refused(scoring: Scoring, missing: str) -> None:
+    """A forged part could lack an optional array of a block."""
     with open_scoring(
         scoring.model, read_conllu(scoring.sample), scoring.options(score="hit")
     ) as run:
         arrays = decode_arrays(pack(ScoredWindow(next(run.blocks()), Counts())))
     assert unpack(encode_arrays(arrays)).block is not None
-    del arrays[gone]
+    del arrays[missing]
     with pytest.raises(ValueError, match="instead of"):
         unpack(encode_arrays(arrays))
 

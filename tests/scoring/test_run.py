@@ -20,7 +20,6 @@ from headroles.record import ScoresRecord
 from headroles.roles import choose_relations
 from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
 from headroles.roles.relations import RelationOptions
-from headroles.scoring.blocks import ScoreBlock
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import open_scoring, score_to_folder
 from tests import noise
@@ -129,16 +128,7 @@ def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -
 
 def test_halves_merge_to_the_whole(scores: HeadScores) -> None:
     block = scores.block
-    halves = [
-        ScoreBlock(
-            block.ids[part],
-            block.documents[part],
-            block.lengths[part],
-            block.values[part],
-            block.counts[part],
-        )
-        for part in (slice(None, 40), slice(40, None))
-    ]
+    halves = [block.part(slice(None, 40)), block.part(slice(40, None))]
     assert_identical(
         scores, HeadScores.from_blocks(halves, scores.roles, scores.score, ScoresRecord())
     )

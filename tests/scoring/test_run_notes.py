@@ -1,4 +1,4 @@
-"""What is told of a run: unknown pieces, folders, examples left out."""
+"""Descriptions of runs: unknown pieces, folders, skipped examples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def counted(
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         ({}, ""),
         (counted(100, 10, 50, 5), ""),
@@ -56,10 +56,10 @@ def counted(
         ),
     ],
 )
-def test_warnings_of_a_run(said: dict[str, Any], told: str) -> None:
+def test_warnings_of_a_run(said: dict[str, Any], message: str) -> None:
     warnings = warnings_of_run(ScoresRecord.read(said))
-    assert len(warnings) == bool(told)
-    assert re.search(told, "".join(warnings))
+    assert len(warnings) == bool(message)
+    assert re.search(message, "".join(warnings))
 
 
 def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_run_counts_what_the_tokenizer_does_not_know(tmp_path: Path) -> None:
     assert "does not know 21% of the word pieces, and no piece of 33% of the words" in warned
 
 
-def test_sentences_without_pieces_are_told(tmp_path: Path) -> None:
+def test_sentences_without_pieces_are_reported(tmp_path: Path) -> None:
     """The zero-width space alone is no example; beside a sentence it is no second one."""
     nothing = [("\u200b", 0, "root")]
     texts = [conllu_sentence(words, newdoc=name) for name, words in (("a", nothing), ("b", CAT))]
@@ -98,14 +98,14 @@ def test_sentences_without_pieces_are_told(tmp_path: Path) -> None:
         assert is_there["delimiter"]
         assert is_there["local"]
         assert np.isnan(scores.column("block")).all()
-    told = describe_run(scores.record)
-    assert "unknown: 0.0% of the pieces, 0.0% of the words; without a piece: 25.0% of" in told
-    assert "skipped examples without word pieces: 1" in told
+    message = describe_run(scores.record)
+    assert "unknown: 0.0% of the pieces, 0.0% of the words; without a piece: 25.0% of" in message
+    assert "skipped examples without word pieces: 1" in message
     (warned,) = [one.text for one in scores.shown() if isinstance(one, Warned)]
     assert warned.startswith("the tokenizer makes no piece of 25% of the words")
 
 
-def test_pairs_that_are_all_too_long_have_a_cure(tmp_path: Path) -> None:
+def test_pairs_that_are_all_too_long(tmp_path: Path) -> None:
     file = tmp_path / "a.conllu"
     file.write_text(conllu_sentence(CAT) + conllu_sentence(DOG))
     model = make_bert(max_position_embeddings=20)
@@ -118,11 +118,11 @@ def test_pairs_that_are_all_too_long_have_a_cure(tmp_path: Path) -> None:
     assert not any(role.startswith("syntactic") for role in scores.role_ids)
 
 
-def test_multiword_tokens_are_told(treebank: Path, bert_folder: Path) -> None:
-    def told() -> str:
+def test_multiword_tokens_are_reported(treebank: Path, bert_folder: Path) -> None:
+    def message() -> str:
         return describe_run(score_heads(bert_folder, read_conllu(treebank)).record)
 
-    assert "contractions" not in told()
+    assert "contractions" not in message()
     joined = "\t".join(["1-2", "joined", *8 * "_"])
     treebank.write_text(treebank.read_text().replace("\n1\t", f"\n{joined}\n1\t", 3))
-    assert "3 contractions were split as in the treebank" in told()
+    assert "3 contractions were split as in the treebank" in message()
