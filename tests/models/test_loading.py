@@ -498,6 +498,12 @@ class TestFoldersAsOthersLeaveThem:
 
 
 class TestHub:
+    @pytest.fixture(autouse=True)
+    def _new_program(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let every test begin as a program that may ask the hub and has not asked it yet."""
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        hub._is_reachable.cache_clear()
+
     def test_a_hub_that_does_not_answer_is_asked_once(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -509,10 +515,8 @@ class TestHub:
 
         monkeypatch.setattr("headroles.models.hub.getproxies", dict)
         monkeypatch.setattr("socket.create_connection", refuse)
-        hub._is_reachable.cache_clear()
         assert [hub.hub_answers(), hub.hub_answers()] == [False, False]
         assert asked == [("huggingface.co", 443)]
-        hub._is_reachable.cache_clear()
 
     def test_behind_a_proxy_the_libraries_know_the_way(
         self, monkeypatch: pytest.MonkeyPatch
