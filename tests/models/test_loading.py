@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -499,9 +499,11 @@ class TestFoldersAsOthersLeaveThem:
 
 class TestHub:
     @pytest.fixture(autouse=True)
-    def _new_program(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def _new_program(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Let every test begin as a program that may ask the hub and has not asked it yet."""
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        hub._is_reachable.cache_clear()
+        yield
         hub._is_reachable.cache_clear()
 
     def test_a_hub_that_does_not_answer_is_asked_once(
