@@ -35,9 +35,10 @@ from transformers.utils import logging
 
 from docs.studies.fine_tuning import Recipe, choose_balanced, encode, markdown, read_sst2
 from headroles import read_conllu, storage
-from headroles.models.factorisation import PER_HEAD, SHARED, Moments, factorise, score_error
+from headroles.models.factorisation import InputMoments, factorise, score_error
 from headroles.models.loading import LoadedEncoder, load_encoder, load_whole
 from headroles.models.options import ModelOptions
+from headroles.models.score_maps import PER_HEAD, SHARED
 from headroles.models.sites import Site, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads
 from headroles.passes.timing import LENGTHS, time_passes
@@ -84,8 +85,8 @@ class Study:
     encoder: LoadedEncoder
     sites: tuple[Site, ...]
     text: SampleText
-    learnt: tuple[Moments, ...]
-    held_out: tuple[Moments, ...]
+    learnt: tuple[InputMoments, ...]
+    held_out: tuple[InputMoments, ...]
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Study:
@@ -111,7 +112,7 @@ class Study:
         rank = round(share * size) * heads  # which heads can share out evenly
         found, start = [], time.process_time()
         for site, seen in zip(self.sites, self.learnt, strict=True):
-            plain = Moments.none(site.maps.query.shape[2])
+            plain = InputMoments.none(site.maps.query.shape[2])
             kind = PER_HEAD if method == PER_HEAD else SHARED
             factors = factorise(site.maps, plain if method == UNWEIGHTED else seen, rank, kind)
             install(made, site, factors)

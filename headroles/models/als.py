@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from headroles.models.score_maps import Factors, FloatArray, ScoreMaps
 
 MOST_ROUNDS = 200
 TOLERANCE = 3e-4
@@ -25,43 +25,15 @@ _NOISE = 0.1
 _RIDGE = 1e-10
 
 
-@dataclass(frozen=True)
-class SharedFit:
-    """Factors of rank R: query and key (R, D), mixing and bias (H, R).
-
-    ``error`` is the root of the share of squares that remains. ``errors`` are the errors after each
-    round; they never rise, except by rounding.
-    """
-
-    query: FloatArray
-    key: FloatArray
-    mixing: FloatArray
-    bias: FloatArray
-    errors: tuple[float, ...]
-    converged: bool
-
-    @property
-    def error(self) -> float:
-        """Error after the last round."""
-        return self.errors[-1]
-
-    @property
-    def iterations(self) -> int:
-        """Number of rounds."""
-        return len(self.errors)
-
-
 def fit_shared(
-    query: FloatArray,
-    key: FloatArray,
-    bias: FloatArray,
+    maps: ScoreMaps,
     rank: int,
     *,
     seed: int = 0,
     restarts: int = 1,
     most_rounds: int = MOST_ROUNDS,
     tolerance: float = TOLERANCE,
-) -> SharedFit:
+) -> Factors:
     """Find factors of ``rank`` that heads share, the best of ``restarts`` starts.
 
     Every start takes the ``rank`` strongest singular dimensions of single heads, each mixed by its
@@ -69,23 +41,21 @@ def fit_shared(
     from random factors, in fewer rounds.
 
     Args:
-        query: (H, d, D), and ``key`` alike: the maps of each head.
-        key: see ``query``.
-        bias: (H, d), of the queries.
+        maps: the scores, of H heads.
         rank: R, at least 1.
         seed: of the noise.
         restarts: number of starts.
         most_rounds: number of rounds after which a start ends unconverged.
         tolerance: see ``TOLERANCE``.
     """
-    problem = _Problem(query, key, bias)
+    problem = _Problem(maps.query, maps.key, maps.bias)
     rng = np.random.default_rng(seed)
     strongest = _strongest(problem, rank)
     fits = (
         _descend(problem, _start(problem, strongest, rank, rng), most_rounds, tolerance)
         for _ in range(restarts)
     )
-    return min(fits, key=lambda fit: fit.error)
+    return min(fits, key=lambda fit: fit.errors[-1])
 
 
 def head_singular(query: FloatArray, key: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -100,12 +70,8 @@ def head_singular(query: FloatArray, key: FloatArray) -> tuple[FloatArray, Float
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """Maps of all heads, and quantities that stay constant in all rounds."""
-
-    query: FloatArray
-    key: FloatArray
-    bias: FloatArray
+class _Problem(ScoreMaps):
+    """Maps of all heads, with quantities that stay constant in all rounds."""
 
     @cached_property
     def content(self) -> FloatArray:
@@ -161,13 +127,13 @@ def _start(
     return _State(query.copy(), key.copy(), mixing, bias, keys, problem.key @ key)
 
 
-def _descend(problem: _Problem, state: _State, most_rounds: int, tolerance: float) -> SharedFit:
+def _descend(problem: _Problem, state: _State, most_rounds: int, tolerance: float) -> Factors:
     errors: list[float] = []
     converged = False
     while not converged and len(errors) < most_rounds:
         errors.append(_round(problem, state))
         converged = len(errors) > 1 and errors[-2] - errors[-1] <= tolerance * errors[-2]
-    return SharedFit(state.query.T, state.key.T, state.mixing, state.bias, tuple(errors), converged)
+    return Factors(state.query.T, state.key.T, state.mixing, state.bias, tuple(errors), converged)
 
 
 def _round(problem: _Problem, state: _State) -> float:

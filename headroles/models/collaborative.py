@@ -21,8 +21,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from headroles import storage
 from headroles.errors import HeadRolesError, ModelError
 from headroles.models.classes import as_published, class_of
-from headroles.models.factorisation import Method
 from headroles.models.low_rank import low_rank_modules, make_scores, replace_scores
+from headroles.models.score_maps import Method
 from headroles.storage import Count
 from headroles.wording import in_one_line
 

@@ -24,46 +24,11 @@ so both terms are ordinary least squares after a change of coordinates.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Literal, TypeAlias
 
 import numpy as np
 
-from headroles.models.als import FloatArray, fit_shared, head_singular
-
-Method: TypeAlias = Literal["shared", "per-head"]
-SHARED: Method = "shared"
-PER_HEAD: Method = "per-head"
-METHODS = (SHARED, PER_HEAD)
-
-
-@dataclass(frozen=True)
-class ScoreMaps:
-    """Maps that make the scores of one layer, of H heads of d numbers, for inputs of width D.
-
-    ``query`` and ``key`` (H, d, D) are weights, ``bias`` (H, d) is that of the queries.
-    """
-
-    query: FloatArray
-    key: FloatArray
-    bias: FloatArray
-
-    @property
-    def full_rank(self) -> int:
-        """Rank H * d: with as many shared dimensions the factors are the maps themselves."""
-        return int(np.prod(self.query.shape[:2]))
-
-    @cached_property
-    def energy(self) -> float:
-        """Sum of squares of the scores' maps, including the term without a query."""
-        queries = self.query @ self.query.swapaxes(1, 2)
-        queries += self.bias[:, :, None] * self.bias[:, None, :]
-        return float((queries * (self.key @ self.key.swapaxes(1, 2))).sum())
-
-    def scores(self, inputs: FloatArray) -> FloatArray:
-        """Return the scores (H, n, n) of every head for ``inputs`` (n, D), queries first."""
-        queries = self.query @ inputs.T + self.bias[:, :, None]
-        return np.asarray(queries.swapaxes(1, 2) @ (self.key @ inputs.T))
+from headroles.models.als import fit_shared, head_singular
+from headroles.models.score_maps import PER_HEAD, SHARED, Factors, FloatArray, ScoreMaps
 
 
 @dataclass(frozen=True)
@@ -82,38 +47,6 @@ class InputMoments:
     def none(cls, width: int) -> InputMoments:
         """Return moments of unknown inputs, for which the error is that of the tensor itself."""
         return cls(np.zeros(width), np.eye(width), np.eye(width))
-
-
-@dataclass(frozen=True)
-class Factors:
-    """Scores of low rank: (mixing_h * (query x_i) + bias_h) . key x_j.
-
-    ``SHARED`` factors have ``query`` and ``key`` (R, D), ``mixing`` and ``bias`` (H, R). Factors
-    ``PER_HEAD`` are (H, r, D) and (H, r), with ``mixing`` all ones. ``iterations`` is 0 for a
-    direct solution.
-    """
-
-    query: FloatArray
-    key: FloatArray
-    mixing: FloatArray
-    bias: FloatArray
-    iterations: int = 0
-    converged: bool = True
-
-    @property
-    def method(self) -> str:
-        """Method of the factors, one of ``METHODS``."""
-        return SHARED if self.query.ndim == 2 else PER_HEAD
-
-    @property
-    def rank(self) -> int:
-        """Number of dimensions behind all queries of a token: R, or H * r."""
-        return int(np.prod(self.query.shape[:-1]))
-
-    def as_maps(self) -> ScoreMaps:
-        """Return the same scores as maps of each head, of width R or r."""
-        query = self.mixing[:, :, None] * self.query
-        return ScoreMaps(query, np.broadcast_to(self.key, query.shape), self.bias)
 
 
 def factorise(
@@ -137,10 +70,7 @@ def factorise(
     fitted = basis.enter(maps)
     if method == PER_HEAD:
         return basis.leave(_truncated(fitted, rank // len(maps.query)))
-    fit = fit_shared(fitted.query, fitted.key, fitted.bias, rank, seed=seed, restarts=restarts)
-    return basis.leave(
-        Factors(fit.query, fit.key, fit.mixing, fit.bias, fit.iterations, fit.converged)
-    )
+    return basis.leave(fit_shared(fitted, rank, seed=seed, restarts=restarts))
 
 
 def score_error(maps: ScoreMaps, factors: Factors, moments: InputMoments) -> float:

@@ -16,8 +16,8 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
-from headroles.models.factorisation import PER_HEAD, SHARED, Factors, Method
 from headroles.models.families import encoder_of, find_family
+from headroles.models.score_maps import PER_HEAD, SHARED, Factors, Method
 
 
 def unset(in_features: int, out_features: int, bias: bool) -> nn.Linear:

@@ -13,11 +13,12 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.collaborative import saved_whole
-from headroles.models.factorisation import Factors, InputMoments, ScoreMaps
+from headroles.models.factorisation import InputMoments
 from headroles.models.families import Family, encoder_of, find_family
 from headroles.models.low_rank import is_low_rank, make_scores, replace_scores
 from headroles.models.projections import LayerProjections, find_projections, layers_that_share
 from headroles.models.reporting import AllRead
+from headroles.models.score_maps import Factors, ScoreMaps
 
 ReadSums: TypeAlias = Callable[[Mapping[str, Tensor]], "list[tuple[int, Sums]]"]
 """Function from inputs of the model with an ``attention_mask`` to the sums to add to each site."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headroles.models.als import FloatArray
+from headroles.models.score_maps import FloatArray
 
 _CHUNK = 64
 

@@ -15,9 +15,9 @@ from headroles.models.collaborative import (
     WEIGHTS_FILE,
     is_collaborative,
 )
-from headroles.models.factorisation import METHODS
 from headroles.models.loading import load_encoder, load_model, load_whole
 from headroles.models.options import ModelOptions
+from headroles.models.score_maps import METHODS
 from tests.conftest import change_json, make_tokenizer
 from tests.models.families import HEADS
 from tests.models.test_attention import make_inputs

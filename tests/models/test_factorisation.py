@@ -10,20 +10,13 @@ from scipy.special import softmax
 from tensorly.decomposition import parafac
 
 from headroles.models.als import fit_shared, head_singular
-from headroles.models.factorisation import (
-    METHODS,
-    PER_HEAD,
-    SHARED,
-    FloatArray,
-    InputMoments,
-    ScoreMaps,
-    factorise,
-    score_error,
-)
+from headroles.models.factorisation import InputMoments, factorise, score_error
+from headroles.models.score_maps import METHODS, PER_HEAD, SHARED, FloatArray, ScoreMaps
 
 HEADS, SIZE, WIDTH = 4, 3, 12
 DIGITS = 1e-6
 """Figures that were worked out by hand have six digits."""
+NO_INPUTS = InputMoments.none(WIDTH)
 NOTHING = 1e-10
 """Sums in double precision of numbers of up to 100 are off by about 1e-13."""
 
@@ -94,7 +87,7 @@ class TestFullRank:
     @pytest.mark.parametrize("weighted", [False, True])
     def test_scores_are_the_same(self, method: str, weighted: bool) -> None:
         maps, inputs = make_maps(), make_inputs(20)
-        moments = moments_of(make_inputs()) if weighted else InputMoments.none(WIDTH)
+        moments = moments_of(make_inputs()) if weighted else NO_INPUTS
         factors = factorise(maps, moments, maps.full_rank, method)
         assert factors.rank == maps.full_rank
         assert_allclose(factors.as_maps().scores(inputs), maps.scores(inputs), atol=NOTHING)
@@ -118,12 +111,10 @@ class TestError:
 
     def test_of_no_inputs_is_that_of_the_tensor(self, method: str) -> None:
         maps = ScoreMaps(make_maps().query, make_maps().key, np.zeros((HEADS, SIZE)))
-        factors = factorise(maps, InputMoments.none(WIDTH), 8, method)
+        factors = factorise(maps, NO_INPUTS, 8, method)
         exact, close = tensor_of(maps), tensor_of(factors.as_maps())
         expected = np.linalg.norm(exact - close) / np.linalg.norm(exact)
-        assert score_error(maps, factors, InputMoments.none(WIDTH)) == pytest.approx(
-            expected, rel=1e-6
-        )
+        assert score_error(maps, factors, NO_INPUTS) == pytest.approx(expected, rel=1e-6)
 
     def test_falls_with_the_rank(self, method: str) -> None:
         maps, moments = make_maps(), moments_of(make_inputs())
@@ -135,12 +126,9 @@ class TestError:
 
     def test_on_inputs_is_less_if_these_are_what_counts(self, method: str) -> None:
         maps, moments = make_maps(), moments_of(make_inputs())
-        weighted, plain = (
-            factorise(maps, those, 8, method) for those in (moments, InputMoments.none(WIDTH))
-        )
+        weighted, plain = (factorise(maps, those, 8, method) for those in (moments, NO_INPUTS))
         assert score_error(maps, weighted, moments) < 0.9 * score_error(maps, plain, moments)
-        none = InputMoments.none(WIDTH)
-        assert score_error(maps, plain, none) < score_error(maps, weighted, none)
+        assert score_error(maps, plain, NO_INPUTS) < score_error(maps, weighted, NO_INPUTS)
 
 
 class TestShared:
@@ -157,73 +145,67 @@ class TestShared:
             )
             rest = tensor - tensorly.cp_to_tensor(found)
             theirs.append(np.linalg.norm(rest) / np.linalg.norm(tensor))
-        fit = fit_shared(
-            maps.query, maps.key, maps.bias, rank, restarts=3, most_rounds=500, tolerance=1e-7
-        )
-        assert fit.error <= min(theirs) + 0.005
+        fit = fit_shared(maps, rank, restarts=3, most_rounds=500, tolerance=1e-7)
+        assert fit.errors[-1] <= min(theirs) + 0.005
         rest = tensor - np.einsum("rq,hr,rk->qhk", fit.query, fit.mixing, fit.key)
-        assert fit.error == pytest.approx(np.linalg.norm(rest) / np.linalg.norm(tensor), rel=1e-6)
+        assert fit.errors[-1] == pytest.approx(
+            np.linalg.norm(rest) / np.linalg.norm(tensor), rel=1e-6
+        )
 
     def test_error_is_that_of_both_terms(self) -> None:
         maps = make_maps(4)
-        fit = fit_shared(maps.query, maps.key, maps.bias, 6)
+        fit = fit_shared(maps, 6)
         close = np.einsum("rq,hr,rk->qhk", fit.query, fit.mixing, fit.key)
         content = np.einsum("hc,hck->hk", maps.bias, maps.key)
         left = ((tensor_of(maps) - close) ** 2).sum() + ((content - fit.bias @ fit.key) ** 2).sum()
         total = (tensor_of(maps) ** 2).sum() + (content**2).sum()
-        assert fit.error == pytest.approx(np.sqrt(left / total), rel=1e-6)
+        assert fit.errors[-1] == pytest.approx(np.sqrt(left / total), rel=1e-6)
 
     def test_rounds_never_raise_the_error(self) -> None:
         maps = make_maps(6)
-        errors = fit_shared(maps.query, maps.key, maps.bias, 7, tolerance=0).errors
+        errors = fit_shared(maps, 7, tolerance=0).errors
         assert len(errors) > 5
         assert np.diff(errors).max() < 1e-9
 
     def test_a_round_that_gains_little_is_the_last(self) -> None:
         maps = make_maps(6)
-        fit = fit_shared(maps.query, maps.key, maps.bias, 7, tolerance=0.01)
+        fit = fit_shared(maps, 7, tolerance=0.01)
         assert fit.converged
         assert fit.errors[-2] - fit.errors[-1] <= 0.01 * fit.errors[-2]
         assert fit.errors[-3] - fit.errors[-2] > 0.01 * fit.errors[-3]
 
     def test_rounds_that_run_out_are_reported(self) -> None:
         maps = make_maps(6)
-        fit = fit_shared(maps.query, maps.key, maps.bias, 7, most_rounds=3, tolerance=1e-9)
+        fit = fit_shared(maps, 7, most_rounds=3, tolerance=1e-9)
         assert (fit.iterations, fit.converged) == (3, False)
 
     def test_a_seed_gives_the_same_factors(self) -> None:
         maps = make_maps(7)
-        first, again, other = (
-            fit_shared(maps.query, maps.key, maps.bias, 6, seed=seed).query for seed in (1, 1, 2)
-        )
+        first, again, other = (fit_shared(maps, 6, seed=seed).query for seed in (1, 1, 2))
         assert np.array_equal(first, again)
         assert not np.allclose(first, other)
 
     def test_more_starts_are_no_worse(self) -> None:
         maps = make_maps(8)
-        errors = [
-            fit_shared(maps.query, maps.key, maps.bias, 6, restarts=n).error for n in (1, 4, 8)
-        ]
+        errors = [fit_shared(maps, 6, restarts=n).errors[-1] for n in (1, 4, 8)]
         assert errors == sorted(errors, reverse=True)
 
     def test_heads_of_no_weights_are_no_error(self) -> None:
         nothing = np.zeros((HEADS, SIZE, WIDTH))
         maps = ScoreMaps(nothing, nothing, np.zeros((HEADS, SIZE)))
-        factors = factorise(maps, InputMoments.none(WIDTH), 4)
+        factors = factorise(maps, NO_INPUTS, 4)
         assert np.isfinite(factors.as_maps().scores(make_inputs(5))).all()
-        assert score_error(maps, factors, InputMoments.none(WIDTH)) == 0
+        assert score_error(maps, factors, NO_INPUTS) == 0
 
 
 class TestPerHead:
     def test_error_is_that_of_the_singular_values_left_out(self) -> None:
         maps = make_maps(9)
-        factors = factorise(maps, InputMoments.none(WIDTH), 2 * HEADS, PER_HEAD)
+        factors = factorise(maps, NO_INPUTS, 2 * HEADS, PER_HEAD)
         with_bias = np.concatenate([maps.query, maps.bias[:, :, None]], axis=2)
         strength = np.linalg.svd(with_bias.swapaxes(1, 2) @ maps.key, compute_uv=False)
         expected = np.sqrt((strength[:, 2:] ** 2).sum() / (strength**2).sum())
-        assert score_error(maps, factors, InputMoments.none(WIDTH)) == pytest.approx(
-            expected, rel=1e-6
-        )
+        assert score_error(maps, factors, NO_INPUTS) == pytest.approx(expected, rel=1e-6)
 
     def test_shared_dimensions_are_at_least_as_good(self) -> None:
         """They could be those of the heads, each mixed by its head alone."""

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
-from headroles.models.factorisation import METHODS, InputMoments, factorise
+from headroles.models.factorisation import InputMoments, factorise
 from headroles.models.families import FAMILIES
 from headroles.models.loading import load_model
+from headroles.models.score_maps import METHODS
 from headroles.models.sites import collect_moments, find_sites, install
 from headroles.models.surgery import heads_of, remove_heads, removed_from, zero_heads
 from tests.models.families import HEADS, LAYERS, PROJECTED, make_model

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headroles.errors import UsageError
-from headroles.models.factorisation import Factors, InputMoments, factorise, score_error
+from headroles.models.factorisation import InputMoments, factorise, score_error
+from headroles.models.score_maps import Factors
 from headroles.models.sites import ReadSums, Site, Sums, collect_moments
 from headroles.passes.examples import ExampleBatch
 from headroles.passes.loop import Passes

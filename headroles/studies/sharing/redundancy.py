@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from headroles.errors import UsageError
 from headroles.formats import to_records
 from headroles.inference.permutation import shuffle_labels
-from headroles.models.als import FloatArray, head_singular
+from headroles.models.als import head_singular
 from headroles.models.attention import open_reader
 from headroles.models.loading import Model, load_encoder
+from headroles.models.score_maps import FloatArray
 from headroles.models.sites import find_sites
 from headroles.models.subspaces import (
     dimensions_for,
