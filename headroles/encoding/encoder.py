@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroles.corpus import ROOT, Example, Skipped
 from headroles.encoding.encoded import SPECIAL, EncodedExample, IntArray
@@ -168,22 +167,15 @@ def _as_array(values: list[int | None], missing: int) -> IntArray:
 
 def _spans(example: Example, segments: IntArray, word_ids: IntArray) -> tuple[IntArray, IntArray]:
     """Return the first piece and the number of pieces (W,) of every word of the example."""
-    parts = [
-        _spans_of_segment(word_ids, segments == segment, len(sentence.words))
-        for segment, sentence in enumerate(example.sentences)
-    ]
-    starts, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return starts, sizes
-
-
-def _spans_of_segment(
-    word_ids: IntArray, in_segment: NDArray[np.bool_], n_words: int
-) -> tuple[IntArray, IntArray]:
-    own = word_ids[in_segment]
-    if (np.diff(own) < 0).any():
-        raise TokenizerError(
-            "the tokenizer does not keep the order of the words; use another tokenizer"
-        )
-    sizes = np.bincount(own, minlength=n_words)
-    first = int(in_segment.argmax()) if len(own) else 0
-    return first + np.cumsum(sizes) - sizes, sizes
+    starts, sizes = [], []
+    for segment, sentence in enumerate(example.sentences):
+        in_segment = segments == segment
+        words = word_ids[in_segment]
+        if (np.diff(words) < 0).any():
+            raise TokenizerError(
+                "the tokenizer does not keep the order of the words; use another tokenizer"
+            )
+        n_pieces = np.bincount(words, minlength=len(sentence.words))
+        starts.append(in_segment.argmax() + np.cumsum(n_pieces) - n_pieces)
+        sizes.append(n_pieces)
+    return np.concatenate(starts), np.concatenate(sizes)

@@ -204,24 +204,26 @@ def load_config(name: str, options: ModelOptions) -> PreTrainedConfig:
     except ModelError:
         raise
     except Exception as error:  # configurations are validated by libraries with errors of their own
-        if folder.is_file():
-            raise ModelError(
-                f"{name} is a file, and a model is a folder or a hub id; give the model first, "
-                "then the corpus or task"
-            ) from error
-        if not folder.exists():
-            if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
-                raise ModelError(f"there is no folder {name}; check the path") from error
-            reason = (
-                "the hub cannot be reached from here, and no earlier copy of it is stored"
-                if where["local_files_only"]
-                else f"the hub has no model of that name ({in_one_line(error)})"
-            )
-            raise ModelError(
-                f"there is no folder {name}, and {reason}; check the name and the connection"
-            ) from error
-        raise ModelError(
+        raise _unreadable_config(name, error, where["local_files_only"]) from error
+    return config
+
+
+def _unreadable_config(name: str, error: Exception, is_offline: bool) -> ModelError:
+    """Make the error for a model whose configuration is missing or cannot be read."""
+    folder = Path(name)
+    if folder.is_file():
+        return ModelError(
+            f"{name} is a file, and a model is a folder or a hub id; give the model first, then "
+            "the corpus or task"
+        )
+    if folder.exists():
+        return ModelError(
             f"the configuration of {name} cannot be read ({in_one_line(error)}); "
             f"{advice_on_config(folder)}"
-        ) from error
-    return config
+        )
+    if folder.is_absolute() or name.startswith(".") or len(folder.parts) > _HUB_ID_PARTS:
+        return ModelError(f"there is no folder {name}; check the path")
+    reason = f"the hub has no model of that name ({in_one_line(error)})"
+    if is_offline:
+        reason = "the hub cannot be reached from here, and no earlier copy of it is stored"
+    return ModelError(f"there is no folder {name}, and {reason}; check the name and the connection")
