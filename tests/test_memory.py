@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from headroles import memory
-from headroles.cli import app
 from headroles.memory import HeldMemory, lacks_memory
+from tests.commands import run
 
 
 @pytest.fixture
@@ -61,6 +60,7 @@ def test_large_pages_unless_the_user_decided(monkeypatch: pytest.MonkeyPatch) ->
 AT_THE_END = """
 import atexit, ctypes, gc, os, sys, threading
 import headroles.__main__ as start
+from tests.commands import run
 
 class Bound:  # as objects of extensions may be: alone, in a cycle
     def __init__(self):
@@ -139,7 +139,7 @@ def test_a_limit_below_the_libraries_is_refused(monkeypatch: pytest.MonkeyPatch)
     """Otherwise they fail in many ways, and one of them never returns."""
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2**30, 2**30))
-    done = CliRunner().invoke(app, ["score", "model", "t.conllu", "--out", "scores"])
+    done = run("score", "model", "t.conllu", "--out", "scores")
     assert done.exit_code == 1
     assert done.stderr.startswith("error: memory of this process is limited to 1024 MiB, and the")
     assert len(done.stderr.splitlines()) == 1

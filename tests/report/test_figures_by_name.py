@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
-from typer.testing import CliRunner
 
 from headroles import HeadScores, RoleShifts, RoleTable
-from headroles.cli import app
 from headroles.drawing.figure_options import KINDS, FigureOptions
 from headroles.errors import UsageError
 from headroles.report.figures import draw_figure, write_figure
 from headroles.results.study import studies
 from headroles.roles import in_words
+from tests.commands import run
 
 
 def titles(figure: Figure) -> list[str]:
@@ -89,14 +88,14 @@ def test_wrong_choices_are_named(
 def test_the_command(table: RoleTable, scores: HeadScores, tmp_path: Path) -> None:
     folder, out = table.save(tmp_path / "roles"), tmp_path / "f.svg"
     arguments = ["figure", str(folder), "--kind", "role", "--role", "local"]
-    done = CliRunner().invoke(app, [*arguments, "--title", "Neighbours", "--out", str(out)])
+    done = run(*arguments, "--title", "Neighbours", "--out", out)
     assert done.exit_code == 0, done.output
     assert "Neighbours" in out.read_text()
-    done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "f.gif")])
+    done = run(*arguments, "--out", tmp_path / "f.gif")
     assert done.exit_code == 2
     assert "its name must end in .svg, .pdf, .png" in done.output
     untested = scores.save(tmp_path / "scores")
-    done = CliRunner().invoke(app, ["figure", str(untested), "--out", str(out)])
+    done = run("figure", untested, "--out", out)
     assert "run: headroles assign" in done.output
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from headroles import ablate_heads
-from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.report.pages import make_report
 from headroles.results.result import picture
@@ -19,6 +17,7 @@ from headroles.studies.importance.by_task import TaskDrops, compare_tasks
 from headroles.studies.importance.figures import draw_task_drops
 from headroles.studies.pruning.curves import PruningCurves, find_pruning_curves
 from headroles.studies.pruning.page import draw_pruning_curves
+from tests.commands import run
 from tests.report.golden import check_result_look
 from tests.tasks.conftest import classifier, labelled  # noqa: F401
 
@@ -127,6 +126,6 @@ def test_commands_write_pages(ablations: Ablations, tmp_path: Path) -> None:
         ablations.save(tmp_path / name)
     out = tmp_path / "drops"
     asked = ["by-task", *(str(tmp_path / name) for name in ("one", "two")), "--out", str(out)]
-    done = CliRunner().invoke(app, [*asked, "--report"])
+    done = run(*asked, "--report")
     assert done.exit_code == 0, done.output
     assert (out / "report.html").is_file()

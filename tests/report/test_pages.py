@@ -9,10 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from headroles import HeadScores, Role, RoleShifts, RoleTable, assign_roles, plan_examples
-from headroles.cli import app
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report, write_report
 from headroles.results.shown import Grid
@@ -22,6 +20,7 @@ from headroles.studies.classification.figures import draw_heads
 from headroles.studies.inspection.examples import examples_of, find_examples
 from headroles.studies.inspection.options import ExampleOptions
 from headroles.studies.inspection.sentences import find_again
+from tests.commands import run
 from tests.conftest import changed, make_scores
 
 EVIL = '<script>alert("1")</script>'
@@ -186,7 +185,7 @@ def test_a_link_in_the_place_of_the_report_is_not_followed(
 
 
 def test_the_command_writes_the_file(folder: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["report", str(folder)])
+    done = run("report", folder)
     assert done.exit_code == 0, done.output
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     out = tmp_path / "mine.html"
@@ -225,7 +224,7 @@ def test_sentences_stand_behind_the_strongest_heads(
     out = tmp_path / "out"
     arguments = ["classify", str(bert_folder), str(treebank), "--out", str(out), "--report"]
     tests = "--threshold 0.001 --clusters none --correction none --roles syntactic".split()
-    done = CliRunner().invoke(app, [*arguments, *tests])
+    done = run(*arguments, *tests)
     assert done.exit_code == 0, done.output
     assert "<mark>" in (out / "report.html").read_text(encoding="utf-8")
     scores = HeadScores.load(out)

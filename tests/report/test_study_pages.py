@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from headroles import (
     Ablations,
@@ -24,7 +23,6 @@ from headroles import (
     read_conllu,
     replicate_roles,
 )
-from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.report.pages import make_report
 from headroles.studies.importance.figures import (
@@ -33,6 +31,7 @@ from headroles.studies.importance.figures import (
     draw_role_importance,
 )
 from headroles.studies.replication.page import draw_layer_counts, draw_replication
+from tests.commands import run
 from tests.conftest import changed
 from tests.report.golden import check_result_look
 from tests.tasks.conftest import classifier, labelled  # noqa: F401
@@ -215,9 +214,9 @@ def test_commands_of_studies_write_pages(
     }
     for name, arguments in asked.items():
         out = tmp_path / name
-        done = CliRunner().invoke(app, [name, *map(str, arguments), "--out", str(out), "--report"])
+        done = run(name, *arguments, "--out", out, "--report")
         assert done.exit_code == 0, done.output
         assert f"See:     {out / 'report.html'}" in done.output
         assert (out / "report.html").is_file()
-    done = CliRunner().invoke(app, ["power", str(folder), "--report"])
+    done = run("power", folder, "--report")
     assert (done.exit_code, "with --out" in done.output) == (2, True)

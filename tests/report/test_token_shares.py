@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from headroles import TokenGroups, measure_token_groups, read_conllu
-from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.report.pages import make_report
 from headroles.results.result import picture
 from headroles.studies.inspection.figures import draw_token_group, draw_token_groups
+from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
 from tests.report.golden import check_result_look
 
@@ -66,6 +65,6 @@ def test_page(groups: TokenGroups, tmp_path: Path) -> None:
 def test_the_command_writes_a_page(bert_folder: Path, treebank: Path, tmp_path: Path) -> None:
     out = tmp_path / "tokens"
     asked = ["tokens", str(bert_folder), str(treebank), "--out", str(out), "--report"]
-    done = CliRunner().invoke(app, asked)
+    done = run(*asked)
     assert done.exit_code == 0, done.output
     assert (out / "report.html").is_file()

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import headroles as hr
-from headroles.cli import app
 from headroles.corpus import Corpus
 from headroles.errors import UsageError
 from headroles.results.stored import load
@@ -19,6 +17,7 @@ from headroles.studies.claims.published.pande_2021 import role_trend
 from headroles.studies.claims.registry import own_claim
 from headroles.studies.claims.study import claim_frame, find
 from headroles.studies.claims.task_probabilities import TaskProbabilities
+from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
 from tests.rounding import tolerance
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
@@ -197,12 +196,12 @@ def test_unknown_claims_are_refused(bert_folder: Path, sample: Path) -> None:
 
 
 def test_the_command(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
-    listed = CliRunner().invoke(app, ["claims", "--list"])
+    listed = run("claims", "--list")
     assert listed.exit_code == 0
     assert all(f"{name}: " in listed.output for name in CLAIMS)
     out = tmp_path / "out"
     asked = ["claims", str(bert_folder), str(sample), "--out", str(out), "--report"]
-    done = CliRunner().invoke(app, [*asked, "--claims", "separators-middle,layers-alike"])
+    done = run(*asked, "--claims", "separators-middle,layers-alike")
     assert done.exit_code == 0, done.output
     assert "contradicted" in done.output
     page = (out / "report.html").read_text("utf-8")

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from typer.testing import CliRunner
 
 from headroles import classify_heads, read_conllu
-from headroles.cli import app
 from headroles.errors import StorageError, UsageError
 from headroles.inference import adjust_p_values
 from headroles.models.surgery import remove_heads
@@ -23,6 +21,7 @@ from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import TaskRun, open_run
 from headroles.testing.evidence import find_p_values
 from headroles.testing.hypotheses import Hypotheses
+from tests.commands import run
 from tests.conftest import flat, make_bert
 from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
@@ -167,12 +166,10 @@ def test_masked_language_models_have_no_accuracy(masked_lm: Path, plain: Path) -
 
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     arguments = ["ablate", str(classifier), str(labelled), "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(
-        app, [*arguments, "--full", "--sets", "layers", "--ablation", "mean"]
-    )
+    result = run(*arguments, "--full", "--sets", "layers", "--ablation", "mean")
     assert result.exit_code == 0, result.output
     assert "Heads replaced by mean" in result.stdout
     assert len(Ablations.load(tmp_path / "out")) == 3
-    result = CliRunner().invoke(app, [*arguments, "--sets", "roles", "--overwrite"])
+    result = run(*arguments, "--sets", "roles", "--overwrite")
     assert result.exit_code == 2
     assert "need roles" in " ".join(result.stderr.split())

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from typer.testing import CliRunner
 
 from headroles import RoleTable, classify_heads, read_conllu
-from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.models.remaining_heads import Head
 from headroles.studies.importance import role_removals
@@ -23,6 +21,7 @@ from headroles.studies.importance.role_removals import compare_removed, draw_lik
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Outcomes
 from headroles.tasks.running import open_run
+from tests.commands import run
 from tests.conftest import flat
 
 
@@ -196,11 +195,11 @@ def test_saves_loads_and_shows(found: RoleImportance, tmp_path: Path) -> None:
 
 def test_command(classifier: Path, labelled: Path, roles: Path, tmp_path: Path) -> None:
     arguments = ["by-role", str(classifier), str(labelled), "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, arguments)
+    result = run(*arguments)
     assert result.exit_code == 2
     assert "name the folder of roles" in result.stderr
     few = ["--roles-from", str(roles), "--draws", "2", "--permutations", "99"]
-    result = CliRunner().invoke(app, [*arguments, *few])
+    result = run(*arguments, *few)
     assert result.exit_code == 0, result.output
 
 

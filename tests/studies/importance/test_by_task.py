@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
 from scipy import stats
-from typer.testing import CliRunner
 
-from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.results.stored import load
 from headroles.storage import plain
 from headroles.studies.importance.ablation import Ablations, ablate_heads
 from headroles.studies.importance.by_task import TaskDrops, compare_tasks
 from headroles.studies.importance.drop_table import relative_drops
+from tests.commands import run
 from tests.conftest import changed
 from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
@@ -196,9 +195,9 @@ def test_command(ablations: list[Ablations], tmp_path: Path) -> None:
     for one, folder in zip(ablations, folders, strict=True):
         one.save(folder)
     arguments = ["by-task", *map(str, folders), "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, arguments)
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
     assert "lost without" in result.stdout
     again = [*arguments, "--overwrite", "--names", "one,other"]
-    assert CliRunner().invoke(app, again).exit_code == 0
+    assert run(*again).exit_code == 0
     assert set(TaskDrops.load(tmp_path / "out").frame["task"]) == {"one", "other"}

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from headroles import ablate_heads, find_importance, load_model, prune_heads
-from headroles.cli import app
 from headroles.models.attention import open_reader
 from headroles.rounding import EPSILON
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
+from tests.commands import run
 from tests.conftest import make_tokenizer
 from tests.models.families import CONFIGS, HEADS, LAYERS, make_whole
 from tests.rounding import near
@@ -70,7 +69,7 @@ def test_a_pruned_model_has_the_loss_that_ablation_found(
 def test_commands_and_their_page(folder: Path, labelled: Path, tmp_path: Path) -> None:
     for command in ("importance", "ablate"):
         out = str(tmp_path / command)
-        done = CliRunner().invoke(app, [command, str(folder), str(labelled), "--out", out])
+        done = run(command, folder, labelled, "--out", out)
         assert done.exit_code == 0, done.output
-        assert CliRunner().invoke(app, ["report", out]).exit_code == 0
+        assert run("report", out).exit_code == 0
         assert "<html" in (tmp_path / command / "report.html").read_text(encoding="utf-8")

@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
-from headroles.cli import app
 from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report
 from headroles.studies.importance.estimators import normalise, values_of
@@ -18,6 +16,7 @@ from headroles.studies.importance.importance import Importance, find_importance
 from headroles.studies.importance.options import ESTIMATORS
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
+from tests.commands import run
 from tests.tasks.conftest import make_task_model, save
 
 # Products of head outputs and their derivatives: sample, head, token.
@@ -192,11 +191,11 @@ def test_wide_tables_show_columns_of_the_table(found: Importance, value: str) ->
 def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["importance", str(classifier), str(labelled), "--out", str(out)]
-    result = CliRunner().invoke(app, arguments)
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
     assert "on 8 examples of" in result.stdout
     assert len(Importance.load(out)) == 48
-    again = CliRunner().invoke(app, arguments)
+    again = run(*arguments)
     assert again.exit_code == 1
     assert "is not empty" in again.stderr
 

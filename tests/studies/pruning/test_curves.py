@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from typer.testing import CliRunner
 
 from headroles import classify_heads, read_conllu
-from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.inference import adjust_p_values
 from headroles.results.stored import load
@@ -27,6 +25,7 @@ from headroles.tasks.metrics import METRICS
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.outcomes import Derivatives, Outcomes
 from headroles.tasks.running import TaskRun, open_run
+from tests.commands import run
 from tests.conftest import flat
 from tests.rounding import near
 from tests.tasks.conftest import SENTENCES, write_labelled
@@ -291,7 +290,7 @@ def test_command(classifier: Path, labelled: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["pruning-curves", str(classifier), str(labelled), "--test", str(labelled)]
     few = ["--shares", "0.5", "--draws", "2", "--test-examples", "6", "--examples", "4"]
-    result = CliRunner().invoke(app, [*arguments, *few, "--out", str(out)])
+    result = run(*arguments, *few, "--out", out)
     assert result.exit_code == 0, result.output
     assert "on 6 examples of" in result.stdout
     loaded = PruningCurves.load(out)

@@ -8,11 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import Result
-from typer.testing import CliRunner
 
 from headroles import load_model
-from headroles.cli import app
 from headroles.errors import ModelError, UsageError
 from headroles.models.hard_concrete import HardConcrete
 from headroles.models.surgery import removed_from
@@ -25,12 +22,9 @@ from headroles.studies.pruning.options import PruneOptions
 from headroles.studies.pruning.pruning import prune
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
+from tests.commands import run
 from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def test_the_descent() -> None:

@@ -12,10 +12,8 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from click.testing import Result
 from scipy import stats
 from transformers import AlbertForSequenceClassification
-from typer.testing import CliRunner
 
 from headroles import (
     RoleTable,
@@ -28,7 +26,6 @@ from headroles import (
     read_conllu,
     sample_treebank,
 )
-from headroles.cli import app
 from headroles.errors import StorageError, UsageError
 from headroles.models.surgery import remove_heads, removed_from
 from headroles.storage import check_result_folder, result_folder
@@ -38,14 +35,11 @@ from headroles.studies.pruning.orders import choose_heads, choose_layers
 from headroles.tasks.batches import TaskBatch
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
+from tests.commands import run
 from tests.rounding import assert_same_outputs, near
 from tests.tasks.conftest import make_task_model, save
 
 HEADS = [(layer, head) for layer in range(6) for head in range(4)]
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def chosen(order: str, n_removed: int, **options: object) -> list[tuple[int, int]]:

@@ -14,17 +14,12 @@ from unittest import mock
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 from headroles import gate_heads, prune_heads
-from headroles.cli import app
 from headroles.interrupts import Terminated
 from headroles.storage import HIDDEN, parts_in
 from headroles.tasks.running import TaskRun
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+from tests.commands import run
 
 
 @pytest.fixture

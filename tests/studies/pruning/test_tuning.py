@@ -8,11 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import Result
-from typer.testing import CliRunner
 
 from headroles import load_model
-from headroles.cli import app
 from headroles.errors import UsageError
 from headroles.models import tuning as trainer
 from headroles.models.surgery import heads_of
@@ -24,6 +21,7 @@ from headroles.studies.pruning.pruning import prune, write_without
 from headroles.studies.pruning.tuning import fine_tune
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import open_run
+from tests.commands import run
 from tests.rounding import near
 from tests.tasks.conftest import make_task_model, save
 
@@ -31,10 +29,6 @@ GONE = [(0, 1), (0, 2), (2, 3), *[(1, head) for head in range(4)]]
 ALL = torch.ones(1, 3, 4)
 
 pytest.importorskip("accelerate")
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def options(file: Path, **asked: object) -> PruneOptions:
