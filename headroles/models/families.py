@@ -319,7 +319,7 @@ def refuse_unsupported(config: PreTrainedConfig) -> None:
         _refuse_inputs_beside_text(config)
     if getattr(config, "is_decoder", False) or is_decoder_only(config):
         raise ModelSupportError(
-            f"{kind} is a decoder, whose tokens see only what precedes them; "
+            f"{kind} is a decoder, whose tokens attend to earlier tokens alone; "
             "headroles scores encoders, such as bert or roberta"
         )
 

@@ -150,7 +150,7 @@ def refuse_causal(layer: int, weights: Tensor, source: str) -> None:
     """Raise ModelSupportError if no token of a layer attends to a later one, as in decoders."""
     if weights.numel() and weights.shape[-1] > 1 and not weights.triu(1).any():
         raise ModelSupportError(
-            f"{source}: tokens see only what precedes them (layer {layer}); headroles scores "
+            f"{source}: tokens attend to earlier tokens alone (layer {layer}); headroles scores "
             "encoders"
         )
 

@@ -210,7 +210,7 @@ def _refuse_other_rows(layers: list[Tensor], mask: Tensor, family: Family) -> No
 
 def _advice(least: float, most: float) -> str:
     if least < 0 or most > 1 + _COARSE:
-        return "; what the model returns are no attention weights"
+        return "; the model returns other values than attention weights"
     return (
         ", as where part of the attention goes to a sink that is no token. To read it, compute "
         "the weights yourself and either divide rows by their sums, or count the sink as a key"

@@ -151,8 +151,8 @@ def check_folder(folder: Path) -> list[str]:
             "version of headroles; make the model again"
         )
     return [
-        f"{folder} has no run record, so that nobody knows whether its configuration was "
-        "changed: heads have the numbers that pruned_heads in config.json leaves them"
+        f"{folder} has no run record, so headroles cannot notice a changed configuration; make "
+        "sure that pruned_heads in config.json lists the removed heads"
     ]
 
 

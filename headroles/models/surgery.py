@@ -106,7 +106,7 @@ def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
             found.output.weight[:, found.columns[own].flatten()] = 0
 
 
-def shared_layers(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
+def layer_groups(model: PreTrainedModel) -> tuple[tuple[int, ...], ...]:
     """Group layers that share one attention module; most models have one layer in each group."""
     return tuple(map(tuple, layers_that_share(find_projections(model)).values()))
 

@@ -85,7 +85,7 @@ def _other_language(record: CorpusRecord) -> str:
     if language and known and language not in known:
         return (
             f"the corpus is in the language {language}, and the model reads "
-            f"{listed(known, 8)} (says its card). Score a model for {language}."
+            f"{listed(known, 8)}, by its card. Score a model for {language}."
         )
     return ""
 
@@ -119,9 +119,9 @@ def _many_pieces(record: CorpusRecord) -> str:
     if per_word <= _MANY_PIECES or counts.words < _FEWEST_WORDS:
         return ""
     return (
-        f"the tokenizer cuts a word into {per_word:.1f} pieces on average: is the corpus in "
-        "another language or script than the model reads, such as German text under an English "
-        "model? What heads do with fragments of words says little of syntax"
+        f"the tokenizer cuts a word into {per_word:.1f} pieces on average, as it does with German "
+        "text under an English model; attention between fragments of words says little about "
+        "syntax. Score a model for the language and script of the corpus"
     )
 
 

@@ -39,16 +39,15 @@ EXAMPLE = EncodedExample(
         ("segments", 4, 0),
         ("words", 2, 0),
         ("governors", 2, 1),
+        ("relations", 0, "obj"),
     ],
 )
-def test_input_words_and_tree_are_noticed(field: str, place: int, value: int) -> None:
-    other = getattr(EXAMPLE, field).copy()
+def test_input_words_and_tree_are_noticed(field: str, place: int, value: int | str) -> None:
+    before = getattr(EXAMPLE, field)
+    other = list(before)
     other[place] = value
-    assert replace(EXAMPLE, **{field: other}).digest != EXAMPLE.digest
-
-
-def test_relations_are_noticed() -> None:
-    assert replace(EXAMPLE, relations=("obj", "root", "root")).digest != EXAMPLE.digest
+    changed = tuple(other) if field == "relations" else np.array(other)
+    assert replace(EXAMPLE, **{field: changed}).digest != EXAMPLE.digest
 
 
 def test_arrays_do_not_run_into_each_other() -> None:

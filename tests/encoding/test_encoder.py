@@ -117,15 +117,10 @@ def test_arcs_by_hand(tokenizer: PreTrainedTokenizerFast) -> None:
     assert arcs_of(encoded, ("obj", "nsubj")) == (expected, 0)
 
 
-def test_no_relations_no_arcs() -> None:
-    example = Example((sentence("the cat", arcs={0: (1, "nsubj")}),))
-    (encoded,), _ = encode(example)
-    assert arcs_of(encoded, ()) == ([], 0)
-
-
-def test_root_is_no_arc_even_if_chosen() -> None:
-    (encoded,), _ = encode(Example((sentence("the cat"),)))
-    assert arcs_of(encoded, ("root",)) == ([], 0)
+@pytest.mark.parametrize("relations", [(), ("root",)], ids=["none", "root, which is no arc"])
+def test_relations_without_arcs(relations: tuple[str, ...]) -> None:
+    (encoded,), _ = encode(Example((sentence("the cat", arcs={0: (1, "nsubj")}),)))
+    assert arcs_of(encoded, relations) == ([], 0)
 
 
 @pytest.mark.parametrize(

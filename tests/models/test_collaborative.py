@@ -37,10 +37,17 @@ def save(model: PreTrainedModel, folder: Path) -> Path:
     return folder
 
 
+def make_and_save(task: str, folder: Path) -> PreTrainedModel:
+    """A BERT of low rank with embeddings for the tokenizer, which is saved in a folder with it."""
+    model = low_rank(with_vocabulary(with_biases("bert", task)), METHODS[0], 8)
+    save(model, folder)
+    return model
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    model = with_vocabulary(with_biases("bert"))
-    return save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+    make_and_save("Model", tmp_path / "model")
+    return tmp_path / "model"
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -57,10 +64,8 @@ def test_what_was_written_is_loaded(kind: str, method: str, tmp_path: Path) -> N
 
 
 def test_a_task_head_stays(tmp_path: Path) -> None:
-    model = with_vocabulary(with_biases("bert", "ForSequenceClassification"))
-    model = low_rank(model, METHODS[0], 8)
-    folder = save(model, tmp_path / "model")
-    loaded, tokenizer = load_whole(folder, ModelOptions())
+    model = make_and_save("ForSequenceClassification", tmp_path)
+    loaded, tokenizer = load_whole(tmp_path, ModelOptions())
     assert type(loaded) is type(model)
     assert tokenizer.get_vocab() == make_tokenizer().get_vocab()
     with torch.no_grad():
@@ -89,24 +94,20 @@ class TestWhatIsOnTop:
         with pytest.raises(ModelError, match=r"nothing trained on top.* \(it is a BertModel\)"):
             load_encoder(folder, head="classification")
 
-    def test_of_another_kind_is_missed(self, tmp_path: Path) -> None:
-        model = with_vocabulary(with_biases("bert", "ForMaskedLM"))
-        made = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
+    def test_of_another_kind_is_missed_and_left_out_if_nobody_asks_for_it(
+        self, tmp_path: Path
+    ) -> None:
+        make_and_save("ForMaskedLM", tmp_path)
         with pytest.raises(ModelError, match=r"it is a BertForMaskedLM"):
-            load_encoder(made, head="classification")
-        assert type(load_encoder(made, head="masked_lm").model).__name__ == "BertForMaskedLM"
-
-    def test_is_left_out_where_nobody_asks_for_it(self, tmp_path: Path) -> None:
-        model = with_vocabulary(with_biases("bert", "ForMaskedLM"))
-        made = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
-        assert load_encoder(made).description.class_ == "BertModel"
+            load_encoder(tmp_path, head="classification")
+        assert type(load_encoder(tmp_path, head="masked_lm").model).__name__ == "BertForMaskedLM"
+        assert load_encoder(tmp_path).description.class_ == "BertModel"
 
 
 def test_what_is_trained_is_saved_by_the_trainer(tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
-    model = with_vocabulary(with_biases("bert", "ForSequenceClassification"))
-    folder = save(low_rank(model, METHODS[0], 8), tmp_path / "model")
-    network = load_model(folder)
+    make_and_save("ForSequenceClassification", tmp_path / "model")
+    network = load_model(tmp_path / "model")
     before = {name: values.clone() for name, values in network.named_parameters()}
     settings = TrainingArguments(
         output_dir=str(tmp_path / "trained"),

@@ -592,6 +592,9 @@ class TestEncodersOfEncoderDecoders:
 
     def test_decoders_that_were_taken_out_are_refused(self) -> None:
         bart, t5 = make_whole("bart"), make_whole("t5")
-        for decoder, found in ((bart.decoder, "see only what precedes"), (t5.decoder, "decoder")):
+        for decoder, found in (
+            (bart.decoder, "attend to earlier tokens alone"),
+            (t5.decoder, "decoder"),
+        ):
             with pytest.raises(ModelSupportError, match=found), open_reader(decoder):
                 pass

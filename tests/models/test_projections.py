@@ -66,8 +66,7 @@ def change(projection: Projection, head: int) -> None:
         projection.linear.weight[projection.rows[head]] *= -1.7
 
 
-def test_every_family_is_here() -> None:
-    assert {*CONFIGS, *UNKNOWN} == set(FAMILIES)
+def test_families_without_projections_are_known() -> None:
     assert {*UNPROJECTED, *UNKNOWN} == {
         *("convbert", "fsmt", "ibert", "prophetnet", "squeezebert", "nystromformer", "xlnet"),
         *("lilt", "layoutlmv3", "neomme", "t5gemma2"),

@@ -17,7 +17,7 @@ from headroles.models.gates import HeadSites
 from headroles.models.loading import LoadedEncoder, load_encoder
 from headroles.models.remaining_heads import Head
 from headroles.models.saved_models import PrunedModel, PrunedRecord, model_folder
-from headroles.models.surgery import heads_of, remove_heads, shared_layers, zero_heads
+from headroles.models.surgery import heads_of, layer_groups, remove_heads, zero_heads
 from headroles.models.tuning import check_trainer
 from headroles.models.weights import CLASSIFICATION, ENCODER, MASKED_LM, load_config
 from headroles.options import takes
@@ -233,7 +233,7 @@ def _choose(
     encoder: LoadedEncoder, heads: list[Head], options: PruneOptions, run: TaskRun | None
 ) -> list[Head]:
     """Return the heads to remove; from layers that share a module, the same ones."""
-    shared = SharedLayers(shared_layers(encoder.model))
+    shared = SharedLayers(layer_groups(encoder.model))
     n_removed = _n_removed(len(heads), options)
     if shared.size == 1:
         return choose_heads(options.order, n_removed, heads, options, run)
