@@ -185,11 +185,17 @@ def _make_reader(
     run: Callable[[Mapping[str, Tensor], Pass], None],
     way: str,
 ) -> AttentionReader:
-    """Make a reader of a model; a trial run counts its layers and heads."""
+    """Make a reader of a model; a trial run checks its weights, and counts layers and heads."""
     heads: list[int] = []
 
     def note(layer: int, weights: Tensor) -> None:
-        _check(layer, weights, family)
+        if weights.shape[-1] != weights.shape[-2]:
+            raise ModelSupportError(f"{family.name}: its queries and keys are not the same tokens")
+        if not torch.isfinite(weights).all():
+            raise ModelError(
+                f"the attention of layer {layer} is not finite; its weights are broken"
+            )
+        refuse_causal(layer, weights, family.name)
         heads.append(weights.shape[1])
 
     with reads_tokens_alone(family):
@@ -240,12 +246,3 @@ def _own_reader(own: OwnAttention) -> AttentionReader:
         own.run,
         own.source,
     )
-
-
-def _check(layer: int, weights: Tensor, family: Family) -> None:
-    """Raise an error for weights that cannot be scored."""
-    if weights.shape[-1] != weights.shape[-2]:
-        raise ModelSupportError(f"{family.name}: its queries and keys are not the same tokens")
-    if not torch.isfinite(weights).all():
-        raise ModelError(f"the attention of layer {layer} is not finite; its weights are broken")
-    refuse_causal(layer, weights, family.name)

@@ -104,7 +104,7 @@ def _to_block(
         lengths=np.asarray(examples["tokens"], dtype=np.int64),
         values=values,
         counts=counts,
-        digests=_known_digests(examples),
+        digests=[] if None in examples["digest"] else examples["digest"],
         offset_shares=_from_shares(of_offsets[0], ids, roles) if of_offsets else None,
         bounds=_known_bounds(of_examples, len(roles)),
     )
@@ -177,12 +177,6 @@ def _known_bounds(examples: pa.Table, n_roles: int) -> NDArray[np.float32] | Non
         return None
     sides = [column.flatten().to_numpy().reshape(-1, n_roles) for column in columns]
     return np.stack(sides, axis=-1).astype(np.float32)
-
-
-def _known_digests(examples: dict[str, list[Any]]) -> list[str]:
-    """Return the digests of all examples; empty if some are missing."""
-    digests = examples["digest"]
-    return [] if None in digests else digests
 
 
 def long_table(block: ScoreBlock, roles: Sequence[str], is_half: bool = False) -> pa.Table:
